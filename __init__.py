@@ -1,0 +1,1 @@
+"""Apache Hudi tables, written and read from Spark 4 through PySpark, with no Hudi jar."""

@@ -1,0 +1,299 @@
+"""Every error a user of pyhudi can cause, split by what the caller can do about it.
+
+The tree::
+
+    PyHudiError
+    ├── OptionError                 change the options of this write or read
+    │   ├── UnknownOptionError          UNKNOWN_OPTION         no such key; the nearest one is named
+    │   ├── InvalidOptionError          INVALID_OPTION         the value does not fit the key
+    │   ├── MissingOptionError          MISSING_OPTION         a key that this table needs is not given
+    │   ├── OptionConflictError         OPTION_CONFLICT        the table says otherwise; both values shown
+    │   ├── UnsupportedOptionError      UNSUPPORTED_OPTION     known to Hudi, not done by pyhudi yet
+    │   └── PlacementError              PLACEMENT              rows of one file group came from several tasks
+    ├── DataError                   change the rows or their schema
+    │   ├── NullKeyError                NULL_KEY               a record key is null or empty
+    │   ├── NullOrderingError           NULL_ORDERING          an ordering value is null
+    │   ├── PartitionValueError         PARTITION_VALUE        a partition value makes no safe folder
+    │   ├── MissingColumnError          MISSING_COLUMN         a column that the table needs is absent
+    │   ├── DuplicateColumnError        DUPLICATE_COLUMN       two columns have one name
+    │   ├── UnsupportedTypeError        UNSUPPORTED_TYPE       a column's type cannot be stored
+    │   └── SchemaMismatchError         SCHEMA_MISMATCH        columns differ from the table's
+    ├── RetryError                  run it again: nothing of this write is left
+    │   ├── ConcurrentWriteError        CONCURRENT_WRITE       another writer is at work on the table
+    │   ├── CommitConflictError         COMMIT_CONFLICT        another writer changed the same file groups
+    │   ├── WriteSealedError            WRITE_SEALED           a task outlived its own write
+    │   └── StorageError                STORAGE                the store failed or refused
+    └── TableError                  look at the table
+        ├── TableNotFoundError          TABLE_NOT_FOUND        there is no table at the path
+        ├── NotATableError              NOT_A_TABLE            the path holds something else
+        ├── TableConfigError            TABLE_CONFIG           hoodie.properties cannot be used
+        ├── TableVersionError           TABLE_VERSION          the table version is not one we write or read
+        ├── UnsupportedTableError       UNSUPPORTED_TABLE      a kind of table not done by pyhudi yet
+        ├── CorruptInstantError         CORRUPT_INSTANT        an instant's file cannot be parsed
+        ├── CorruptFileError            CORRUPT_FILE           a base file cannot be read
+        └── BucketMisfitError           BUCKET_MISFIT          a base file holds keys of another bucket
+
+From a ``df.write`` Spark hands the user only text; its last line reads ``PyHudiError[CODE]: …`` and
+`from_spark` gives the object back.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+__all__ = [
+    "BucketMisfitError",
+    "CommitConflictError",
+    "ConcurrentWriteError",
+    "CorruptFileError",
+    "CorruptInstantError",
+    "DataError",
+    "DuplicateColumnError",
+    "InvalidOptionError",
+    "MissingColumnError",
+    "MissingOptionError",
+    "NotATableError",
+    "NullKeyError",
+    "NullOrderingError",
+    "OptionConflictError",
+    "OptionError",
+    "PartitionValueError",
+    "PlacementError",
+    "PyHudiError",
+    "RetryError",
+    "SchemaMismatchError",
+    "StorageError",
+    "TableConfigError",
+    "TableError",
+    "TableNotFoundError",
+    "TableVersionError",
+    "UnknownOptionError",
+    "UnsupportedOptionError",
+    "UnsupportedTableError",
+    "UnsupportedTypeError",
+    "WriteSealedError",
+    "from_spark",
+]
+
+
+class PyHudiError(Exception):
+    """The root of every error that pyhudi raises on purpose.
+
+    Args:
+        what: One or two sentences that name the table, instant, key or option concerned.
+        todo: One sentence, in the imperative, that says what to do next.
+    """
+
+    code: ClassVar[str] = "PYHUDI"
+
+    def __init__(self, what: str, todo: str) -> None:
+        super().__init__(what, todo)
+        self.what = what
+        self.todo = todo
+
+    def __str__(self) -> str:
+        return one_line(f"PyHudiError[{self.code}]: {self.what} {self.todo}")
+
+
+def one_line(text: str) -> str:
+    """Return the text with every run of white space made one blank, so that it stays one line of a traceback."""
+    return " ".join(text.split())
+
+
+class OptionError(PyHudiError):
+    """The options of this write or read have to change."""
+
+    code = "OPTION"
+
+
+class UnknownOptionError(OptionError):
+    """No option of that name exists."""
+
+    code = "UNKNOWN_OPTION"
+
+
+class InvalidOptionError(OptionError):
+    """The value does not fit the option."""
+
+    code = "INVALID_OPTION"
+
+
+class MissingOptionError(OptionError):
+    """An option that this table needs is not given."""
+
+    code = "MISSING_OPTION"
+
+
+class OptionConflictError(OptionError):
+    """The option disagrees with the table or with another option."""
+
+    code = "OPTION_CONFLICT"
+
+
+class UnsupportedOptionError(OptionError):
+    """Apache Hudi knows the option and pyhudi does not do it yet."""
+
+    code = "UNSUPPORTED_OPTION"
+
+
+class PlacementError(OptionError):
+    """Rows of one file group came from several tasks, and more of them than one commit may merge."""
+
+    code = "PLACEMENT"
+
+
+class DataError(PyHudiError):
+    """The rows or their schema have to change."""
+
+    code = "DATA"
+
+
+class NullKeyError(DataError):
+    """A record key is null or empty."""
+
+    code = "NULL_KEY"
+
+
+class NullOrderingError(DataError):
+    """An ordering value is null."""
+
+    code = "NULL_ORDERING"
+
+
+class PartitionValueError(DataError):
+    """A partition value makes no safe folder inside the table."""
+
+    code = "PARTITION_VALUE"
+
+
+class MissingColumnError(DataError):
+    """A column that the table needs is absent."""
+
+    code = "MISSING_COLUMN"
+
+
+class DuplicateColumnError(DataError):
+    """Two columns have one name."""
+
+    code = "DUPLICATE_COLUMN"
+
+
+class UnsupportedTypeError(DataError):
+    """A column's type cannot be stored."""
+
+    code = "UNSUPPORTED_TYPE"
+
+
+class SchemaMismatchError(DataError):
+    """The columns differ from the table's."""
+
+    code = "SCHEMA_MISMATCH"
+
+
+class RetryError(PyHudiError):
+    """Nothing of this write is left; running it again may succeed."""
+
+    code = "RETRY"
+
+
+class ConcurrentWriteError(RetryError):
+    """Another writer is at work on the table."""
+
+    code = "CONCURRENT_WRITE"
+
+
+class CommitConflictError(RetryError):
+    """Another writer changed the same file groups first."""
+
+    code = "COMMIT_CONFLICT"
+
+
+class WriteSealedError(RetryError):
+    """A task outlived its own write: the write was committed or given up meanwhile."""
+
+    code = "WRITE_SEALED"
+
+
+class StorageError(RetryError):
+    """The store failed or refused."""
+
+    code = "STORAGE"
+
+
+class TableError(PyHudiError):
+    """The table needs a look before anything else is done to it."""
+
+    code = "TABLE"
+
+
+class TableNotFoundError(TableError):
+    """There is no table at the path."""
+
+    code = "TABLE_NOT_FOUND"
+
+
+class NotATableError(TableError):
+    """The path holds something that is not a Hudi table."""
+
+    code = "NOT_A_TABLE"
+
+
+class TableConfigError(TableError):
+    """hoodie.properties cannot be used."""
+
+    code = "TABLE_CONFIG"
+
+
+class TableVersionError(TableError):
+    """The table version is not one that pyhudi writes or reads."""
+
+    code = "TABLE_VERSION"
+
+
+class UnsupportedTableError(TableError):
+    """A kind of table that pyhudi does not do yet."""
+
+    code = "UNSUPPORTED_TABLE"
+
+
+class CorruptInstantError(TableError):
+    """An instant's file cannot be parsed."""
+
+    code = "CORRUPT_INSTANT"
+
+
+class CorruptFileError(TableError):
+    """A base file cannot be read."""
+
+    code = "CORRUPT_FILE"
+
+
+class BucketMisfitError(TableError):
+    """A base file holds keys that belong to another bucket."""
+
+    code = "BUCKET_MISFIT"
+
+
+_PATTERN = re.compile(r"PyHudiError\[(?P<code>[A-Z_]+)\]: (?P<text>[^\n]*)")
+
+
+def from_spark(exception: BaseException) -> PyHudiError | None:
+    """Return the pyhudi error whose text Spark put into one of its own.
+
+    Args:
+        exception: What ``df.write`` or an action on a read raised.
+
+    Returns:
+        An error of the class that was raised in Spark's worker, or None where the text holds none.
+    """
+    found = list(_PATTERN.finditer(str(exception)))
+    if not found:
+        return None
+    kinds = {kind.code: kind for kind in _kinds(PyHudiError)}
+    kind = kinds.get(found[-1]["code"], PyHudiError)
+    return kind(found[-1]["text"].rstrip(), "")
+
+
+def _kinds(root: type[PyHudiError]) -> list[type[PyHudiError]]:
+    return [root, *(kind for child in root.__subclasses__() for kind in _kinds(child))]

@@ -1,0 +1,35 @@
+"""Bytes: the one layer that touches files, with a named way of atomic publishing for each store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .base import FileInfo, Staged, Storage
+from .local import LocalStorage
+from .memory import SCHEME as MEMORY_SCHEME
+from .memory import MemoryStorage
+from .remote import RemoteStorage
+
+__all__ = ["FileInfo", "Staged", "Storage", "open_storage"]
+
+# One slash is enough (``dbfs:/x``): taken for a plain path it would make a folder of that odd name.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+def open_storage(path: str, options: Mapping[str, str] | None = None) -> Storage:
+    """Open the store of a table's path.
+
+    Args:
+        path: A plain path, ``file:…``, ``memory://…``, or another URL that fsspec knows; the last can only be read.
+        options: What fsspec needs to reach a remote store.
+
+    Raises:
+        InvalidOptionError: The path's scheme is not known.
+        StorageError: The store cannot be reached.
+    """
+    if path.startswith(MEMORY_SCHEME):
+        return MemoryStorage.open(path)
+    if _SCHEME.match(path) and not path.startswith("file:"):
+        return RemoteStorage.open(path, options or {})
+    return LocalStorage.open(path)

@@ -1,0 +1,188 @@
+"""What every store can do: bytes by path below one table's root, with whole-file publishing and create-if-absent."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..errors import StorageError
+
+SIDECAR = ".crc"
+
+# The protocol's own method `list` hides the built-in type inside its classes.
+Names = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One file as a listing shows it.
+
+    Attributes:
+        path: Relative to the storage's root.
+        size: Bytes.
+        modified: Modification time in epoch seconds, by the store's clock.
+    """
+
+    path: str
+    size: int
+    modified: float
+
+
+class Staged(Protocol):
+    """A data file that is being written aside, out of readers' sight."""
+
+    @property
+    def stream(self) -> Any:
+        """A writable binary file object that pyarrow accepts."""
+
+    def publish(self) -> int:
+        """Close the stream and make the whole file visible under its final name.
+
+        Returns:
+            The file's size in bytes.
+
+        Raises:
+            StorageError: The store failed, or the file written aside was taken away meanwhile.
+        """
+
+    def discard(self) -> None:
+        """Give the file up; may be called twice, and after `publish` does nothing."""
+
+
+class Storage(Protocol):
+    """One table's files; paths are relative to its root, "/"-separated, "" being the root itself.
+
+    Objects can be pickled. Every method raises StorageError when the store fails or refuses.
+    """
+
+    @property
+    def path(self) -> str:
+        """The table's path as the user gave it, without trailing slashes."""
+
+    def uri(self, path: str) -> str:
+        """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+        """
+
+    def open_input(self, path: str) -> Any:
+        """Return a file as a seekable pyarrow ``NativeFile``.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+        """
+
+    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+        """Return the files of a folder sorted by path, none where the folder is absent."""
+
+    def folders(self, folder: str) -> Names:
+        """Return the names of a folder's direct sub-folders, sorted."""
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file or a folder at the path."""
+
+    def modified(self, path: str) -> float | None:
+        """Return a file's modification time in epoch seconds by the store's clock; None where it is absent."""
+
+    def now(self) -> float:
+        """Return the store's clock in epoch seconds."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a whole file in place of whatever was there; readers see the old bytes or the new ones."""
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Put a whole file where none is.
+
+        Returns:
+            False, with nothing changed, where the file exists already.
+        """
+
+    def delete(self, path: str) -> None:
+        """Delete a file; one that is absent is no error."""
+
+    def delete_folder(self, path: str) -> None:
+        """Delete a folder with everything in it; one that is absent is no error."""
+
+    def stage(self, path: str, aside: str) -> Staged:
+        """Begin a file that becomes visible when it is whole.
+
+        Args:
+            path: Its final name.
+            aside: Folder in which it grows.
+        """
+
+
+def join(*parts: str) -> str:
+    """Return path parts joined by "/", empty ones left out."""
+    return "/".join(part for part in parts if part)
+
+
+def split(path: str) -> tuple[str, str]:
+    """Return a path's folder ("" for the root) and its last name."""
+    folder, _, name = path.rpartition("/")
+    return folder, name
+
+
+def sidecar(path: str) -> str:
+    """Return where Hadoop's ``ChecksumFileSystem`` keeps the checksum of a file."""
+    folder, name = split(path)
+    return join(folder, f".{name}{SIDECAR}")
+
+
+def is_sidecar(name: str) -> bool:
+    """Return whether a file name is that of a checksum sidecar, which no listing shows."""
+    return name.startswith(".") and name.endswith(SIDECAR)
+
+
+def temporary_name() -> str:
+    """Return a name for a file in the making: a sidecar's by its looks, hence ignored by every Hudi reader."""
+    return f".pyhudi-{uuid.uuid4().hex}{SIDECAR}"
+
+
+def check_inside(path: str) -> None:
+    """Refuse a path that would leave the table's root.
+
+    Raises:
+        StorageError: A part of the path is "..", or it begins with a slash.
+    """
+    if path.startswith("/") or ".." in path.split("/"):
+        raise StorageError(
+            f"The path {path!r} is not below the table's root.",
+            "Look at the file that names it (a marker, a commit): it was damaged or made by something else.",
+        )
+
+
+@contextmanager
+def storage_errors(operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
+    """Turn what the operating system reports into a StorageError that names path and operation.
+
+    Args:
+        operation: A verb: "read", "list".
+        path: What it is done to, as the user knows it.
+        absence: Let FileNotFoundError through, where absence is an answer.
+
+    Raises:
+        StorageError: For every other OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        if absence and isinstance(error, FileNotFoundError):
+            raise
+        raise failed(operation, path, error) from error
+
+
+def failed(operation: str, path: str, error: Exception) -> StorageError:
+    """Return the StorageError for an operation that the store could not do."""
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return StorageError(
+        f"The store could not {operation} {path}: {reason}.",
+        "Check the store's space, permissions and health, then run the job again.",
+    )

@@ -1,0 +1,151 @@
+"""Tables that live in this process only (``memory://…``): for tests and trials."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from .base import FileInfo, Names, check_inside, join
+
+SCHEME = "memory://"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    data: bytes
+    modified: float
+
+
+_Files = list[tuple[str, _File]]
+_FILES: dict[str, _File] = {}
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStorage:
+    """A table in memory, shared by all storages of this process that name the same path.
+
+    Attributes:
+        path: The table's path as the user gave it.
+    """
+
+    path: str
+
+    @classmethod
+    def open(cls, path: str) -> MemoryStorage:
+        """Open ``memory://x``; nothing needs to exist."""
+        return cls(SCHEME + path.removeprefix(SCHEME).strip("/"))
+
+    def uri(self, path: str) -> str:
+        """Return the absolute URI of a path."""
+        return SCHEME + self._key(path)
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes."""
+        with _LOCK:
+            found = _FILES.get(self._key(path))
+        if found is None:
+            raise FileNotFoundError(self.uri(path))
+        return found.data
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Return a file as a seekable pyarrow ``NativeFile``."""
+        return pa.BufferReader(self.read(path))
+
+    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+        """Return the files of a folder sorted by path, none where the folder is absent."""
+        return [
+            FileInfo(join(folder, name), len(file.data), file.modified)
+            for name, file in self._below(folder)
+            if recursive or "/" not in name
+        ]
+
+    def folders(self, folder: str) -> Names:
+        """Return the names of a folder's direct sub-folders, sorted; folders exist as long as they hold files."""
+        return sorted({name.partition("/")[0] for name, _ in self._below(folder) if "/" in name})
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file at the path, or below it."""
+        return self.modified(path) is not None or bool(self._below(path))
+
+    def modified(self, path: str) -> float | None:
+        """Return a file's modification time in epoch seconds; None where it is absent."""
+        with _LOCK:
+            found = _FILES.get(self._key(path))
+        return None if found is None else found.modified
+
+    def now(self) -> float:
+        """Return this machine's clock, which stamps the files."""
+        return time.time()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a whole file in place of whatever was there."""
+        with _LOCK:
+            _FILES[self._key(path)] = _File(bytes(data), self.now())
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Put a whole file where none is."""
+        key = self._key(path)
+        with _LOCK:
+            if key in _FILES:
+                return False
+            _FILES[key] = _File(bytes(data), self.now())
+        return True
+
+    def delete(self, path: str) -> None:
+        """Delete a file; one that is absent is no error."""
+        with _LOCK:
+            _FILES.pop(self._key(path), None)
+
+    def delete_folder(self, path: str) -> None:
+        """Delete a folder with everything in it; one that is absent is no error."""
+        prefix = self._prefix(path)
+        with _LOCK:
+            for key in [key for key in _FILES if key.startswith(prefix)]:
+                del _FILES[key]
+
+    def stage(self, path: str, aside: str) -> MemoryStaged:
+        """Begin a file that becomes visible when it is whole; ``aside`` is not needed here."""
+        check_inside(path)
+        check_inside(aside)
+        return MemoryStaged(self, path)
+
+    def _key(self, path: str) -> str:
+        check_inside(path)
+        return join(self.path.removeprefix(SCHEME), path)
+
+    def _prefix(self, folder: str) -> str:
+        key = self._key(folder)
+        return f"{key}/" if key else ""
+
+    def _below(self, folder: str) -> _Files:
+        prefix = self._prefix(folder)
+        with _LOCK:
+            found = [(key[len(prefix) :], file) for key, file in _FILES.items() if key.startswith(prefix)]
+        return sorted(found, key=lambda item: item[0])
+
+
+class MemoryStaged:
+    """A file that grows in a buffer of its own."""
+
+    def __init__(self, storage: MemoryStorage, path: str) -> None:
+        self._storage = storage
+        self._path = path
+        self._buffer = io.BytesIO()
+        self.stream: Any = self._buffer
+
+    def publish(self) -> int:
+        """Make the buffer's bytes the file; returns their number."""
+        data = self._buffer.getvalue()
+        self._buffer.close()
+        self._storage.write(self._path, data)
+        return len(data)
+
+    def discard(self) -> None:
+        """Give the file up; may be called twice, and after `publish` does nothing."""
+        self._buffer.close()

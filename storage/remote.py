@@ -1,0 +1,188 @@
+"""Tables in stores that fsspec reaches and that have no create-if-absent here yet: they are read, never written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
+
+import fsspec
+import pyarrow as pa
+
+from ..errors import InvalidOptionError, PyHudiError, StorageError
+from .base import FileInfo, Names, Staged, check_inside, failed, is_sidecar, join, split
+
+_MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+_Entries = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStorage:
+    """A table behind a URL, read-only.
+
+    Attributes:
+        path: The table's URL as the user gave it.
+        options: What fsspec needs to reach the store, as key-value pairs.
+    """
+
+    path: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def open(cls, path: str, options: Mapping[str, str]) -> RemoteStorage:
+        """Open a URL.
+
+        Raises:
+            InvalidOptionError: fsspec does not know the URL's scheme.
+            StorageError: The package that reaches such stores is missing, or the store refuses.
+        """
+        storage = cls(path.rstrip("/"), tuple(sorted(options.items())))
+        storage._files()
+        return storage
+
+    @property
+    def scheme(self) -> str:
+        """The part of the URL before the colon."""
+        return self.path.partition(":")[0]
+
+    def uri(self, path: str) -> str:
+        """Return the absolute URI of a path."""
+        return self._at(path)
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes."""
+        with self._errors("read", path, absence=True):
+            return bytes(self._files().cat_file(self._at(path)))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Return a file as a seekable pyarrow ``NativeFile``."""
+        with self._errors("open", path, absence=True):
+            return pa.PythonFile(self._files().open(self._at(path), "rb"), mode="r")
+
+    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+        """Return the files of a folder sorted by path, none where the folder is absent."""
+        found = []
+        with self._errors("list", folder):
+            for entry in self._entries(folder, recursive=recursive):
+                path = self._relative(entry["name"])
+                if entry["type"] == "file" and not is_sidecar(split(path)[1]):
+                    found.append(FileInfo(path, int(entry["size"] or 0), _modified(entry)))
+        return sorted(found, key=lambda info: info.path)
+
+    def folders(self, folder: str) -> Names:
+        """Return the names of a folder's direct sub-folders, sorted."""
+        with self._errors("list", folder):
+            entries = self._entries(folder, recursive=False)
+            return sorted(split(entry["name"].rstrip("/"))[1] for entry in entries if entry["type"] == "directory")
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file or a folder at the path."""
+        return self._info(path) is not None
+
+    def modified(self, path: str) -> float | None:
+        """Return a file's modification time in epoch seconds; None where it is absent."""
+        found = self._info(path)
+        return None if found is None else _modified(found)
+
+    def now(self) -> float:
+        """Return this machine's clock, the store's being unknown to who may not write."""
+        return time.time()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Refuse."""
+        self._refuse()
+
+    def delete(self, path: str) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def delete_folder(self, path: str) -> None:
+        """Refuse."""
+        self._refuse()
+
+    def stage(self, path: str, aside: str) -> Staged:
+        """Refuse."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise StorageError(
+            f"The table {self.path} cannot be written: pyhudi knows no safe way to create a file only where none is "
+            f"in stores of the scheme {self.scheme}.",
+            "Write to a local or mounted path; tables on this scheme can be read.",
+        )
+
+    def _files(self) -> Any:
+        try:
+            return fsspec.filesystem(self.scheme, **dict(self.options))
+        except ImportError as error:
+            raise StorageError(
+                f"The table {self.path} is out of reach: {error}.",
+                "Install that package on the driver and on all executors.",
+            ) from error
+        except (ValueError, TypeError) as error:
+            raise InvalidOptionError(
+                f"The path {self.path} cannot be opened by its scheme {self.scheme}: {error}.",
+                "Correct the path, install the fsspec package for that scheme, or give the options that it needs.",
+            ) from error
+        except OSError as error:
+            raise failed("reach", self.path, error) from error
+
+    def _at(self, path: str) -> str:
+        check_inside(path)
+        return join(self.path, path)
+
+    def _relative(self, name: str) -> str:
+        root = str(self._files()._strip_protocol(self.path)).strip("/")
+        return name.strip("/")[len(root) :].strip("/")
+
+    def _entries(self, folder: str, *, recursive: bool) -> _Entries:
+        files, where = self._files(), self._at(folder)
+        # A cached listing would hide instants that completed since.
+        files.invalidate_cache()
+        try:
+            found = files.find(where, detail=True).values() if recursive else files.ls(where, detail=True)
+        except FileNotFoundError:
+            return []
+        return [entry for entry in found if self._relative(entry["name"]) != folder]
+
+    def _info(self, path: str) -> dict[str, Any] | None:
+        with self._errors("look at", path):
+            files = self._files()
+            files.invalidate_cache()
+            try:
+                found: dict[str, Any] = files.info(self._at(path))
+            except FileNotFoundError:
+                return None
+            return found
+
+    @contextmanager
+    def _errors(self, operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
+        """Turn any failure into a StorageError; each fsspec package raises exceptions of its client's own."""
+        try:
+            yield
+        except PyHudiError:
+            raise
+        except Exception as error:
+            if absence and isinstance(error, FileNotFoundError):
+                raise
+            raise failed(operation, join(self.path, path), error) from error
+
+
+def _modified(entry: Mapping[str, Any]) -> float:
+    """Return an entry's modification time, which every fsspec package names in its own way."""
+    for key in _MODIFIED:
+        value = entry.get(key)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, str):
+            return datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
+        if isinstance(value, int | float):
+            return float(value)
+    return 0.0

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyhudi.errors import CorruptInstantError
+from pyhudi.storage import process
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline import heartbeat, owner
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.layout import LayoutV2
+from pyhudi.timeline.owner import Liveness, Owner
+from pyhudi.timeline.timeline import request, start
+
+T = "20261120224644250"
+PENDING = Instant(T, "commit", State.INFLIGHT)
+LAYOUT = LayoutV2()
+ELSEWHERE = Owner("elsewhere", "boot 1", 77, "123", "nightly", "w")
+
+linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage.open(str(tmp_path))
+
+
+def age(storage: LocalStorage, path: str, seconds: float) -> None:
+    """Make a file ``seconds`` older than the moment at which `judged` looks."""
+    moment = 2_000_000_000 - seconds
+    os.utime(Path(storage.root, path), (moment, moment))
+
+
+def judged(storage: LocalStorage, instant: Instant = PENDING, *, eager: bool = False) -> Liveness:
+    return owner.judge(
+        storage,
+        instant,
+        now_s=2_000_000_000.0,
+        heartbeat_tolerance_s=120.0,
+        foreign_age_s=3600.0,
+        eager=eager,
+        zone="UTC",
+    )
+
+
+def beat(storage: LocalStorage, seconds: float) -> None:
+    heartbeat.touch(storage, T)
+    age(storage, heartbeat.path_of(T), seconds)
+
+
+def own(storage: LocalStorage, who: Owner, seconds: float) -> None:
+    owner.create(storage, T, who)
+    age(storage, f".hoodie/.pyhudi/{T}/owner.json", seconds)
+
+
+def pend(storage: LocalStorage, requested: float, inflight: float | None) -> None:
+    request(storage, LAYOUT, T, "commit")
+    age(storage, f".hoodie/timeline/{T}.commit.requested", requested)
+    if inflight is not None:
+        start(storage, LAYOUT, T, "commit")
+        age(storage, f".hoodie/timeline/{T}.inflight", inflight)
+
+
+def test_an_instant_time_is_claimed_once(storage: LocalStorage) -> None:
+    assert owner.read(storage, T) is None
+    assert owner.create(storage, T, ELSEWHERE) is True
+    assert owner.create(storage, T, replace(ELSEWHERE, write_id="other")) is False
+    assert owner.read(storage, T) == ELSEWHERE
+    assert storage.exists(f".hoodie/.pyhudi/{T}/owner.json")
+
+
+def test_fields_that_a_later_release_added_are_passed_over(storage: LocalStorage) -> None:
+    found = {
+        "host": "h",
+        "boot_id": "b",
+        "pid": 1,
+        "process_started": "",
+        "application": "",
+        "write_id": "w",
+        "mood": 1,
+    }
+    storage.write(f".hoodie/.pyhudi/{T}/owner.json", json.dumps(found).encode())
+
+    assert owner.read(storage, T) == Owner("h", "b", 1, "", "", "w")
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"host": "h", "pid": "x"}', b"\xff"])
+def test_an_owner_file_that_cannot_be_parsed_is_named(storage: LocalStorage, data: bytes) -> None:
+    storage.write(f".hoodie/.pyhudi/{T}/owner.json", data)
+
+    with pytest.raises(CorruptInstantError, match=rf"{storage.path}/\.hoodie/\.pyhudi/{T}/owner\.json"):
+        owner.read(storage, T)
+
+
+def test_a_write_is_sealed_once_and_for_all(storage: LocalStorage) -> None:
+    assert not owner.is_sealed(storage, T)
+    owner.seal(storage, T)
+    owner.seal(storage, T)
+
+    assert owner.is_sealed(storage, T)
+    assert not owner.is_sealed(storage, f"{T}0")
+
+
+@linux
+def test_this_process_is_not_gone() -> None:
+    assert owner.is_gone(Owner.of_this_process("w")) is False
+
+
+@linux
+def test_a_killed_process_is_gone() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    found = process.find_process(child.pid)
+    assert found is not None
+    who = replace(Owner.of_this_process("w"), pid=child.pid, process_started=found.started)
+    assert owner.is_gone(who) is False
+
+    child.kill()
+    child.communicate()
+
+    assert owner.is_gone(who) is True
+
+
+@linux
+def test_a_process_that_took_over_the_number_is_another_one() -> None:
+    assert owner.is_gone(replace(Owner.of_this_process("w"), pid=os.getpid(), process_started="1")) is True
+
+
+@linux
+def test_of_another_machine_boot_or_container_nothing_is_known() -> None:
+    here = replace(Owner.of_this_process("w"), pid=99_999_999)
+    assert owner.is_gone(here) is True
+
+    assert owner.is_gone(replace(here, host="elsewhere")) is None
+    assert owner.is_gone(replace(here, boot_id="before the last boot")) is None
+
+
+def test_without_a_machine_id_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "machine_id", lambda: "")
+
+    assert owner.is_gone(replace(Owner.of_this_process("w"), pid=99_999_999)) is None
+
+
+@linux
+def test_ours_with_its_process_gone_is_dead_whatever_its_heartbeat(storage: LocalStorage) -> None:
+    own(storage, replace(Owner.of_this_process("w", "nightly"), pid=99_999_999), 5)
+    beat(storage, 1)
+
+    found = judged(storage)
+
+    assert not found.alive
+    assert found.reason == f"its process 99999999 on this machine ({process.host_name()}, application nightly) is gone"
+
+
+@linux
+def test_ours_with_its_process_present_is_dead_when_the_heartbeat_is_overdue(storage: LocalStorage) -> None:
+    own(storage, Owner.of_this_process("w"), 500)
+    beat(storage, 121)
+
+    assert not judged(storage).alive
+
+
+@pytest.mark.parametrize(
+    ("silent", "alive", "reason"),
+    [
+        (35, True, "last heartbeat 35 s ago, process 77 on elsewhere, application nightly"),
+        (120, True, "last heartbeat 2 minutes ago, process 77 on elsewhere, application nightly"),
+        (121, False, "last heartbeat 2 minutes ago, process 77 on elsewhere, application nightly"),
+        (36000, False, "last heartbeat 10 hours ago, process 77 on elsewhere, application nightly"),
+    ],
+)
+def test_ours_elsewhere_lives_by_its_heartbeat(storage: LocalStorage, silent: float, alive: bool, reason: str) -> None:
+    own(storage, ELSEWHERE, 40000)
+    beat(storage, silent)
+
+    assert judged(storage) == Liveness(alive, reason)
+
+
+@pytest.mark.parametrize(("seconds", "alive"), [(35, True), (121, False)])
+def test_ours_before_its_first_heartbeat_counts_from_its_claim(
+    storage: LocalStorage, seconds: float, alive: bool
+) -> None:
+    own(storage, ELSEWHERE, seconds)
+    pend(storage, 4000, None)
+
+    found = judged(storage)
+
+    assert found.alive is alive
+    assert found.reason.startswith("no heartbeat yet; begun ")
+
+
+@pytest.mark.parametrize(("silent", "alive"), [(119, True), (121, False)])
+def test_a_foreign_heartbeat_is_believed_even_by_eager_users(storage: LocalStorage, silent: float, alive: bool) -> None:
+    pend(storage, 10, None)
+    beat(storage, silent)
+
+    assert judged(storage).alive is alive
+    assert judged(storage, eager=True).alive is alive
+
+
+def test_a_foreign_instant_without_heartbeat_is_given_an_hour(storage: LocalStorage) -> None:
+    pend(storage, 4000, 720)
+    assert judged(storage) == Liveness(True, "no heartbeat; 12 minutes old; taken for dead after 60 minutes")
+
+    age(storage, f".hoodie/timeline/{T}.inflight", 3601)
+    assert judged(storage) == Liveness(False, "no heartbeat; 60 minutes old; over 60 minutes")
+
+
+def test_a_foreign_instant_without_heartbeat_is_dead_at_once_where_the_policy_says_so(storage: LocalStorage) -> None:
+    pend(storage, 5, None)
+
+    found = judged(storage, eager=True)
+
+    assert found == Liveness(False, "no heartbeat; 5 s old; hoodie.clean.failed.writes.policy is EAGER")
+
+
+def test_a_foreign_instant_whose_files_are_gone_is_as_old_as_its_time(storage: LocalStorage) -> None:
+    # 2033-05-18 03:33:20 UTC is the moment of judging.
+    assert judged(storage, Instant("20330518033220000", "commit", State.REQUESTED)).alive
+    assert not judged(storage, Instant("20330518023319000", "commit", State.REQUESTED)).alive
+    assert judged(storage, Instant("00000000000000010", "commit", State.REQUESTED)).alive
+
+
+def test_times_ahead_of_the_clock_count_as_now(storage: LocalStorage) -> None:
+    pend(storage, -500, None)
+
+    assert judged(storage) == Liveness(True, "no heartbeat; 0 s old; taken for dead after 60 minutes")

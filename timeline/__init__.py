@@ -1,0 +1,1 @@
+"""What happened to a table: instants, their contents, and who is at work on them."""

@@ -1,0 +1,230 @@
+"""The Avro schemas of what instants hold, as Apache Hudi 1.x generates them (``hudi-common/src/main/avro``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NAMESPACE = "org.apache.hudi.avro.model"
+
+Type = str | list[Any] | dict[str, Any]
+Field = dict[str, Any]
+
+STRING: Type = {"type": "string", "avro.java.string": "String"}
+
+
+def array(items: Type) -> Type:
+    """Return the type of an array."""
+    return {"type": "array", "items": items}
+
+
+def mapping(values: Type) -> Type:
+    """Return the type of a map from strings."""
+    return {"type": "map", "values": values, "avro.java.string": "String"}
+
+
+def record(name: str, *fields: Field) -> dict[str, Any]:
+    """Return a record's type; inside another record's its namespace is that one's."""
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+def need(name: str, kind: Type) -> Field:
+    """Return a field without default."""
+    return {"name": name, "type": kind}
+
+
+def may(name: str, kind: Type) -> Field:
+    """Return a field that may be null and is so by default."""
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def null_or(name: str, kind: Type) -> Field:
+    """Return a field that may be null and has no default."""
+    return {"name": name, "type": ["null", kind]}
+
+
+def default(name: str, kind: Type, value: object) -> Field:
+    """Return a field that has a default and may not be null."""
+    return {"name": name, "type": kind, "default": value}
+
+
+def version(number: int = 1) -> Field:
+    """Return the field with which every record numbers its own schema."""
+    return {"name": "version", "type": ["int", "null"], "default": number}
+
+
+def longs(*names: str) -> list[Field]:
+    """Return fields of type long that may be null."""
+    return [may(name, "long") for name in names]
+
+
+def strings(*names: str) -> list[Field]:
+    """Return fields of type string that may be null."""
+    return [may(name, STRING) for name in names]
+
+
+def _top(name: str, *fields: Field) -> dict[str, Any]:
+    return {**record(name, *fields), "namespace": NAMESPACE}
+
+
+_WRITE_STAT = record(
+    "HoodieWriteStat",
+    *strings("fileId", "path", "prevCommit"),
+    *longs("numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors"),
+    *strings("partitionPath"),
+    *longs("totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted", "numInserts", "totalLogBlocks"),
+    *longs("totalCorruptLogBlock", "totalRollbackBlocks", "fileSizeInBytes"),
+    may("logVersion", "int"),
+    *longs("logOffset"),
+    *strings("baseFile"),
+    may("logFiles", array(STRING)),
+    may("cdcStats", mapping("long")),
+    *strings("prevBaseFile"),
+    *longs("minEventTime", "maxEventTime"),
+    may("runtimeStats", record("HoodieRuntimeStats", *longs("totalScanTime", "totalCreateTime", "totalUpsertTime"))),
+    *longs("totalLogFilesCompacted", "totalLogReadTimeMs", "totalLogSizeCompacted"),
+    *strings("tempPath"),
+    *longs("numUpdates"),
+)
+
+_COMMIT = [
+    may("partitionToWriteStats", mapping(array(_WRITE_STAT))),
+    may("compacted", "boolean"),
+    may("extraMetadata", mapping(STRING)),
+    version(),
+    *strings("operationType"),
+]
+
+_SLICE = record(
+    "HoodieSliceInfo",
+    *strings("dataFilePath"),
+    may("deltaFilePaths", array(STRING)),
+    null_or("fileId", STRING),
+    *strings("partitionPath", "bootstrapFilePath"),
+    version(),
+)
+
+_CLUSTERING_GROUP = record(
+    "HoodieClusteringGroup",
+    may("slices", array(_SLICE)),
+    may("metrics", mapping("double")),
+    {"name": "numOutputFileGroups", "type": ["int", "null"], "default": 1},
+    may("extraMetadata", mapping(STRING)),
+    version(),
+)
+
+_CLUSTERING_STRATEGY = record(
+    "HoodieClusteringStrategy", *strings("strategyClassName"), may("strategyParams", mapping(STRING)), version()
+)
+
+_CLUSTERING_PLAN = record(
+    "HoodieClusteringPlan",
+    may("inputGroups", array(_CLUSTERING_GROUP)),
+    may("strategy", _CLUSTERING_STRATEGY),
+    may("extraMetadata", mapping(STRING)),
+    version(),
+    may("preserveHoodieMetadata", "boolean"),
+    may("missingSchedulePartitions", array(STRING)),
+)
+
+_INSTANT_INFO = record("HoodieInstantInfo", need("commitTime", STRING), need("action", STRING))
+
+_ROLLBACK_REQUEST = record(
+    "HoodieRollbackRequest",
+    need("partitionPath", STRING),
+    *strings("fileId", "latestBaseInstant"),
+    default("filesToBeDeleted", array(STRING), []),
+    may("logBlocksToBeDeleted", mapping("long")),
+)
+
+_ROLLBACK_PARTITION = record(
+    "HoodieRollbackPartitionMetadata",
+    need("partitionPath", STRING),
+    need("successDeleteFiles", array(STRING)),
+    need("failedDeleteFiles", array(STRING)),
+    may("rollbackLogFiles", mapping("long")),
+    may("logFilesFromFailedCommit", mapping("long")),
+)
+
+_CLEAN_FILE = record("HoodieCleanFileInfo", *strings("filePath"), may("isBootstrapBaseFile", "boolean"))
+
+_ACTION_INSTANT = record(
+    "HoodieActionInstant", need("timestamp", STRING), need("action", STRING), need("state", STRING)
+)
+
+_CLEAN_PARTITION = record(
+    "HoodieCleanPartitionMetadata",
+    need("partitionPath", STRING),
+    need("policy", STRING),
+    need("deletePathPatterns", array(STRING)),
+    need("successDeleteFiles", array(STRING)),
+    need("failedDeleteFiles", array(STRING)),
+    may("isPartitionDeleted", "boolean"),
+)
+
+_SAVEPOINT_PARTITION = record(
+    "HoodieSavepointPartitionMetadata", need("partitionPath", STRING), need("savepointDataFile", array(STRING))
+)
+
+COMMIT = _top("HoodieCommitMetadata", *_COMMIT)
+
+REPLACE_COMMIT = _top("HoodieReplaceCommitMetadata", *_COMMIT, may("partitionToReplaceFileIds", mapping(array(STRING))))
+
+REQUESTED_REPLACE = _top(
+    "HoodieRequestedReplaceMetadata",
+    *strings("operationType"),
+    may("clusteringPlan", _CLUSTERING_PLAN),
+    may("extraMetadata", mapping(STRING)),
+    version(),
+)
+
+ROLLBACK_PLAN = _top(
+    "HoodieRollbackPlan",
+    may("instantToRollback", _INSTANT_INFO),
+    may("RollbackRequests", array(_ROLLBACK_REQUEST)),
+    version(),
+)
+
+ROLLBACK = _top(
+    "HoodieRollbackMetadata",
+    need("startRollbackTime", STRING),
+    need("timeTakenInMillis", "long"),
+    need("totalFilesDeleted", "int"),
+    need("commitsRollback", array(STRING)),
+    need("partitionMetadata", mapping(_ROLLBACK_PARTITION)),
+    version(),
+    default("instantsRollback", array(_INSTANT_INFO), []),
+)
+
+CLEANER_PLAN = _top(
+    "HoodieCleanerPlan",
+    may("earliestInstantToRetain", _ACTION_INSTANT),
+    default("lastCompletedCommitTimestamp", STRING, ""),
+    need("policy", STRING),
+    may("filesToBeDeletedPerPartition", mapping(array(STRING))),
+    version(),
+    may("filePathsToBeDeletedPerPartition", mapping(array(_CLEAN_FILE))),
+    may("partitionsToBeDeleted", array(STRING)),
+    may("extraMetadata", mapping(STRING)),
+)
+
+CLEAN = _top(
+    "HoodieCleanMetadata",
+    need("startCleanTime", STRING),
+    need("timeTakenInMillis", "long"),
+    need("totalFilesDeleted", "int"),
+    need("earliestCommitToRetain", STRING),
+    default("lastCompletedCommitTimestamp", STRING, ""),
+    need("partitionMetadata", mapping(_CLEAN_PARTITION)),
+    version(),
+    may("bootstrapPartitionMetadata", mapping("HoodieCleanPartitionMetadata")),
+    may("extraMetadata", mapping(STRING)),
+)
+
+SAVEPOINT = _top(
+    "HoodieSavepointMetadata",
+    need("savepointedBy", STRING),
+    need("savepointedAt", "long"),
+    need("comments", STRING),
+    need("partitionMetadata", mapping(_SAVEPOINT_PARTITION)),
+    version(),
+)

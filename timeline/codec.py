@@ -1,0 +1,100 @@
+"""Models to bytes and back: Avro object containers of one record, uncompressed, as timeline layout 2 keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import fastavro
+import pyarrow as pa
+from pydantic import ValidationError
+
+from ..errors import CorruptInstantError, StorageError
+from ..storage.base import Storage, join
+from . import avro_schemas as schemas
+from . import metadata as models
+from .instants import Instant
+from .layout import Layout
+
+M = TypeVar("M", bound=models.InstantModel)
+
+_SCHEMAS: Mapping[type[models.InstantModel], dict[str, Any]] = {
+    models.CommitMetadata: schemas.COMMIT,
+    models.ReplaceCommitMetadata: schemas.REPLACE_COMMIT,
+    models.RequestedReplaceMetadata: schemas.REQUESTED_REPLACE,
+    models.RollbackPlan: schemas.ROLLBACK_PLAN,
+    models.RollbackMetadata: schemas.ROLLBACK,
+    models.CleanerPlan: schemas.CLEANER_PLAN,
+    models.CleanMetadata: schemas.CLEAN,
+    models.SavepointMetadata: schemas.SAVEPOINT,
+}
+
+
+def encode(model: models.InstantModel) -> bytes:
+    """Return the bytes that stand for a model on the timeline."""
+    sink = pa.BufferOutputStream()
+    fastavro.writer(sink, _SCHEMAS[type(model)], [model.model_dump(by_alias=True)], codec="null")
+    return bytes(sink.getvalue())
+
+
+def decode(kind: type[M], data: bytes, where: str) -> M:
+    """Return the model that bytes stand for, read by the schema that they bring along.
+
+    Args:
+        kind: The model's class.
+        data: An Avro object container, by whatever writer.
+        where: The file, for the error.
+
+    Raises:
+        CorruptInstantError: The bytes are none, are damaged, or lack a field that has no default.
+    """
+    if not data:
+        raise _corrupt(where, "it is empty")
+    try:
+        # To the end, or a file that breaks off in its last bytes would pass.
+        records = list(fastavro.reader(pa.BufferReader(data)))
+    except Exception as error:
+        # Damaged bytes make the parser fail in every way that Python knows.
+        raise _corrupt(where, f"it is not a whole Avro file ({type(error).__name__}: {error})") from error
+    if not records:
+        raise _corrupt(where, "it holds no record")
+    try:
+        return kind.model_validate(records[0])
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise _corrupt(where, f"its field {field} does not fit ({first['msg']})") from error
+
+
+def read_commit(storage: Storage, layout: Layout, instant: Instant) -> models.CommitMetadata:
+    """Return what a completed commit, deltacommit or replacecommit holds.
+
+    Raises:
+        CorruptInstantError: The file cannot be parsed.
+        StorageError: The file is gone, or the store failed.
+    """
+    kind = models.ReplaceCommitMetadata if instant.group == "replacecommit" else models.CommitMetadata
+    path = join(layout.folder, _name(layout, instant))
+    try:
+        data = storage.read(path)
+    except FileNotFoundError as error:
+        raise StorageError(
+            f"The completed {instant.action} {instant.requested_time} of the table {storage.path} was archived or "
+            f"rolled back while it was being read ({path} is gone).",
+            "Run the job again.",
+        ) from error
+    return decode(kind, data, join(storage.path, path))
+
+
+def _name(layout: Layout, instant: Instant) -> str:
+    if instant.completion_time is None:
+        return f"{instant.requested_time}.{instant.group}"
+    return layout.format(instant)
+
+
+def _corrupt(where: str, reason: str) -> CorruptInstantError:
+    return CorruptInstantError(
+        f"The instant's file {where} cannot be used: {reason}.",
+        "Restore the file from a backup, or roll the instant back with Apache Hudi; until then neither readers nor "
+        "writers can tell what the table holds.",
+    )

@@ -1,0 +1,57 @@
+"""One thing that happened, or is happening, to a table: when it was asked for, what it is, how far it got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class State(IntEnum):
+    """How far an instant got; a greater state is a later one."""
+
+    REQUESTED = 0
+    INFLIGHT = 1
+    COMPLETED = 2
+
+
+WRITE_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
+
+# A table service completes under the action of the write that it amounts to (Apache Hudi's InstantComparatorV2).
+_GROUPS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """One state of one instant.
+
+    Attributes:
+        requested_time: When it was asked for, which names it; 17 digits as a rule.
+        action: As in the file's name: "commit", "clean", "compaction" …
+        state: How far it got.
+        completion_time: When it completed; None while pending, and in layouts that do not keep it.
+    """
+
+    requested_time: str
+    action: str
+    state: State
+    completion_time: str | None = None
+
+    @property
+    def group(self) -> str:
+        """The action under which all states of this instant are one: that of its completed file."""
+        return action_group(self.action)
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it makes or replaces file slices, pending table services included."""
+        return self.group in WRITE_ACTIONS
+
+    @property
+    def visible_since(self) -> str:
+        """The time from which readers see it: the completion time, or the requested time where none is kept."""
+        return self.completion_time or self.requested_time
+
+
+def action_group(action: str) -> str:
+    """Return the action of the completed file of an instant that was requested as ``action``."""
+    return _GROUPS.get(action, action)

@@ -1,0 +1,105 @@
+"""Where a timeline's files lie and how their names are spelled: one layout object per timeline layout version."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..errors import TableVersionError
+from .instants import Instant, State
+
+_COMPLETED = "commit|deltacommit|replacecommit|clean|rollback|restore|savepoint|indexing"
+_PENDING = "deltacommit|replacecommit|clean|rollback|restore|indexing|clustering|compaction|logcompaction"
+_NAME_V2 = re.compile(
+    rf"(?P<requested>\d+)(?:"
+    rf"(?:_(?P<completion>\d+))?\.(?P<completed>{_COMPLETED})"
+    rf"|\.(?P<asked>commit|{_PENDING})\.requested"
+    rf"|\.(?P<begun>{_PENDING}|savepoint)\.inflight"
+    rf"|(?P<commit_begun>\.inflight)"
+    rf")",
+    re.ASCII,
+)
+
+
+class Layout(Protocol):
+    """The names of a timeline's files."""
+
+    @property
+    def folder(self) -> str:
+        """The timeline's folder, relative to the table's root."""
+
+    def parse(self, name: str) -> Instant | None:
+        """Return the state of an instant that a file name stands for; None for any other file."""
+
+    def format(self, instant: Instant) -> str:
+        """Return the file name of one state of an instant."""
+
+
+class HasTimeline(Protocol):
+    """What a layout needs to know of a table's configuration."""
+
+    @property
+    def version(self) -> int:
+        """The table version."""
+
+    @property
+    def timeline_folder(self) -> str:
+        """The timeline's folder, relative to the table's root."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutV2:
+    """Timeline layout 2, of table versions 8 and 9: completed files carry both times in their names.
+
+    Attributes:
+        folder: The timeline's folder, relative to the table's root.
+    """
+
+    folder: str = ".hoodie/timeline"
+
+    def parse(self, name: str) -> Instant | None:
+        """Return the state of an instant that a file name stands for; None for any other file.
+
+        A completed file without a completion time, which only a half-done upgrade leaves, parses as completed: to
+        take it for nothing would hide committed rows.
+        """
+        match = _NAME_V2.fullmatch(name)
+        if match is None:
+            return None
+        requested = match["requested"]
+        if match["completed"]:
+            return Instant(requested, match["completed"], State.COMPLETED, match["completion"])
+        if match["asked"]:
+            return Instant(requested, match["asked"], State.REQUESTED)
+        return Instant(requested, match["begun"] or "commit", State.INFLIGHT)
+
+    def format(self, instant: Instant) -> str:
+        """Return the file name of one state of an instant.
+
+        Raises:
+            ValueError: The instant is completed and has no completion time.
+        """
+        if instant.state == State.COMPLETED:
+            if instant.completion_time is None:
+                raise ValueError(f"the completed {instant.action} {instant.requested_time} has no completion time")
+            return f"{instant.requested_time}_{instant.completion_time}.{instant.group}"
+        if instant.state == State.REQUESTED:
+            return f"{instant.requested_time}.{instant.action}.requested"
+        # Apache Hudi names the inflight file of a commit by the state alone, in every table version.
+        action = "" if instant.action == "commit" else f".{instant.action}"
+        return f"{instant.requested_time}{action}.inflight"
+
+
+def layout_of(config: HasTimeline) -> Layout:
+    """Return the layout of a table's timeline.
+
+    Raises:
+        TableVersionError: The table version has a layout that pyhudi does not know yet.
+    """
+    if config.version in {8, 9}:
+        return LayoutV2(config.timeline_folder)
+    raise TableVersionError(
+        f"Tables of version {config.version} keep their timeline in a layout that pyhudi does not know yet.",
+        "Use a table of version 8 or 9, or upgrade this one with Apache Hudi.",
+    )

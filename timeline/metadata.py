@@ -1,0 +1,290 @@
+"""What instants hold, as models: Apache Hudi's records with Python names.
+
+Fields that a file lacks, or in which it has null, take the default that Apache Hudi's own reader gives them; fields
+that a newer Hudi added are ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+
+class InstantModel(BaseModel):
+    """A record of the timeline; built by Python names, stored by Hudi's."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nulls_are_absent(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            return {name: value for name, value in values.items() if value is not None}
+        return values
+
+
+# Apache Hudi looks the name up in an enum and fails on every open of the table where it is not in upper case.
+OperationType = Annotated[str, AfterValidator(str.upper)]
+
+
+class RuntimeStats(InstantModel):
+    """How long writing one file took, in milliseconds."""
+
+    total_scan_time: int | None = None
+    total_create_time: int | None = None
+    total_upsert_time: int | None = None
+
+
+class WriteStat(InstantModel):
+    """What one write did to one file group (``HoodieWriteStat``).
+
+    Attributes:
+        file_id: The file group.
+        path: The new file, relative to the table's root.
+        prev_commit: Instant of the previous slice; the text "null" for a new file group.
+        num_writes: Rows in the new file.
+        num_inserts: Rows among them that are new.
+        num_update_writes: Rows among them that replaced older ones.
+        num_deletes: Rows of the previous slice that are gone.
+        file_size_in_bytes: Size of the new file; incremental reads skip a file without it.
+        prev_base_file: Name of the base file that was replaced.
+    """
+
+    file_id: str | None = None
+    path: str | None = None
+    prev_commit: str | None = None
+    num_writes: int = 0
+    num_deletes: int = 0
+    num_update_writes: int = 0
+    total_write_bytes: int = 0
+    total_write_errors: int = 0
+    partition_path: str | None = None
+    total_log_records: int = 0
+    total_log_files: int | None = None
+    total_updated_records_compacted: int = 0
+    num_inserts: int = 0
+    total_log_blocks: int = 0
+    total_corrupt_log_block: int = 0
+    total_rollback_blocks: int = 0
+    file_size_in_bytes: int = 0
+    log_version: int | None = None
+    log_offset: int | None = None
+    base_file: str | None = None
+    log_files: list[str] | None = None
+    cdc_stats: dict[str, int] | None = None
+    prev_base_file: str | None = None
+    min_event_time: int | None = None
+    max_event_time: int | None = None
+    runtime_stats: RuntimeStats | None = None
+    total_log_files_compacted: int = 0
+    total_log_read_time_ms: int = 0
+    total_log_size_compacted: int = 0
+    temp_path: str | None = None
+    num_updates: int = 0
+
+
+class CommitMetadata(InstantModel):
+    """What a completed commit or deltacommit holds (``HoodieCommitMetadata``).
+
+    Attributes:
+        partition_to_write_stats: Partition path to what was written there.
+        compacted: True for what a compaction completed.
+        extra_metadata: "schema" holds the Avro schema of the data columns; the rest is the writer's own.
+        version: Null, as Apache Hudi writes it.
+        operation_type: UPSERT, DELETE, INSERT_OVERWRITE_TABLE …
+    """
+
+    partition_to_write_stats: dict[str, list[WriteStat]] = {}
+    compacted: bool = False
+    extra_metadata: dict[str, str] = {}
+    version: int | None = None
+    operation_type: OperationType | None = None
+
+    @property
+    def replaced(self) -> dict[str, list[str]]:
+        """File ids by partition path that readers no longer see from this instant on."""
+        return {}
+
+
+class ReplaceCommitMetadata(CommitMetadata):
+    """What a completed replacecommit holds (``HoodieReplaceCommitMetadata``)."""
+
+    partition_to_replace_file_ids: dict[str, list[str]] = {}
+
+    @property
+    def replaced(self) -> dict[str, list[str]]:
+        """File ids by partition path that readers no longer see from this instant on."""
+        return self.partition_to_replace_file_ids
+
+
+class SliceInfo(InstantModel):
+    """One file slice that a clustering reads; paths are full URIs."""
+
+    data_file_path: str | None = None
+    delta_file_paths: list[str] | None = None
+    file_id: str | None = None
+    partition_path: str | None = None
+    bootstrap_file_path: str | None = None
+    version: int | None = 1
+
+
+class ClusteringGroup(InstantModel):
+    """File slices that a clustering rewrites together."""
+
+    slices: list[SliceInfo] = []
+    metrics: dict[str, float] | None = None
+    num_output_file_groups: int | None = 1
+    extra_metadata: dict[str, str] | None = None
+    version: int | None = 1
+
+
+class ClusteringStrategy(InstantModel):
+    """The Java class that carries a clustering out, with its parameters."""
+
+    strategy_class_name: str | None = None
+    strategy_params: dict[str, str] | None = None
+    version: int | None = 1
+
+
+class ClusteringPlan(InstantModel):
+    """What a clustering will rewrite."""
+
+    input_groups: list[ClusteringGroup] = []
+    strategy: ClusteringStrategy | None = None
+    extra_metadata: dict[str, str] | None = None
+    version: int | None = 1
+    preserve_hoodie_metadata: bool | None = None
+    missing_schedule_partitions: list[str] | None = None
+
+
+class RequestedReplaceMetadata(InstantModel):
+    """What a requested replacecommit or clustering holds (``HoodieRequestedReplaceMetadata``)."""
+
+    operation_type: OperationType | None = None
+    clustering_plan: ClusteringPlan | None = None
+    extra_metadata: dict[str, str] | None = None
+    version: int | None = None
+
+
+class InstantInfo(InstantModel):
+    """An instant named inside another one."""
+
+    commit_time: str
+    action: str
+
+
+class RollbackRequest(InstantModel):
+    """What a rollback will delete in one partition; files are full URIs."""
+
+    partition_path: str
+    file_id: str | None = None
+    latest_base_instant: str | None = None
+    files_to_be_deleted: list[str] = []
+    log_blocks_to_be_deleted: dict[str, int] | None = None
+
+
+class RollbackPlan(InstantModel):
+    """What a requested rollback holds (``HoodieRollbackPlan``)."""
+
+    instant_to_rollback: InstantInfo | None = None
+    # The one field that Apache Hudi spells with a capital.
+    rollback_requests: list[RollbackRequest] = Field(default=[], alias="RollbackRequests")
+    version: int | None = 1
+
+
+class RollbackPartition(InstantModel):
+    """What a rollback deleted in one partition (``HoodieRollbackPartitionMetadata``)."""
+
+    partition_path: str
+    success_delete_files: list[str] = []
+    failed_delete_files: list[str] = []
+    rollback_log_files: dict[str, int] | None = None
+    log_files_from_failed_commit: dict[str, int] | None = None
+
+
+class RollbackMetadata(InstantModel):
+    """What a completed rollback holds (``HoodieRollbackMetadata``)."""
+
+    start_rollback_time: str
+    time_taken_in_millis: int
+    total_files_deleted: int
+    commits_rollback: list[str]
+    partition_metadata: dict[str, RollbackPartition]
+    version: int | None = 1
+    instants_rollback: list[InstantInfo] = []
+
+
+class ActionInstant(InstantModel):
+    """An instant in one state, named inside a clean."""
+
+    timestamp: str
+    action: str
+    state: str
+
+
+class CleanFileInfo(InstantModel):
+    """One file that a clean will delete; the path is a full URI."""
+
+    file_path: str | None = None
+    is_bootstrap_base_file: bool | None = None
+
+
+class CleanerPlan(InstantModel):
+    """What a requested clean holds (``HoodieCleanerPlan``)."""
+
+    earliest_instant_to_retain: ActionInstant | None = None
+    last_completed_commit_timestamp: str = ""
+    policy: str
+    files_to_be_deleted_per_partition: dict[str, list[str]] | None = None
+    version: int | None = 2
+    file_paths_to_be_deleted_per_partition: dict[str, list[CleanFileInfo]] | None = None
+    partitions_to_be_deleted: list[str] | None = None
+    extra_metadata: dict[str, str] | None = None
+
+
+class CleanPartition(InstantModel):
+    """What a clean deleted in one partition (``HoodieCleanPartitionMetadata``); lists hold file names."""
+
+    partition_path: str
+    policy: str
+    delete_path_patterns: list[str] = []
+    success_delete_files: list[str] = []
+    failed_delete_files: list[str] = []
+    is_partition_deleted: bool | None = None
+
+
+class CleanMetadata(InstantModel):
+    """What a completed clean holds (``HoodieCleanMetadata``)."""
+
+    start_clean_time: str
+    time_taken_in_millis: int
+    total_files_deleted: int
+    earliest_commit_to_retain: str
+    last_completed_commit_timestamp: str = ""
+    partition_metadata: dict[str, CleanPartition]
+    version: int | None = 2
+    bootstrap_partition_metadata: dict[str, CleanPartition] | None = None
+    extra_metadata: dict[str, str] | None = None
+
+
+class SavepointPartition(InstantModel):
+    """Names of the files that a savepoint keeps in one partition."""
+
+    partition_path: str
+    savepoint_data_file: list[str]
+
+
+class SavepointMetadata(InstantModel):
+    """What a completed savepoint holds (``HoodieSavepointMetadata``).
+
+    Attributes:
+        savepointed_at: Epoch milliseconds.
+    """
+
+    savepointed_by: str
+    savepointed_at: int
+    comments: str
+    partition_metadata: dict[str, SavepointPartition]
+    version: int | None = 1

@@ -1,0 +1,176 @@
+"""All instants of a table at one moment, and what follows from them: what is committed, pending, new since then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..storage.base import Storage, join, split
+from .instants import WRITE_ACTIONS, Instant, State
+from .layout import Layout, LayoutV2
+
+_TIME_DIGITS = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """A moment of a timeline, small enough to travel with every task.
+
+    Attributes:
+        completed_until: The greatest completion time on the timeline, "" where nothing was completed.
+        pending: Requested times of the instants that were pending.
+    """
+
+    completed_until: str
+    pending: frozenset[str]
+
+    def saw(self, instant: Instant) -> bool:
+        """Return whether an instant that is completed now was completed at that moment."""
+        return instant.visible_since <= self.completed_until and instant.requested_time not in self.pending
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The instants of a table's active timeline.
+
+    Attributes:
+        instants: The newest state of each instant, in order of requested time.
+        layout: How the instants' files are named.
+        seen: The moment that `as_of` went back to; None for the present.
+    """
+
+    instants: tuple[Instant, ...]
+    layout: Layout = field(default_factory=LayoutV2)
+    seen: Watermark | None = None
+    _first_write: str = field(init=False, repr=False, compare=False)
+    _committed: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        writes = [one for one in self.instants if one.is_write]
+        committed = frozenset(one.requested_time for one in writes if one.state == State.COMPLETED)
+        object.__setattr__(self, "_first_write", writes[0].requested_time if writes else "")
+        object.__setattr__(self, "_committed", committed)
+
+    @classmethod
+    def load(cls, storage: Storage, layout: Layout) -> Timeline:
+        """Read the timeline as it is now, in one listing; files that are no instants are passed over."""
+        names = (split(info.path)[1] for info in storage.list(layout.folder))
+        found = (layout.parse(name) for name in names)
+        return cls(_newest_states(one for one in found if one is not None), layout)
+
+    @property
+    def completed(self) -> tuple[Instant, ...]:
+        """Completed instants of every action."""
+        return tuple(one for one in self.instants if one.state == State.COMPLETED)
+
+    @property
+    def pending(self) -> tuple[Instant, ...]:
+        """Requested and inflight instants of every action."""
+        return tuple(one for one in self.instants if one.state != State.COMPLETED)
+
+    @property
+    def writes(self) -> tuple[Instant, ...]:
+        """Completed commits, deltacommits and replacecommits."""
+        return tuple(one for one in self.completed if one.action in WRITE_ACTIONS)
+
+    def find(self, requested_time: str) -> Instant | None:
+        """Return the instant of a requested time; the write, where a savepoint or another action shares the time."""
+        found = [one for one in self.instants if one.requested_time == requested_time]
+        return next((one for one in found if one.is_write), found[0] if found else None)
+
+    def greatest_time(self) -> str | None:
+        """Return the greatest requested or completion time of 17 digits; None where there is none."""
+        times = (time for one in self.instants for time in (one.requested_time, one.completion_time))
+        return max((time for time in times if time is not None and len(time) == _TIME_DIGITS), default=None)
+
+    def is_committed(self, requested_time: str) -> bool:
+        """Return whether rows written by an instant may be seen.
+
+        They may when it is completed, and when it is older than the timeline's first write, pending ones included:
+        it is then taken for archived (Apache Hudi's ``CompletionTimeQueryViewV2``). A timeline that went back to a
+        watermark does not take for archived what was pending, or not even asked for, at that moment.
+        """
+        if self.seen is not None and (
+            requested_time in self.seen.pending or requested_time > self.seen.completed_until
+        ):
+            return False
+        return requested_time in self._committed or requested_time < self._first_write
+
+    def watermark(self) -> Watermark:
+        """Return this moment."""
+        return Watermark(
+            max((one.visible_since for one in self.completed), default=""),
+            frozenset(one.requested_time for one in self.pending),
+        )
+
+    def as_of(self, watermark: Watermark) -> Timeline:
+        """Return the timeline with what completed after the watermark taken back to inflight.
+
+        Such instants stay in place, so that what counts as archived is what counted so then.
+        """
+        instants = tuple(
+            one
+            if one.state != State.COMPLETED or watermark.saw(one)
+            else Instant(one.requested_time, one.action, State.INFLIGHT)
+            for one in self.instants
+        )
+        return Timeline(instants, self.layout, watermark)
+
+    def completed_since(self, watermark: Watermark) -> tuple[Instant, ...]:
+        """Return the instants that completed after the watermark, in the order in which they completed."""
+        found = (one for one in self.completed if not watermark.saw(one))
+        return tuple(sorted(found, key=lambda one: (one.visible_since, one.requested_time)))
+
+
+def _newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:
+    newest: dict[tuple[str, str], Instant] = {}
+    for one in found:
+        known = newest.setdefault((one.requested_time, one.group), one)
+        # Of two completed files of one instant the earlier, on which readers have acted, comes first in a listing.
+        if one.state > known.state:
+            newest[one.requested_time, one.group] = one
+    return tuple(newest[key] for key in sorted(newest))
+
+
+def request(storage: Storage, layout: Layout, requested_time: str, action: str, plan: bytes = b"") -> bool:
+    """Put an instant on the timeline.
+
+    Returns:
+        False where its requested file exists already.
+    """
+    return storage.create(_path(layout, Instant(requested_time, action, State.REQUESTED)), plan)
+
+
+def start(storage: Storage, layout: Layout, requested_time: str, action: str, body: bytes = b"") -> bool:
+    """Say that work on a requested instant has begun.
+
+    Returns:
+        False where its inflight file exists already.
+    """
+    return storage.create(_path(layout, Instant(requested_time, action, State.INFLIGHT)), body)
+
+
+def complete(
+    storage: Storage, layout: Layout, requested_time: str, action: str, completion_time: str, body: bytes
+) -> bool:
+    """Make an instant part of the table: the point of no return.
+
+    Returns:
+        False where it is completed already, at whatever time.
+    """
+    done = Instant(requested_time, action, State.COMPLETED, completion_time)
+    # The name holds the completion time, so that create-if-absent alone would let an instant complete twice.
+    known = Timeline.load(storage, layout).instants
+    if any((one.requested_time, one.group, one.state) == (requested_time, done.group, done.state) for one in known):
+        return False
+    return storage.create(_path(layout, done), body)
+
+
+def remove_pending(storage: Storage, layout: Layout, instant: Instant) -> None:
+    """Take a pending instant off the timeline: its inflight file first, so that it never seems further than it is."""
+    for state in (State.INFLIGHT, State.REQUESTED):
+        storage.delete(_path(layout, Instant(instant.requested_time, instant.action, state)))
+
+
+def _path(layout: Layout, instant: Instant) -> str:
+    return join(layout.folder, layout.format(instant))
