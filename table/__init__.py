@@ -1,0 +1,1 @@
+"""A table at rest: configuration, schema, keys, names, base files, file groups, merging."""

@@ -1,0 +1,59 @@
+"""Small tools on Arrow arrays that pyarrow does not offer: plain layout, validity bitmaps, arrays from parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+
+def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array that is not dictionary-encoded."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # pyarrow keeps an empty or oversized column chunked
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_dictionary(column.type):
+        return column.dictionary_decode()
+    return column
+
+
+def bitmap(valid: pa.BooleanArray | None) -> Any:
+    """Return a validity bitmap that starts at bit 0; None, as Arrow has it, where every value is valid."""
+    if valid is None:
+        return None
+    bits = valid.to_numpy(zero_copy_only=False)
+    return None if bits.all() else pa.py_buffer(np.packbits(bits, bitorder="little"))
+
+
+def without_nulls(array: pa.Array) -> pa.Array:
+    """Return a flat array without its validity bitmap; what stood under a null is some value of the type."""
+    if array.null_count == 0:
+        return array
+    return pa.Array.from_buffers(array.type, len(array), [None, *array.buffers()[1:]], 0, array.offset)
+
+
+def list_array(
+    kind: pa.DataType, valid: pa.BooleanArray | None, lengths: np.ndarray[Any, np.dtype[np.int64]], values: pa.Array
+) -> pa.Array:
+    """Return a list or map array of its parts.
+
+    Args:
+        kind: A list or a map type with 32-bit offsets.
+        valid: Which of the n lists are not null; None for all.
+        lengths: n element counts, 0 where a list is null.
+        values: The elements of all lists, one list after another; of a map its entries, a struct.
+    """
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    narrow = pa.py_buffer(offsets.astype(np.int32))
+    return pa.Array.from_buffers(kind, len(lengths), [bitmap(valid), narrow], children=[values])
+
+
+def struct_array(
+    kind: pa.StructType, length: int, valid: pa.BooleanArray | None, children: Sequence[pa.Array]
+) -> pa.Array:
+    """Return a struct array of its parts, each child as long as the array."""
+    return pa.Array.from_buffers(kind, length, [bitmap(valid)], children=list(children))

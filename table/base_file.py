@@ -1,0 +1,241 @@
+"""One base file: a Parquet file with the five meta columns in front and Hudi's key-values in its footer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..errors import CorruptFileError
+from ..storage.base import Storage
+from ..version import VERSION
+from .conform import conform
+from .schema import META_COLUMNS, with_meta
+
+STAMP = b"pyhudi.version"
+MIN_KEY = "hoodie_min_record_key"
+MAX_KEY = "hoodie_max_record_key"
+RECORD_KEY = "_hoodie_record_key"
+FILE_NAME = "_hoodie_file_name"
+
+_REPEATED = frozenset({"_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name"})
+_UNIQUE = frozenset({"_hoodie_commit_seqno", "_hoodie_record_key"})
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+# Encoded bytes of one value, at most, for a string column to count as dictionary-encoded throughout.
+_FEW_BYTES = 2.5
+
+
+def file_schema(schema: pa.Schema, dictionaries: frozenset[str] = frozenset()) -> pa.Schema:
+    """Return the Arrow schema in which a base file is written: columns that repeat are dictionaries.
+
+    Args:
+        schema: The table's data columns, canonical, without meta columns.
+        dictionaries: Names of string columns that repeat, beside the meta columns that always do.
+    """
+    return with_dictionaries(with_meta(schema), _REPEATED | dictionaries)
+
+
+def with_dictionaries(schema: pa.Schema, names: frozenset[str]) -> pa.Schema:
+    """Return a schema with the named string columns as dictionaries."""
+    return pa.schema([field.with_type(_DICTIONARY) if field.name in names else field for field in schema])
+
+
+def constant(value: str, length: int) -> pa.DictionaryArray:
+    """Return a string column that holds ``value`` in every row, at the price of one index a row."""
+    indices = pa.array(memoryview(bytes(4 * length)).cast("i"), pa.int32()) if length else pa.array([], pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))
+
+
+class BaseFileWriter:
+    """Writes the rows of one base file, row group by row group, and closes it with Hudi's footer.
+
+    Args:
+        stream: Where the bytes go.
+        schema: What `file_schema` returned.
+        avro_schema: The Avro schema of the rows with meta columns, JSON.
+        compression: Parquet codec.
+        row_group_bytes: Arrow bytes that are gathered before a row group is written.
+    """
+
+    def __init__(
+        self, stream: Any, schema: pa.Schema, avro_schema: str, *, compression: str, row_group_bytes: int
+    ) -> None:
+        leaves = [f.name for f in schema if f.name not in _UNIQUE]
+        self._parquet = pq.ParquetWriter(
+            stream,
+            schema,
+            compression=compression,
+            store_schema=False,
+            use_dictionary=_leaf_paths(schema, leaves),
+            write_statistics=True,
+        )
+        self._schema = schema
+        self._avro_schema = avro_schema
+        self._row_group_bytes = row_group_bytes
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._least: str | None = None
+        self._greatest: str | None = None
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows, given exactly in the schema of the file."""
+        if batch.num_rows == 0:
+            return
+        span = pc.min_max(batch.column(RECORD_KEY))
+        least, greatest = span["min"].as_py(), span["max"].as_py()  # one value a batch
+        self._least = least if self._least is None else min(self._least, least)
+        self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
+        self.rows += batch.num_rows
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes >= self._row_group_bytes:
+            self._flush()
+
+    def close(self) -> None:
+        """Write the last row group and the footer."""
+        self._flush()
+        footer = {"parquet.avro.schema": self._avro_schema, STAMP.decode(): VERSION}
+        if self._least is not None and self._greatest is not None:
+            footer |= {MIN_KEY: self._least, MAX_KEY: self._greatest}
+        self._parquet.add_key_value_metadata(footer)
+        self._parquet.close()
+
+    def abandon(self) -> None:
+        """Close the writer of a file that nobody wants; its bytes are no whole file."""
+        self._waiting = []
+        with suppress(Exception):
+            self._parquet.close()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            # A dictionary that changes within a row group would make Parquet give up dictionary encoding there.
+            table = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
+            self._parquet.write_table(table, row_group_size=max(table.num_rows, 1))
+        self._waiting, self._waiting_bytes = [], 0
+
+
+def _leaf_paths(schema: pa.Schema, names: Sequence[str]) -> list[str]:
+    """Return the names by which Parquet knows the flat columns among ``names``; nested ones stay undictionaried."""
+    return [name for name in names if not pa.types.is_nested(schema.field(name).type)]
+
+
+class BaseFileReader:
+    """Reads one base file in batches of a table's schema, whoever wrote it.
+
+    Args:
+        storage: Rooted at the table.
+        path: The file, relative to the table's root.
+        plain: Columns that are wanted as plain strings even where the file has them dictionary-encoded; None for all.
+
+    Attributes:
+        dictionaries: The string columns that `batches` gives as dictionaries, as the file has them.
+
+    Raises:
+        CorruptFileError: The file is not Parquet or its footer is damaged.
+    """
+
+    def __init__(self, storage: Storage, path: str, *, plain: Collection[str] | None = None) -> None:
+        self.path = path
+        try:
+            self._input = storage.open_input(path)
+            self.parquet = pq.ParquetFile(self._input, pre_buffer=False)
+            self.dictionaries = frozenset() if plain is None else _dictionaried(self.parquet) - frozenset(plain)
+            if self.dictionaries:
+                self.parquet = pq.ParquetFile(
+                    self._input,
+                    metadata=self.parquet.metadata,
+                    read_dictionary=sorted(self.dictionaries),
+                    pre_buffer=False,
+                )
+        except (pa.ArrowInvalid, FileNotFoundError, OSError) as error:
+            raise _corrupt(path, error) from error
+
+    def __enter__(self) -> BaseFileReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def stamped(self) -> bool:
+        """Whether pyhudi wrote the file, so that its keys are known to sit in the right bucket."""
+        return STAMP in (self.parquet.metadata.metadata or {})
+
+    @property
+    def rows(self) -> int:
+        """How many rows the footer counts."""
+        return int(self.parquet.metadata.num_rows)
+
+    def batches(
+        self, schema: pa.Schema, *, batch_rows: int = 65_536, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows with exactly the columns of ``schema``; columns that the file lacks are null.
+
+        Args:
+            schema: Wanted columns, canonical types, meta columns may be among them; `dictionaries` stay what they are.
+            batch_rows: Rows of one batch at most.
+            row_groups: Which row groups; None for all.
+        """
+        present = set(self.parquet.schema_arrow.names)
+        columns = [name for name in schema.names if name in present]
+        target = with_dictionaries(schema, self.dictionaries)
+        rest = pa.schema([field for field in schema if field.name not in self.dictionaries])
+        groups = range(self.parquet.num_row_groups) if row_groups is None else row_groups
+        try:
+            for batch in self.parquet.iter_batches(
+                batch_size=batch_rows, row_groups=list(groups), columns=columns, use_threads=False
+            ):
+                known = conform(batch, rest, fill_missing=True)
+                yield pa.RecordBatch.from_arrays(
+                    [(batch if name in self.dictionaries else known).column(name) for name in schema.names],
+                    schema=target,
+                )
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _corrupt(self.path, error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self.parquet.close(force=True)
+
+
+def _dictionaried(parquet: pq.ParquetFile) -> frozenset[str]:
+    """Return the flat string columns that are dictionary-encoded in every row group, judged by their size."""
+    names = {field.name for field in parquet.schema_arrow if pa.types.is_string(field.type)} - _UNIQUE
+    metadata = parquet.metadata
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for position in range(group.num_columns):
+            chunk = group.column(position)
+            if chunk.path_in_schema in names and (
+                "RLE_DICTIONARY" not in chunk.encodings
+                and "PLAIN_DICTIONARY" not in chunk.encodings
+                or chunk.total_uncompressed_size > _FEW_BYTES * chunk.num_values + 1024
+            ):
+                names.discard(chunk.path_in_schema)
+    return frozenset(names)
+
+
+def _corrupt(path: str, error: Exception) -> CorruptFileError:
+    return CorruptFileError(
+        f"The base file {path} cannot be read ({type(error).__name__}: {error}).",
+        "Restore the file from a backup, or roll back the instant in its name with Apache Hudi.",
+    )
+
+
+__all__ = [
+    "FILE_NAME",
+    "MAX_KEY",
+    "META_COLUMNS",
+    "MIN_KEY",
+    "RECORD_KEY",
+    "STAMP",
+    "BaseFileReader",
+    "BaseFileWriter",
+    "constant",
+    "file_schema",
+]

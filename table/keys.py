@@ -1,0 +1,195 @@
+"""Record keys and partition paths of whole batches, as Apache Hudi's key generators make them of rows.
+
+Source: ``KeyGenUtils``, ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator`` and ``NonpartitionedAvroKeyGenerator``
+of Apache Hudi 1.2, for tables of version 9.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import MissingColumnError, NullKeyError, UnsupportedTableError
+from .arrays import plain
+from .conform import conform_array
+from .key_types import KeyGeneratorType, choose_key_generator
+from .key_values import PARTITION, RECORD_KEY, check_key_type, format_values
+from .partition_paths import check_safe, format_segment, parse_partition_path
+from .table_config import TableConfig
+
+NULL_KEY = "__null__"
+EMPTY_KEY = "__empty__"
+
+Codes = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class KeyGenerator:
+    """Makes the record keys and partition paths of batches.
+
+    Args:
+        config: The table's configuration.
+        schema: The table's columns. Given, values are brought to their types first, so that a decimal of fewer digits
+            makes the key that the table's own would make.
+
+    Raises:
+        UnsupportedTableError: The key generator is not done yet, or its fields are nested, none, or too many for it.
+    """
+
+    def __init__(self, config: TableConfig, schema: pa.Schema | None = None) -> None:
+        self._config = config
+        self._schema = schema
+        self._kind = config.key_generator
+        self._fields = config.record_key_fields
+        self._partition_fields = () if self._kind is KeyGeneratorType.NON_PARTITION else config.partition_fields
+        _check_fields(config.name, self._kind, self._fields, self._partition_fields)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse columns of which no keys or no paths can be made, before there are rows.
+
+        Raises:
+            MissingColumnError: A key or partition column is absent.
+            UnsupportedTypeError: It has a type that makes no key or no path.
+        """
+        for role, fields in ((RECORD_KEY, self._fields), (PARTITION, self._partition_fields)):
+            for field in fields:
+                _check_column(schema, field, role)
+
+    def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Return the record key of every row.
+
+        Args:
+            batch: Rows with at least the key columns; their types decide how a value is spelt.
+
+        Raises:
+            NullKeyError: A key is null or empty, or every part of a composite one is.
+            MissingColumnError: A key column is absent.
+            UnsupportedTypeError: A key column has a type of which pyhudi makes no key.
+        """
+        texts = [format_values(self._column(batch, field, RECORD_KEY), field, RECORD_KEY) for field in self._fields]
+        blank = _is_blank(texts[0])
+        for text in texts[1:]:
+            blank = pc.and_(blank, _is_blank(text))
+        if pc.any(blank, min_count=0).as_py():  # O(1)
+            raise self._null_key(batch, blank)
+        if len(texts) == 1 and self._kind is not KeyGeneratorType.COMPLEX:
+            return texts[0]
+        parts: list[pa.Array | str] = []
+        for position, (field, text) in enumerate(zip(self._fields, texts, strict=True)):
+            label = f"{',' if position else ''}{field}:"
+            parts += [label, _without_blanks(text)]
+        return pc.binary_join_element_wise(*parts, "")
+
+    def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
+        """Return the partition path of every row, each path once in the dictionary.
+
+        Args:
+            batch: Rows with at least the partition columns.
+
+        Raises:
+            PartitionValueError: A value makes no safe folder inside the table.
+            MissingColumnError: A partition column is absent.
+            UnsupportedTypeError: A partition column has a type of which pyhudi makes no path.
+        """
+        codes: Codes = np.zeros(batch.num_rows, dtype=np.int64)
+        paths = [""]
+        for field in self._partition_fields:
+            values = self._column(batch, field, PARTITION).dictionary_encode(null_encoding="encode")
+            segments = self._segments(values.dictionary, field)
+            inner = values.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            if field == self._partition_fields[0]:
+                codes, paths = inner, segments
+                continue
+            # Folded pair by pair, the codes stay below the square of the batch's rows.
+            pairs, codes = np.unique(codes * max(len(segments), 1) + inner, return_inverse=True)
+            paths = [f"{paths[pair // len(segments)]}/{segments[pair % len(segments)]}" for pair in pairs.tolist()]
+        return _dictionary(codes, paths)
+
+    def _segments(self, values: pa.Array, field: str) -> list[str]:
+        texts = format_values(values, field, PARTITION).to_pylist()  # O(distinct values)
+        for text in texts:
+            check_safe(text, field, self._config)
+        return [format_segment(text, field, self._config) for text in texts]
+
+    def _column(self, batch: pa.RecordBatch, field: str, role: str) -> pa.Array:
+        _check_column(batch.schema, field, role)
+        column = batch.column(field)
+        if self._schema is None or field not in self._schema.names:
+            return plain(column)
+        # Nulls are judged by the key's own rules.
+        return conform_array(column, self._schema.field(field).with_nullable(True))
+
+    def _null_key(self, batch: pa.RecordBatch, blank: pa.BooleanArray) -> NullKeyError:
+        row, count = pc.index(blank, True).as_py(), pc.sum(blank).as_py()  # O(1)
+        others = [f for f in dict.fromkeys((*self._fields, *self._partition_fields)) if f in batch.schema.names]
+        context = ", ".join(f"{field}={batch.column(field)[row].as_py()!r}" for field in others)  # O(fields)
+        names = ", ".join(repr(field) for field in self._fields)
+        some = "column" if len(self._fields) == 1 else "columns"
+        return NullKeyError(
+            f"The record key {some} {names} {'is' if len(self._fields) == 1 else 'are all'} null or empty in "
+            f"{count} of {batch.num_rows} rows of one batch; the first is row {row} of it ({context}).",
+            "Fill the key before writing, or drop those rows.",
+        )
+
+
+def _check_fields(
+    table: str, kind: KeyGeneratorType, record_keys: tuple[str, ...], partitions: tuple[str, ...]
+) -> None:
+    if not kind.is_supported:
+        raise UnsupportedTableError(
+            f"The key generator {kind.value} of table {table!r} is not done by pyhudi yet.",
+            "Use Apache Hudi to write this table.",
+        )
+    if not record_keys:
+        raise UnsupportedTableError(
+            f"Table {table!r} has no record key fields, so that its keys are generated.",
+            "Use Apache Hudi to write this table, or make a new one with hoodie.datasource.write.recordkey.field.",
+        )
+    if kind is KeyGeneratorType.SIMPLE and (len(record_keys) > 1 or len(partitions) > 1):
+        raise UnsupportedTableError(
+            f"Table {table!r} has the key generator SIMPLE, which takes one record key field and one partition field, "
+            f"and the fields {', '.join((*record_keys, *partitions))}.",
+            "Make the table with the key generator COMPLEX.",
+        )
+    nested = [field for field in (*record_keys, *partitions) if "." in field]
+    if nested:
+        raise UnsupportedTableError(
+            f"Table {table!r} takes its key or partition from the nested field {nested[0]!r}, "
+            "which pyhudi does not do yet.",
+            "Copy the nested value into a column of its own and make the table with that.",
+        )
+
+
+def _check_column(schema: pa.Schema, field: str, role: str) -> None:
+    if field not in schema.names:
+        raise MissingColumnError(
+            f"The {role} column {field!r} is not among the columns {', '.join(map(repr, schema.names))}.",
+            "Add the column, or correct the case of its name.",
+        )
+    check_key_type(schema.field(field).type, field, role)
+
+
+def _is_blank(text: pa.StringArray) -> pa.BooleanArray:
+    return pc.fill_null(pc.equal(text, ""), True)
+
+
+def _without_blanks(text: pa.StringArray) -> pa.StringArray:
+    """Return the parts of a composite key with Hudi's words for null and empty ones; values are not escaped."""
+    empty = pc.equal(text, "")
+    if pc.any(empty).as_py():  # O(1)
+        text = pc.if_else(empty, EMPTY_KEY, text)
+    return pc.fill_null(text, NULL_KEY) if text.null_count else text
+
+
+def _dictionary(codes: Codes, paths: list[str]) -> pa.DictionaryArray:
+    """Return the paths of all rows; values that make one folder (null, "" and Hive's default) share one entry."""
+    unique = {path: position for position, path in enumerate(dict.fromkeys(paths))}
+    if len(unique) < len(paths):
+        codes = np.array([unique[path] for path in paths], dtype=np.int64)[codes]
+    indices = pa.array(codes.astype(np.int32), pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(unique), pa.string()))
+
+
+__all__ = ["KeyGenerator", "KeyGeneratorType", "choose_key_generator", "parse_partition_path"]

@@ -1,0 +1,125 @@
+"""The names of data files, and what they say: file id, write token, instant and bucket.
+
+Source: ``org.apache.hudi.common.fs.FSUtils`` and ``BucketIdentifier``; see also RFC-29 (hash index).
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+
+PARQUET = ".parquet"
+
+_BASE = re.compile(
+    r"(?P<file_id>[A-Za-z0-9-]+)_(?P<token>[0-9]+-[0-9]+-[0-9]+)_(?P<instant>[0-9]+)(?P<extension>\.[a-z]+)"
+)
+_LOG = re.compile(
+    r"\.(?P<file_id>[A-Za-z0-9-]+)_(?P<instant>[0-9]+)\.log\.(?P<version>[0-9]+)"
+    r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>\.cdc)?"
+)
+_BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?=-)")
+_MAX_BUCKET = 10**8
+
+# Fixed for ever: every writer of one instant must invent the same file id for the same bucket.
+NAMESPACE = uuid.UUID("5a4cb0ba-5b4a-5d0c-8d75-3c2a2f5c6e1e")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WriteToken:
+    """Which attempt of which task wrote a file: Spark partition, stage, task attempt id."""
+
+    partition: int
+    stage: int
+    attempt: int
+
+    @classmethod
+    def parse(cls, text: str) -> WriteToken:
+        """Return the token that ``text`` spells; the opposite of ``str``."""
+        partition, stage, attempt = text.split("-")
+        return cls(int(partition), int(stage), int(attempt))
+
+    def __str__(self) -> str:
+        return f"{self.partition}-{self.stage}-{self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileName:
+    """The name of a base file, ``<file id>_<write token>_<instant><extension>``.
+
+    Attributes:
+        file_id: The file group.
+        write_token: The task attempt.
+        instant_time: Requested time of the instant that wrote it.
+        extension: With its dot.
+    """
+
+    file_id: str
+    write_token: WriteToken
+    instant_time: str
+    extension: str = PARQUET
+
+    @classmethod
+    def parse(cls, name: str) -> BaseFileName | None:
+        """Return what a file's name (without folder) says, None where it is no base file's."""
+        match = _BASE.fullmatch(name)
+        if match is None:
+            return None
+        return cls(match["file_id"], WriteToken.parse(match["token"]), match["instant"], match["extension"])
+
+    def format(self) -> str:
+        """Return the name; the opposite of `parse`."""
+        return f"{self.file_id}_{self.write_token}_{self.instant_time}{self.extension}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    """The name of a log file, ``.<file id>_<instant>.log.<version>_<write token>`` and ``.cdc`` for change data.
+
+    Attributes:
+        file_id: The file group.
+        instant_time: Version 6: the base instant of the slice; from version 8 on: the delta commit's own instant.
+        version: Counts the log files of one slice or delta commit.
+        write_token: None in files of the oldest releases.
+        is_cdc: Whether the file holds change data for incremental readers, not rows.
+    """
+
+    file_id: str
+    instant_time: str
+    version: int
+    write_token: WriteToken | None = None
+    is_cdc: bool = False
+
+    @classmethod
+    def parse(cls, name: str) -> LogFileName | None:
+        """Return what a file's name (without folder) says, None where it is no log file's."""
+        match = _LOG.fullmatch(name)
+        if match is None:
+            return None
+        token = WriteToken.parse(match["token"]) if match["token"] else None
+        return cls(match["file_id"], match["instant"], int(match["version"]), token, match["suffix"] is not None)
+
+    def format(self) -> str:
+        """Return the name; the opposite of `parse`."""
+        token = "" if self.write_token is None else f"_{self.write_token}"
+        return f".{self.file_id}_{self.instant_time}.log.{self.version}{token}{'.cdc' if self.is_cdc else ''}"
+
+
+def bucket_of(file_id: str) -> int | None:
+    """Return the bucket that a file id belongs to, None where it has no bucket number in front."""
+    match = _BUCKET.match(file_id)
+    return None if match is None else int(match["bucket"])
+
+
+def new_bucket_file_id(instant_time: str, partition_path: str, bucket: int) -> str:
+    """Return the file id of a bucket that an instant opens: the same one for every task and attempt.
+
+    Args:
+        instant_time: Requested time of the opening instant.
+        partition_path: The partition, relative to the table.
+        bucket: Number of the bucket, below 100 million.
+    """
+    if not 0 <= bucket < _MAX_BUCKET:
+        raise ValueError(f"bucket {bucket} has no eight digits")
+    invented = str(uuid.uuid5(NAMESPACE, f"{instant_time}/{partition_path}/{bucket}"))
+    return f"{bucket:08d}{invented[8:]}-0"

@@ -1,0 +1,70 @@
+"""The keys of ``hoodie.properties`` and the values that have a meaning, by Hudi's own names (``HoodieTableConfig``)."""
+
+from __future__ import annotations
+
+NAME = "hoodie.table.name"
+DATABASE = "hoodie.database.name"
+TYPE = "hoodie.table.type"
+VERSION = "hoodie.table.version"
+INITIAL_VERSION = "hoodie.table.initial.version"
+LAYOUT_VERSION = "hoodie.timeline.layout.version"
+CHECKSUM = "hoodie.table.checksum"
+RECORD_KEY_FIELDS = "hoodie.table.recordkey.fields"
+PARTITION_FIELDS = "hoodie.table.partition.fields"
+ORDERING_FIELDS = "hoodie.table.ordering.fields"
+PRECOMBINE_FIELD = "hoodie.table.precombine.field"
+MERGE_MODE = "hoodie.record.merge.mode"
+MERGE_PROPERTY_PREFIX = "hoodie.record.merge.property."
+PARTIAL_UPDATE_MODE = "hoodie.table.partial.update.mode"
+KEY_GENERATOR_TYPE = "hoodie.table.keygenerator.type"
+KEY_GENERATOR_CLASS = "hoodie.table.keygenerator.class"
+CONSISTENT_TIMESTAMPS = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+SLASH_DATES = "hoodie.datasource.write.slash.separated.date.partitioning"
+DROP_PARTITION_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
+PARTITION_EXTRACTOR = "hoodie.table.partition_extractor_class"
+PARTITION_METAFILE_BASE_FORMAT = "hoodie.partition.metafile.use.base.format"
+BASE_FILE_FORMAT = "hoodie.table.base.file.format"
+MULTIPLE_BASE_FILE_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
+TABLE_FORMAT = "hoodie.table.format"
+POPULATE_META_FIELDS = "hoodie.populate.meta.fields"
+TIMEZONE = "hoodie.table.timeline.timezone"
+TIMELINE_PATH = "hoodie.timeline.path"
+HISTORY_PATH = "hoodie.timeline.history.path"
+ARCHIVE_FOLDER = "hoodie.archivelog.folder"
+CDC_ENABLED = "hoodie.table.cdc.enabled"
+METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
+METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+INDEX_DEFINITIONS_PATH = "hoodie.table.index.defs.path"
+CREATE_SCHEMA = "hoodie.table.create.schema"
+BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
+
+# Options of a write for Apache Hudi, which stores none of them; pyhudi keeps them with the table.
+INDEX_TYPE = "hoodie.index.type"
+BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
+BUCKET_HASH_FIELDS = "hoodie.bucket.index.hash.field"
+BUCKET_ENGINE = "hoodie.index.bucket.engine"
+
+NEWEST_VERSION = 9
+COPY_ON_WRITE = "COPY_ON_WRITE"
+MERGE_ON_READ = "MERGE_ON_READ"
+EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
+COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
+
+CONSTANT_OF_NEW_TABLES = {
+    VERSION: str(NEWEST_VERSION),
+    INITIAL_VERSION: str(NEWEST_VERSION),
+    LAYOUT_VERSION: "2",
+    DROP_PARTITION_COLUMNS: "false",
+    PARTITION_METAFILE_BASE_FORMAT: "false",
+    BASE_FILE_FORMAT: "PARQUET",
+    MULTIPLE_BASE_FILE_FORMATS: "false",
+    TABLE_FORMAT: "native",
+    POPULATE_META_FIELDS: "true",
+    TIMELINE_PATH: "timeline",
+    HISTORY_PATH: "history",
+    ARCHIVE_FOLDER: "history",
+    CDC_ENABLED: "false",
+}
+"""Properties that Apache Hudi 1.2 gives every new table unless it is asked for something unusual."""

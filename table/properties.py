@@ -1,0 +1,111 @@
+"""Java's ``.properties`` text, as ``java.util.Properties`` loads and stores it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+# A natural line ends at \n, \r or \r\n; a backslash in front of the end carries the logical line on.
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_LEADING = " \t\f"
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_SEPARATOR = re.compile(r"(?P<key>(?:\\.|[^\\=: \t\f])*)[ \t\f]*(?:[=:][ \t\f]*)?", re.DOTALL)
+_UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED = {
+    "\t": "\\t",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\f": "\\f",
+    "\\": "\\\\",
+    "=": "\\=",
+    ":": "\\:",
+    "#": "\\#",
+    "!": "\\!",
+}
+_FIRST_PRINTABLE, _LAST_PRINTABLE = 0x20, 0x7E
+_BASIC_PLANE = 0xFFFF
+
+
+def parse_properties(data: bytes) -> dict[str, str]:
+    """Return the properties of a file's bytes, in the order of the file; the last of equal keys wins.
+
+    Args:
+        data: ISO-8859-1 text; other characters stand as Java's unicode escapes.
+
+    Raises:
+        ValueError: A unicode escape lacks its four hexadecimal digits.
+    """
+    properties: dict[str, str] = {}
+    for line in _logical_lines(data.decode("iso-8859-1")):
+        match = _SEPARATOR.match(line)
+        key = match["key"] if match else ""
+        value = line[match.end() :] if match else line
+        properties[_unescape(key)] = _unescape(value)
+    return properties
+
+
+def format_properties(properties: Mapping[str, str], comment: str) -> bytes:
+    """Return the bytes of a file with the properties in the given order; the opposite of `parse_properties`.
+
+    Args:
+        properties: Keys and values.
+        comment: One line that stands in front of them.
+    """
+    lines = [f"#{_escape_unprintable(comment)}"]
+    lines += [f"{_escape(key, every_blank=True)}={_escape(value)}" for key, value in properties.items()]
+    return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def _logical_lines(text: str) -> list[str]:
+    lines: list[str] = []
+    joined = ""
+    carried_on = False
+    for natural in _LINE_END.split(text):
+        stripped = natural.lstrip(_LEADING)
+        if not carried_on and (not stripped or stripped[0] in "#!"):
+            continue
+        trailing = len(stripped) - len(stripped.rstrip("\\"))
+        carried_on = trailing % 2 == 1
+        joined += stripped[:-1] if carried_on else stripped
+        if not carried_on:
+            lines.append(joined)
+            joined = ""
+    if joined:
+        lines.append(joined)
+    return lines
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+
+    def one(match: re.Match[str]) -> str:
+        code, letter = match.groups()
+        if code is not None:
+            return chr(int(code, 16))
+        if letter == "u":
+            raise ValueError(f"malformed \\u escape in {text!r}")
+        return _UNESCAPED.get(letter, letter)
+
+    # Characters beyond the basic plane come as two escapes.
+    return _ESCAPE.sub(one, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _escape(text: str, *, every_blank: bool = False) -> str:
+    escaped = "".join(_ESCAPED.get(char, char) for char in text)
+    if every_blank:
+        escaped = escaped.replace(" ", "\\ ")
+    elif escaped.startswith(" "):
+        escaped = "\\" + escaped
+    return _escape_unprintable(escaped)
+
+
+def _escape_unprintable(text: str) -> str:
+    return "".join(char if _FIRST_PRINTABLE <= ord(char) <= _LAST_PRINTABLE else _units(char) for char in text)
+
+
+def _units(char: str) -> str:
+    if ord(char) <= _BASIC_PLANE:
+        return f"\\u{ord(char):04X}"
+    high, low = divmod(ord(char) - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04X}\\u{0xDC00 + low:04X}"

@@ -1,0 +1,105 @@
+"""Which file slices a reader may see: the newest committed base file of every live file group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..storage.base import FileInfo, Storage
+from ..timeline.codec import read_commit
+from ..timeline.timeline import Timeline
+from .names import BaseFileName
+from .partitions import list_partitions
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One base file as its name and the listing describe it.
+
+    Attributes:
+        path: Relative to the table's root.
+        size: Bytes.
+        file_id: The file group's id.
+        write_token: Which task attempt wrote it.
+        instant_time: Requested time of the instant that wrote it.
+    """
+
+    path: str
+    size: int
+    file_id: str
+    write_token: str
+    instant_time: str
+
+    @property
+    def name(self) -> str:
+        """The file's name without its folder."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """One file group as it stands at one instant."""
+
+    partition_path: str
+    file_id: str
+    base: BaseFile
+
+
+class FileView:
+    """The file slices of a table as of one timeline.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: Decides which instants are committed.
+        replaced: (partition path, file id) of every file group that a completed replacecommit took away.
+    """
+
+    def __init__(self, storage: Storage, timeline: Timeline, replaced: frozenset[tuple[str, str]]) -> None:
+        self._storage = storage
+        self._timeline = timeline
+        self._replaced = replaced
+        self._committed: dict[str, bool] = {}
+
+    def partitions(self) -> list[str]:
+        """Return the paths of all partitions, sorted."""
+        return sorted(list_partitions(self._storage))
+
+    def slices(self, partition_path: str) -> dict[str, FileSlice]:
+        """Return the newest committed slice of every live file group of one partition, by file id."""
+        newest: dict[str, BaseFile] = {}
+        for file in _base_files(self._storage.list(partition_path)):
+            if (partition_path, file.file_id) in self._replaced or not self._is_committed(file.instant_time):
+                continue
+            known = newest.get(file.file_id)
+            if known is None or (file.instant_time, file.write_token) > (known.instant_time, known.write_token):
+                newest[file.file_id] = file
+        return {file_id: FileSlice(partition_path, file_id, newest[file_id]) for file_id in sorted(newest)}
+
+    def _is_committed(self, instant_time: str) -> bool:
+        known = self._committed.get(instant_time)
+        if known is None:
+            known = self._committed[instant_time] = self._timeline.is_committed(instant_time)
+        return known
+
+    def all_slices(self) -> list[FileSlice]:
+        """Return the slices of all partitions, in order of partition path and file id."""
+        return [piece for partition in self.partitions() for piece in self.slices(partition).values()]
+
+
+def open_view(storage: Storage, timeline: Timeline) -> FileView:
+    """Return the view of the table as of ``timeline``, having read which file groups were replaced."""
+    replaced = {
+        (partition, file_id)
+        for instant in timeline.completed
+        if instant.action == "replacecommit"
+        for partition, file_ids in read_commit(storage, timeline.layout, instant).replaced.items()
+        for file_id in file_ids
+    }
+    return FileView(storage, timeline, frozenset(replaced))
+
+
+def _base_files(listing: list[FileInfo]) -> Iterator[BaseFile]:
+    for info in listing:
+        name = BaseFileName.parse(info.path.rpartition("/")[2])
+        if name is not None:
+            yield BaseFile(info.path, info.size, name.file_id, str(name.write_token), name.instant_time)

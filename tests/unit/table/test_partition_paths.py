@@ -1,0 +1,121 @@
+"""Folder names of partition values, their dangers, and the way back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from pyhudi.errors import PartitionValueError
+from pyhudi.table.config import TableConfig
+from pyhudi.table.keys import KeyGeneratorType
+from pyhudi.table.partition_paths import check_safe, escape, format_segment, parse_partition_path, unescape
+
+VALUES = st.text(st.characters(exclude_categories=("Cs",)))
+FLAGS = st.booleans()
+
+
+def config(*fields: str, hive_style: bool = False, url_encode: bool = False, **properties: str) -> TableConfig:
+    made = TableConfig.new(
+        name="t", record_key_fields=["id"], partition_fields=fields, hive_style=hive_style, url_encode=url_encode
+    )
+    return TableConfig({**made.properties, **properties})
+
+
+@pytest.mark.parametrize(
+    ("value", "escaped"),
+    [
+        ("é x/=%:y", "é x%2F%3D%25%3Ay"),
+        ("a b}|&+\"#\\*?{[]^'", "a b}|&+%22%23%5C%2A%3F%7B%5B%5D%5E%27"),
+        ("a,b:c", "a,b%3Ac"),
+        ("\x01\x1f\x7f\n", "%01%1F%7F%0A"),
+        ("日本.-_~!@$();<>`", "日本.-_~!@$();<>`"),
+    ],
+)
+def test_a_value_is_escaped_as_by_apache_hudi(value: str, escaped: str) -> None:
+    assert escape(value) == escaped
+
+
+@given(VALUES)
+def test_what_is_escaped_is_unescaped(value: str) -> None:
+    assert unescape(escape(value)) == value
+
+
+def test_a_percent_that_is_no_escape_stays() -> None:
+    assert unescape("100%_%4_%zz%41") == "100%_%4_%zzA"
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_null_and_empty_go_to_hives_default(value: str | None) -> None:
+    assert format_segment(value, "p", config("p", url_encode=True)) == "__HIVE_DEFAULT_PARTITION__"
+    assert format_segment(value, "p", config("p", hive_style=True)) == "p=__HIVE_DEFAULT_PARTITION__"
+
+
+@pytest.mark.parametrize(
+    ("value", "hive_style", "curable"),
+    [
+        ("..", False, False),
+        (".", False, False),
+        ("../other", False, True),
+        ("a/../b", True, True),
+        ("/etc", False, True),
+        ("a/", False, True),
+        ("a//b", False, True),
+        ("/", True, True),
+        (".hoodie", False, False),
+        (".hoodie_partition_metadata", False, False),
+        ("a/.hoodie/timeline", True, True),
+        ("a\0b", False, True),
+        ("é" * 128, False, False),
+        ("a:b", False, True),
+        ("a:b", True, True),
+    ],
+)
+def test_a_dangerous_value_is_refused(value: str, hive_style: bool, curable: bool) -> None:
+    with pytest.raises(PartitionValueError) as raised:
+        check_safe(value, "p", config("p", hive_style=hive_style))
+
+    assert repr(value) in raised.value.what
+    assert ("hoodie.datasource.write.partitionpath.urlencode=true" in raised.value.todo) is curable
+
+
+@pytest.mark.parametrize("value", ["a/b", "a/b:c", "...", "x.hoodie", "é" * 127, " ", "~", "a=b", "%2F", None, ""])
+def test_a_harmless_value_passes(value: str | None) -> None:
+    check_safe(value, "p", config("p"))
+
+
+def test_a_colon_is_harmless_below_the_first_folder() -> None:
+    check_safe("a:b", "q", config("p", "q"))
+
+
+@given(st.lists(VALUES | st.none(), min_size=1, max_size=3), FLAGS)
+def test_an_escaped_path_tells_its_values(values: list[str | None], hive_style: bool) -> None:
+    assume(all(value not in ("", "__HIVE_DEFAULT_PARTITION__") for value in values))
+    fields = [f"f{position}" for position in range(len(values))]
+    table = config(*fields, hive_style=hive_style, url_encode=True)
+    path = "/".join(format_segment(value, field, table) for field, value in zip(fields, values, strict=True))
+
+    assert parse_partition_path(path, table) == tuple(values)
+
+
+@pytest.mark.parametrize(
+    ("path", "table", "expected"),
+    [
+        ("", config(), ()),
+        ("a", config(), None),
+        ("a/b", config("p"), ("a/b",)),
+        ("p=a/b", config("p", hive_style=True), ("a/b",)),
+        ("a/b", config("p", "q"), ("a", "b")),
+        ("a/b/c", config("p", "q"), None),
+        ("p=1/q=__HIVE_DEFAULT_PARTITION__", config("p", "q", hive_style=True), ("1", None)),
+        ("1/2", config("p", "q", hive_style=True), None),
+        ("a%2Fb", config("p"), ("a%2Fb",)),
+        ("a%2Fb", config("p", url_encode=True), ("a/b",)),
+        ("2024/01/02", config("p", **{"hoodie.table.keygenerator.type": KeyGeneratorType.TIMESTAMP.value}), None),
+        ("a", config("p", **{"hoodie.table.keygenerator.type": "com.acme.Mine"}), None),
+        ("2024/01/02", config("p", **{"hoodie.datasource.write.slash.separated.date.partitioning": "true"}), None),
+    ],
+)
+def test_a_path_tells_its_values_or_says_that_it_does_not(
+    path: str, table: TableConfig, expected: tuple[str | None, ...] | None
+) -> None:
+    assert parse_partition_path(path, table) == expected
