@@ -212,8 +212,7 @@ def _dictionaried(parquet: pq.ParquetFile) -> frozenset[str]:
         for position in range(group.num_columns):
             chunk = group.column(position)
             if chunk.path_in_schema in names and (
-                "RLE_DICTIONARY" not in chunk.encodings
-                and "PLAIN_DICTIONARY" not in chunk.encodings
+                ("RLE_DICTIONARY" not in chunk.encodings and "PLAIN_DICTIONARY" not in chunk.encodings)
                 or chunk.total_uncompressed_size > _FEW_BYTES * chunk.num_values + 1024
             ):
                 names.discard(chunk.path_in_schema)

@@ -25,7 +25,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 # A term of the hash: (words, which are overwritten; each one's distance from the end of its string) -> terms.
 Mix = Callable[[Words, Any], Words]
 
-_CHUNK_ROWS = 16_384
+_CHUNK_ROWS = 32_768
 _CHUNK_BYTES = 1 << 19
 _WORD = 8
 _MANY_WORDS = 32

@@ -1,0 +1,51 @@
+"""What an index is to the rest of pyhudi: the answer to which file group of a partition holds a record key."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+Buckets = np.ndarray[Any, np.dtype[np.int32]]
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Index(Protocol):
+    """Tells which file group of its partition each record key belongs to, on whole arrays of keys.
+
+    An index that has to read the table before it can answer (`needs_lookup`) is not done yet; the three properties
+    are what a writer has to know of any index before it asks where keys belong.
+    """
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a record key is unique in the whole table, not only within its partition."""
+        ...
+
+    @property
+    def needs_lookup(self) -> bool:
+        """Whether the table has to be read to tell where a key is; otherwise the key alone decides."""
+        ...
+
+    @property
+    def can_index_log_files(self) -> bool:
+        """Whether keys are found that stand in log files only, so that inserts may go to log files."""
+        ...
+
+    def buckets(self, record_keys: pa.Array) -> Buckets:
+        """Return the number of the file group, within its partition, that each key belongs to.
+
+        Args:
+            record_keys: n record keys, none null.
+        """
+        ...
+
+    def misfits(self, record_keys: pa.Array, bucket: int) -> Positions:
+        """Return the positions of the keys that do not belong to a file group which holds them.
+
+        Args:
+            record_keys: n record keys of one file group, none null.
+            bucket: The file group's number.
+        """
+        ...

@@ -1,0 +1,117 @@
+"""The simple bucket index: a record key's hash, modulo a fixed number of buckets, is its file group.
+
+Source: ``org.apache.hudi.index.bucket.BucketIdentifier``; RFC-29.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import NullKeyError
+from ..table.string_hash import java_string_hash
+from .base import Buckets, Positions
+from .key_parser import KeyParser, parse_record_keys
+
+_CHUNK_ROWS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class BucketIndex:
+    """Finds the bucket of a record key by its hash; a bucket is one file group of each partition.
+
+    Attributes:
+        bucket_count: Buckets of one partition.
+        record_key_fields: Fields of the record key.
+        hash_fields: Those of them that are hashed; none for all.
+        parser: How the writers of the table take record keys apart.
+    """
+
+    bucket_count: int
+    record_key_fields: tuple[str, ...]
+    hash_fields: tuple[str, ...] = ()
+    parser: KeyParser = KeyParser.RELEASE_1
+
+    def __post_init__(self) -> None:
+        if self.bucket_count < 1:
+            raise ValueError(f"a bucket index has at least one bucket, not {self.bucket_count}")
+
+    @property
+    def is_global(self) -> bool:
+        """False: each partition has its own buckets."""
+        return False
+
+    @property
+    def needs_lookup(self) -> bool:
+        """False: the key alone decides."""
+        return False
+
+    @property
+    def can_index_log_files(self) -> bool:
+        """True: where a key belongs does not depend on where it was written."""
+        return True
+
+    def buckets(self, record_keys: pa.Array) -> Buckets:
+        """Return the bucket of each record key, from 0 to the number of buckets less one.
+
+        Args:
+            record_keys: n record keys (string, large_string, or a dictionary of either).
+
+        Raises:
+            NullKeyError: A record key is null.
+            DataError: A record key is not valid UTF-8.
+        """
+        if pa.types.is_dictionary(record_keys.type):
+            record_keys = record_keys.dictionary_decode()
+        if record_keys.null_count:
+            raise NullKeyError(
+                f"{record_keys.null_count} of {len(record_keys)} record keys are null, so that they belong to no bucket.",
+                "Fill the key columns; a table without meta columns (hoodie.populate.meta.fields=false) has no keys.",
+            )
+        buckets = np.empty(len(record_keys), np.int32)
+        for start in range(0, len(record_keys), _CHUNK_ROWS):
+            lists = parse_record_keys(
+                record_keys.slice(start, _CHUNK_ROWS), self.hash_fields or self.record_key_fields, self.parser
+            )
+            hashes = java_list_hash(lists).view(np.uint32)
+            hashes &= np.uint32(0x7FFFFFFF)
+            hashes %= np.uint32(self.bucket_count)
+            buckets[start : start + len(hashes)] = hashes
+        return buckets
+
+    def misfits(self, record_keys: pa.Array, bucket: int) -> Positions:
+        """Return the positions of the keys that do not belong to the bucket.
+
+        Args:
+            record_keys: n record keys of one file.
+            bucket: The bucket that the file's name tells.
+        """
+        return np.flatnonzero(self.buckets(record_keys) != bucket).astype(np.int64)
+
+
+def java_list_hash(lists: pa.LargeListArray) -> Buckets:
+    """Return Java's ``List.hashCode`` of lists of strings: from 1 on, ``h = 31 * h + hash``, 32 bits, null counts 0.
+
+    Args:
+        lists: n lists, none null.
+    """
+    hashes = java_string_hash(lists.flatten()).view(np.uint32)
+    bounds = lists.offsets.to_numpy()
+    bounds = bounds - bounds[0]
+    lengths = np.diff(bounds)
+    longest = int(lengths.max(initial=0))
+    if longest * len(lengths) == len(hashes):
+        of_lists = np.ones(len(lengths), np.uint32)
+        for position in range(longest):
+            of_lists *= np.uint32(31)
+            of_lists += hashes[position::longest]
+        return of_lists.view(np.int32)
+    powers = np.full(longest + 1, 31, np.uint32)
+    powers[0] = 1
+    powers = np.multiply.accumulate(powers, dtype=np.uint32)
+    distance = np.repeat(bounds[1:], lengths) - 1 - np.arange(bounds[-1])
+    sums = np.zeros(len(hashes) + 1, np.uint32)
+    np.cumsum(hashes * powers[distance], out=sums[1:])
+    return (sums[bounds[1:]] - sums[bounds[:-1]] + powers[lengths]).view(np.int32)

@@ -1,0 +1,236 @@
+"""From record keys back to the values of their fields, as Apache Hudi's writers parse them before they hash.
+
+A record key of several fields reads ``f1:v1,f2:v2`` and escapes nothing, so that a value that holds ``,`` or ``:``
+is taken apart in ways that differ between releases. Whoever wants to find the bucket that a writer chose must parse as
+that writer did.
+
+Source: ``KeyGenUtils.extractRecordKeysByFields`` and ``BucketIdentifier`` of Apache Hudi 0.15.0 and 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..table.string_hash import Bytes, Offsets, string_buffers
+
+NULL_VALUE = "__null__"
+EMPTY_VALUE = "__empty__"
+
+_COMMA = 0x2C
+_COLON = 0x3A
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class KeyParser(str, Enum):
+    """Whose rules a record key is parsed by: those of the release that writes the table, whatever its version."""
+
+    RELEASE_0 = "0.15"
+    RELEASE_1 = "1.x"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """m pieces of record keys, in the order of the keys and of the text.
+
+    Attributes:
+        row: Which key a piece comes from.
+        start: Where its name begins.
+        colon: The colon between name and value; -1 for a piece without one.
+        end: Where its value ends.
+        whole: Which of the n keys are not taken apart at all.
+    """
+
+    row: Offsets
+    start: Offsets
+    colon: Offsets
+    end: Offsets
+    whole: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Every comma and colon of n record keys.
+
+    Attributes:
+        at: Where each one is.
+        is_colon: Which of the two it is.
+        row: Which key it is in.
+        bounds: The marks of key i are those from ``bounds[i]`` to ``bounds[i + 1]``.
+    """
+
+    at: Offsets
+    is_colon: Mask
+    row: Offsets
+    bounds: Offsets
+
+    @classmethod
+    def of(cls, data: Bytes, offsets: Offsets) -> _Marks:
+        at = np.flatnonzero((data == _COMMA) | (data == _COLON))
+        bounds = np.searchsorted(at, offsets)
+        row = np.repeat(np.arange(len(offsets) - 1), np.diff(bounds))
+        return cls(at, data[at] == _COLON, row, bounds)
+
+    def colons_before(self) -> Offsets:
+        """Return for each mark, and for the end, how many colons precede it in all keys."""
+        counted = np.zeros(len(self.at) + 1, np.int64)
+        np.cumsum(self.is_colon, out=counted[1:])
+        return counted
+
+    def of_rows(self, rows: Mask) -> _Marks:
+        """Return the marks of some of the keys; the others lose theirs."""
+        if rows.all():
+            return self
+        keep = rows[self.row]
+        counts = np.where(rows, np.diff(self.bounds), 0)
+        return _Marks(self.at[keep], self.is_colon[keep], self.row[keep], _bounds(counts))
+
+
+def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyParser) -> pa.LargeListArray:
+    """Return the values of each record key that belong to certain fields, in the order in which the key holds them.
+
+    Under ``RELEASE_1`` a key without a comma or without a colon is its own only value; in others a comma ends a value
+    if a name and a colon follow it, so that values may hold commas and colons; a key in which no field is found is its
+    own only value. Under ``RELEASE_0`` only a key without a colon is; others are cut at every comma, and pieces
+    without a colon are values too.
+
+    Args:
+        record_keys: n keys (string or large_string), none null.
+        fields: Names of the fields that are asked for; none for all.
+        parser: Whose rules apply.
+
+    Returns:
+        n lists of strings; null where the key holds ``__null__``, an empty string for ``__empty__``.
+    """
+    data, offsets = string_buffers(record_keys)
+    cut = _cut_0 if parser is KeyParser.RELEASE_0 else _cut_1
+    pieces = cut(data, offsets) if (data == _COLON).any() else None
+    if pieces is None or pieces.whole.all():
+        return pa.LargeListArray.from_arrays(np.arange(len(offsets)), record_keys)
+    named = pieces.colon >= 0
+    keep = ~named
+    keep[named] = _is_field(data, pieces.start[named], pieces.colon[named], fields)
+    row, named = pieces.row[keep], named[keep]
+    start = np.where(named, pieces.colon[keep] + 1, pieces.start[keep])
+    end = pieces.end[keep]
+
+    counts = np.bincount(row, minlength=len(record_keys))
+    whole = pieces.whole if parser is KeyParser.RELEASE_0 else counts == 0
+    bounds = _bounds(np.where(whole, 1, counts))
+    is_whole = np.zeros(bounds[-1], np.bool_)
+    is_whole[bounds[:-1][whole]] = True
+    values = _spans(
+        data,
+        _merged(is_whole, offsets[:-1][whole], start),
+        _merged(is_whole, offsets[1:][whole], end),
+    )
+    return pa.LargeListArray.from_arrays(bounds, _without_placeholders(values, _merged(is_whole, False, named)))
+
+
+def _cut_1(data: Bytes, offsets: Offsets) -> _Pieces | None:
+    """Cut keys as releases 1.x do: at each comma that a colon follows as the next mark, once a colon was met.
+
+    Java walks from colon to colon and looks back for the last comma; the pieces are the same. (1.2.0 never returns
+    from a key whose last piece is of a field not asked for and holds a second colon; here that piece just ends.)
+    """
+    if not (data == _COMMA).any():
+        return None
+    marks = _Marks.of(data, offsets)
+    colons = np.diff(marks.colons_before()[marks.bounds])
+    composite = (colons > 0) & (np.diff(marks.bounds) > colons)
+    marks = marks.of_rows(composite)
+    colons_before = marks.colons_before()
+    colons_in_row_before = colons_before[:-1] - colons_before[marks.bounds[:-1]][marks.row]
+
+    follows = np.zeros(len(marks.at), np.bool_)
+    follows[:-1] = marks.is_colon[1:] & (marks.row[1:] == marks.row[:-1])
+    separates = ~marks.is_colon & follows & (colons_in_row_before > 0)
+    opens = marks.is_colon & (colons_in_row_before == 0)
+    opens[1:] |= separates[:-1]
+
+    row = marks.row[opens]
+    start = offsets[:-1][row]
+    end = offsets[1:][row]
+    first = np.ones(len(row), np.bool_)
+    first[1:] = row[1:] != row[:-1]
+    separators = marks.at[separates]
+    start[~first] = separators + 1
+    end[:-1][~first[1:]] = separators
+    return _Pieces(row, start, marks.at[opens], end, ~composite)
+
+
+def _cut_0(data: Bytes, offsets: Offsets) -> _Pieces:
+    """Cut keys as 0.15 does: at every comma, and a piece at its first colon; empty pieces at a key's end are none."""
+    marks = _Marks.of(data, offsets)
+    composite = np.diff(marks.colons_before()[marks.bounds]) > 0
+    marks = marks.of_rows(composite)
+
+    rows = np.flatnonzero(composite)
+    commas = np.bincount(marks.row[~marks.is_colon], minlength=len(composite))
+    bounds = _bounds(np.where(composite, commas + 1, 0))
+    is_first = np.zeros(bounds[-1], np.bool_)
+    is_first[bounds[:-1][rows]] = True
+    is_last = np.roll(is_first, -1)
+    start = _merged(is_first, offsets[:-1][rows], marks.at[~marks.is_colon] + 1)
+    end = _merged(is_last, offsets[1:][rows], marks.at[~marks.is_colon])
+    row = np.repeat(rows, commas[rows] + 1)
+
+    colons = np.append(marks.at[marks.is_colon], len(data))
+    colon = colons[np.searchsorted(colons[:-1], start)]
+    colon = np.where(colon < end, colon, -1)
+
+    # Every cut key has a colon and thus a piece that is not empty.
+    filled = np.flatnonzero(end > start)
+    last_filled = np.zeros(len(composite), np.int64)
+    last_filled[rows] = filled[np.searchsorted(filled, bounds[1:][rows]) - 1]
+    keep = np.arange(len(row)) <= last_filled[row]
+    return _Pieces(row[keep], start[keep], colon[keep], end[keep], ~composite)
+
+
+def _is_field(data: Bytes, start: Offsets, end: Offsets, fields: Sequence[str]) -> Mask:
+    if not fields:
+        return np.ones(len(start), np.bool_)
+    known = pc.is_in(_spans(data, start, end), value_set=pa.array(fields, pa.large_string()))
+    return np.asarray(known.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _without_placeholders(values: pa.Array, named: Mask) -> pa.Array:
+    """Return the values with Hudi's marks for null and empty replaced; a text that has no name is never such a mark."""
+    for mark, meaning in ((NULL_VALUE, None), (EMPTY_VALUE, "")):
+        marked = pc.and_(pc.equal(values, mark), pa.array(named))
+        if pc.any(marked).as_py():  # O(1)
+            values = pc.if_else(marked, pa.scalar(meaning, values.type), values)
+    return values
+
+
+def _spans(data: Bytes, start: Offsets, end: Offsets) -> pa.Array:
+    """Return the texts from start to end; each span begins where the one before it ends, or later."""
+    if not len(start):
+        return pa.array([], pa.large_string())
+    # Texts and the gaps between them are the elements of one array over the same bytes; every other one is a text.
+    edges = np.empty(2 * len(start), np.int64)
+    edges[0::2] = start
+    edges[1::2] = end
+    both = pa.LargeStringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), pa.py_buffer(data))
+    return both.take(pa.array(np.arange(0, len(edges), 2)))
+
+
+def _merged(chosen: Mask, where_chosen: Any, elsewhere: Any) -> np.ndarray[Any, Any]:
+    """Return an array that takes the elements of one array, in order, where chosen, and those of another elsewhere."""
+    merged = np.empty(len(chosen), np.asarray(elsewhere).dtype)
+    merged[chosen] = where_chosen
+    merged[~chosen] = elsewhere
+    return merged
+
+
+def _bounds(counts: Offsets) -> Offsets:
+    bounds = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=bounds[1:])
+    return bounds

@@ -1,0 +1,1 @@
+"""One write, rollback and history: transactions over the table, without an engine."""

@@ -1,0 +1,70 @@
+"""A failed write undone by its own writer."""
+
+from __future__ import annotations
+
+import logging
+
+from ..errors import TableNotFoundError
+from ..storage.base import Storage
+from ..table.config import PROPERTIES_PATH, load_config
+from ..timeline import owner
+from ..timeline.instants import State
+from ..timeline.layout import layout_of
+from ..timeline.timeline import Timeline
+from .plan import WritePlan
+from .rollback import erase, files_of, forget_all_but_seal, forget_partitions
+
+logger = logging.getLogger("pyhudi")
+
+
+def abort_write(plan: WritePlan) -> None:
+    """Leave nothing of a write, unless it turns out to be completed; may be called twice, and after a failed commit.
+
+    The note "sealed" stays behind for tasks that are still at work; a later write's start removes it.
+    """
+    if plan.replays is not None:
+        return
+    storage = plan.storage()
+    if not _is_ours(plan, storage):
+        return
+    owner.seal(storage, plan.instant_time)
+    timeline = Timeline.load(storage, layout_of(plan.config))
+    found = timeline.find(plan.instant_time)
+    if found is not None and found.state == State.COMPLETED:
+        logger.warning("table %s: %s is completed and stays; its answer was lost", plan.path, plan.instant_time)
+        return
+    _erase(plan, storage, timeline)
+    logger.warning("table %s: gave up the write %s", plan.path, plan.instant_time)
+
+
+def _is_ours(plan: WritePlan, storage: Storage) -> bool:
+    """Claim the instant time, unless another write that began in the same millisecond holds it."""
+    if owner.create(storage, plan.instant_time, plan.owner):
+        return True
+    known = owner.read(storage, plan.instant_time)
+    return known is None or known.write_id == plan.write_id
+
+
+def _erase(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+    paths = files_of(storage, plan.instant_time)
+    own = timeline.find(plan.instant_time)
+    if own is None:
+        for path in paths:
+            storage.delete(path)
+    else:
+        erase(storage, layout_of(plan.config), own, paths)
+    if plan.creates_table:
+        forget_partitions(storage, plan.instant_time, paths)
+        _forget_table(plan, storage)
+    forget_all_but_seal(storage, plan.instant_time)
+
+
+def _forget_table(plan: WritePlan, storage: Storage) -> None:
+    """Take back the properties of a table that this write was about to create and nobody else uses."""
+    if not Timeline.load(storage, layout_of(plan.config)).instants:
+        try:
+            mine = load_config(storage).properties == plan.config.properties
+        except TableNotFoundError:
+            return
+        if mine:
+            storage.delete(PROPERTIES_PATH)

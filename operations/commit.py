@@ -1,0 +1,191 @@
+"""From finished tasks to a completed instant: the one file that makes a write part of the table."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+
+from ..errors import OptionConflictError, PlacementError, StorageError
+from ..storage.base import Storage
+from ..table.config import create_config, load_config, update_config
+from ..table.partitions import write_partition_metafile
+from ..table.view import open_view
+from ..timeline import heartbeat, owner
+from ..timeline.clock import next_time
+from ..timeline.codec import encode
+from ..timeline.instants import State
+from ..timeline.layout import layout_of
+from ..timeline.markers import read_markers
+from ..timeline.timeline import Timeline, complete
+from ..writer.group_writer import GroupOutcome
+from . import metadata_table
+from .begin import begin
+from .commit_lock import commit_lock
+from .commit_metadata import build_metadata, sum_seconds
+from .conflicts import check_conflicts, check_ownership
+from .fence import snapshot
+from .history import result_of
+from .merge_spills import merge_spills
+from .pending import judge_pending
+from .phases import Phases
+from .plan import OVERWRITE, WritePlan
+from .result import CommitResult
+from .rollback import forget_all_but_seal
+from .task import TaskResult
+
+logger = logging.getLogger("pyhudi")
+
+
+def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult:
+    """Complete a write.
+
+    Args:
+        plan: What `plan_write` returned.
+        results: One per task that finished.
+
+    Returns:
+        What the commit did; for a replay of a completed write, what that one did.
+
+    Raises:
+        CommitConflictError: Another writer changed the same file groups.
+        PlacementError: One file group was finished by two tasks, or more is left to merge than one commit may.
+        PyHudiError: Anything else that went wrong before the point of no return; the write is then to be aborted.
+    """
+    storage = plan.storage()
+    done = completed_write(plan, storage)
+    if done is not None:
+        return done
+    if not any(result.rows for result in results):
+        if not plan.settings.allow_empty_commit:
+            return CommitResult(plan.path, "", plan.operation, write_id=plan.write_id)
+        begin(plan, storage)
+    with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=plan.settings.heartbeat_interval_s):
+        _carry_out(plan, storage, results)
+    _tidy(plan, storage)
+    result = completed_write(plan, storage)
+    assert result is not None  # noqa: S101 - the completed file was made above
+    logger.info("committed %s", json.dumps(asdict(result)))
+    return result
+
+
+def completed_write(plan: WritePlan, storage: Storage) -> CommitResult | None:
+    """Return what the write did if it is completed: a replay, or one whose answer was lost; None otherwise."""
+    timeline = Timeline.load(storage, layout_of(plan.config))
+    found = timeline.find(plan.replays or plan.instant_time)
+    if found is None or found.state != State.COMPLETED:
+        return None
+    return result_of(storage, timeline, found)
+
+
+def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult]) -> None:
+    phases = Phases(plan.path, plan.instant_time)
+    with phases.phase("seal"):
+        owner.seal(storage, plan.instant_time)
+        check_ownership(plan, Timeline.load(storage, layout_of(plan.config)))
+    outcomes = [outcome for result in results for outcome in result.outcomes]
+    _check_placement(plan, outcomes)
+    spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
+    with phases.phase("merge"):
+        outcomes += merge_spills(plan, storage, spills)
+    with phases.phase("reconcile"):
+        replaced = _live_groups(plan, storage)
+        _reconcile(plan, storage, outcomes)
+    touched = {(one.group.partition_path, one.file_id) for one in outcomes}
+    touched |= {(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
+    with phases.phase("complete"), _locked(plan, storage):
+        timeline = Timeline.load(storage, layout_of(plan.config))
+        check_conflicts(plan, storage, timeline, touched)
+        _settle_table(plan, storage)
+        for partition in sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None}):
+            write_partition_metafile(storage, partition, plan.instant_time)
+        seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
+        body = encode(build_metadata(plan, outcomes, replaced, seconds))
+        at = next_time(int(time.time() * 1000), timeline.greatest_time(), plan.config.timezone)
+        _complete(plan, storage, at, body)
+
+
+def _complete(plan: WritePlan, storage: Storage, at: str, body: bytes) -> None:
+    """Make the completed file; an answer lost on the way is settled by looking whether the file is there."""
+    try:
+        complete(storage, layout_of(plan.config), plan.instant_time, plan.action, at, body)
+    except StorageError:
+        found = Timeline.load(storage, layout_of(plan.config)).find(plan.instant_time)
+        if found is None or found.state != State.COMPLETED:
+            raise
+
+
+def _locked(plan: WritePlan, storage: Storage) -> AbstractContextManager[None]:
+    def is_dead(holder: str) -> bool:
+        found = Timeline.load(storage, layout_of(plan.config)).find(holder)
+        if found is None or found.state == State.COMPLETED:
+            return True
+        return not judge_pending(storage, found, plan.config, plan.settings).alive
+
+    return commit_lock(storage, plan.instant_time, is_dead=is_dead)
+
+
+def _check_placement(plan: WritePlan, outcomes: Sequence[GroupOutcome]) -> None:
+    """Refuse a colocated write in which two tasks finished one file group: one would undo the other."""
+    seen = set()
+    for outcome in outcomes:
+        if outcome.group in seen:
+            raise PlacementError(
+                f"Two tasks of the write to {plan.path} finished bucket {outcome.group.bucket} of partition "
+                f"{outcome.group.partition_path!r}, although hoodie.pyhudi.colocated says that one task holds it.",
+                "Call pyhudi.colocate last, right before the write, or leave hoodie.pyhudi.colocated out.",
+            )
+        seen.add(outcome.group)
+
+
+def _live_groups(plan: WritePlan, storage: Storage) -> dict[str, list[str]]:
+    """Return the file ids by partition that an overwrite replaces; nothing for other operations."""
+    if plan.operation != OVERWRITE:
+        return {}
+    groups: dict[str, list[str]] = {}
+    for piece in open_view(storage, snapshot(plan, storage)).all_slices():
+        groups.setdefault(piece.partition_path, []).append(piece.file_id)
+    return groups
+
+
+def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[GroupOutcome]) -> None:
+    """Delete what markers name and no finished task reported: files of attempts that failed or ran twice."""
+    kept = {outcome.path for outcome in outcomes}
+    for marker in read_markers(storage, plan.instant_time):
+        if marker.path not in kept:
+            storage.delete(marker.path)
+
+
+def _settle_table(plan: WritePlan, storage: Storage) -> None:
+    """Make a new table's properties, or teach an existing one what this write knows; retire its metadata table."""
+    if plan.creates_table and not create_config(storage, plan.config):
+        _check_same_table(plan, load_config(storage).properties)
+    if plan.config_changes:
+        update_config(storage, plan.config_changes)
+    metadata_table.stop_using(storage)
+
+
+def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
+    ours = plan.config.properties
+    differing = sorted(key for key in {*ours, *theirs} if ours.get(key, "") != theirs.get(key, ""))
+    if differing:
+        key = differing[0]
+        raise OptionConflictError(
+            f"Another writer created the table {plan.path} meanwhile, with {key}={theirs.get(key, '')!r} where this "
+            f"write has {ours.get(key, '')!r}.",
+            "Nothing of this write is left; write again without these options.",
+        )
+
+
+def _tidy(plan: WritePlan, storage: Storage) -> None:
+    """Remove what the write kept for its own use; the instant is complete, so that nothing here may fail it."""
+    try:
+        metadata_table.remove(storage, plan.config)
+        forget_all_but_seal(storage, plan.instant_time)
+    except Exception:
+        logger.warning(
+            "table %s: left-overs of %s stay until the next write", plan.path, plan.instant_time, exc_info=True
+        )

@@ -1,0 +1,95 @@
+"""What happened to a table, told from its timeline."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+from ..storage.base import Storage
+from ..table.config import TableConfig, load_config
+from ..timeline.codec import read_commit
+from ..timeline.instants import WRITE_ACTIONS, Instant, State
+from ..timeline.layout import layout_of
+from ..timeline.metadata import CommitMetadata
+from ..timeline.timeline import Timeline
+from .commit_metadata import NOT_FOUND, SECONDS
+from .replay import WRITE_ID
+from .result import CommitResult
+
+HISTORY_SCHEMA = pa.schema(
+    [
+        pa.field("instant", pa.string(), nullable=False),
+        pa.field("action", pa.string(), nullable=False),
+        pa.field("state", pa.string(), nullable=False),
+        pa.field("completed", pa.string()),
+        pa.field("operation", pa.string()),
+        pa.field("inserts", pa.int64()),
+        pa.field("updates", pa.int64()),
+        pa.field("deletes", pa.int64()),
+        pa.field("files", pa.int64()),
+        pa.field("bytes", pa.int64()),
+    ]
+)
+
+
+def history(storage: Storage) -> pa.Table:
+    """Return one row for every instant of the active timeline, newest first.
+
+    Returns:
+        Columns as in `HISTORY_SCHEMA`; the counts are null for instants that wrote no rows.
+    """
+    timeline = _timeline(storage, load_config(storage))
+    rows = [_row(storage, timeline, instant) for instant in reversed(timeline.instants)]
+    return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
+
+
+def last_commit(storage: Storage, write_id: str | None = None) -> CommitResult | None:
+    """Return what the newest completed write did, or the one of ``write_id``; None where there is none."""
+    timeline = _timeline(storage, load_config(storage))
+    for instant in reversed(timeline.writes):
+        metadata = read_commit(storage, timeline.layout, instant)
+        if write_id is None or metadata.extra_metadata.get(WRITE_ID) == write_id:
+            return _result(storage.path, instant, metadata)
+    return None
+
+
+def result_of(storage: Storage, timeline: Timeline, instant: Instant) -> CommitResult:
+    """Return what one completed write did."""
+    return _result(storage.path, instant, read_commit(storage, timeline.layout, instant))
+
+
+def _timeline(storage: Storage, config: TableConfig) -> Timeline:
+    return Timeline.load(storage, layout_of(config))
+
+
+def _result(path: str, instant: Instant, metadata: CommitMetadata) -> CommitResult:
+    stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
+    extra = metadata.extra_metadata
+    return CommitResult(
+        path=path,
+        instant=instant.requested_time,
+        operation=metadata.operation_type or "UNKNOWN",
+        inserts=sum(stat.num_inserts or 0 for stat in stats),
+        updates=sum(stat.num_update_writes or 0 for stat in stats),
+        deletes=sum(stat.num_deletes or 0 for stat in stats),
+        not_found=int(extra.get(NOT_FOUND, "0")),
+        files=len(stats),
+        bytes=sum(stat.file_size_in_bytes or 0 for stat in stats),
+        seconds=json.loads(extra.get(SECONDS, "{}")),
+        write_id=extra.get(WRITE_ID, ""),
+    )
+
+
+def _row(storage: Storage, timeline: Timeline, instant: Instant) -> dict[str, object]:
+    row: dict[str, object] = {
+        "instant": instant.requested_time,
+        "action": instant.action,
+        "state": instant.state.name,
+        "completed": instant.completion_time,
+    }
+    if instant.state == State.COMPLETED and instant.action in WRITE_ACTIONS:
+        result = result_of(storage, timeline, instant)
+        names = ("operation", "inserts", "updates", "deletes", "files", "bytes")
+        row |= {name: getattr(result, name) for name in names}
+    return row

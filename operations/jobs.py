@@ -1,0 +1,61 @@
+"""From a bucket of a partition to the file group that holds it, or the new one that will."""
+
+from __future__ import annotations
+
+from ..errors import UnsupportedTableError
+from ..storage.base import Storage
+from ..table.names import bucket_of, new_bucket_file_id
+from ..table.view import FileSlice, open_view
+from ..timeline.timeline import Timeline
+from ..writer.group_writer import GroupJob
+from ..writer.rows import Group
+from .plan import OVERWRITE, WritePlan
+
+
+class JobPlanner:
+    """Looks up file groups, listing each partition once and only those that rows belong to.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        timeline: As of the write's watermark.
+    """
+
+    def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+        self._plan = plan
+        self._path = storage.path
+        self._view = None if plan.operation == OVERWRITE else open_view(storage, timeline)
+        self._buckets: dict[str, dict[int, FileSlice]] = {}
+
+    def job(self, group: Group) -> GroupJob:
+        """Return what is to be written for one bucket of a partition.
+
+        Raises:
+            UnsupportedTableError: The partition holds file groups that no bucket index made.
+        """
+        known = self._known(group.partition_path).get(group.bucket)
+        if known is not None:
+            return GroupJob(group, known.file_id, known.base)
+        file_id = new_bucket_file_id(self._plan.instant_time, group.partition_path, group.bucket)
+        return GroupJob(group, file_id, None)
+
+    def _known(self, partition_path: str) -> dict[int, FileSlice]:
+        if self._view is None:
+            return {}
+        if partition_path not in self._buckets:
+            buckets: dict[int, FileSlice] = {}
+            for file_id, piece in self._view.slices(partition_path).items():
+                bucket = bucket_of(file_id)
+                if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
+                    raise self._misfit(piece)
+                buckets[bucket] = piece
+            self._buckets[partition_path] = buckets
+        return self._buckets[partition_path]
+
+    def _misfit(self, piece: FileSlice) -> UnsupportedTableError:
+        return UnsupportedTableError(
+            f"The file group {piece.file_id} of the table {self._path} (file {piece.base.path}, instant "
+            f"{piece.base.instant_time}) does not fit a bucket index with {self._plan.config.bucket_count} buckets.",
+            "Check hoodie.bucket.index.num.buckets against the table's writers; a table of another index has to be "
+            "rewritten with mode overwrite first.",
+        )

@@ -1,0 +1,94 @@
+"""The commit's share of a plain write: rows of one file group that came from several tasks, merged on this host.
+
+Spark gives a data source no shuffle, so that a plain write may see one file group in many tasks. The bound keeps
+this from becoming an engine of our own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from ..errors import PlacementError
+from ..storage import open_storage
+from ..storage.base import Storage
+from ..table.names import WriteToken
+from ..writer.buffer import MERGE_RESERVE, GroupRows
+from ..writer.group_writer import GroupJob, GroupOutcome
+from ..writer.rows import Group
+from ..writer.spill import SpillFile, SpillPiece, SpillReader
+from .fence import Fence, snapshot
+from .jobs import JobPlanner
+from .plan import WritePlan
+from .task import group_writer, local_spills
+
+logger = logging.getLogger("pyhudi")
+
+COMMIT_TOKEN = WriteToken(0, 0, 0)
+_WARN_FROM = 8
+_MOST_WORKERS = 8
+
+
+def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile]) -> list[GroupOutcome]:
+    """Fold and merge what the tasks spilled, one file group per thread at a time.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        spills: One per task that saw rows, in order of the tasks.
+
+    Raises:
+        PlacementError: The spills and the base files they touch are beyond the bound.
+    """
+    if not spills:
+        return []
+    readers = [SpillReader(storage, spill.path) for spill in spills]
+    pieces: dict[Group, list[tuple[SpillReader, SpillPiece]]] = {}
+    for reader in readers:
+        for piece in reader.pieces:
+            pieces.setdefault(piece.group, []).append((reader, piece))
+    planner = JobPlanner(plan, storage, snapshot(plan, storage))
+    jobs = [planner.job(group) for group in sorted(pieces)]
+    _check_bound(plan, spills, jobs)
+    workers = max(1, min(os.cpu_count() or 1, len(jobs), _MOST_WORKERS))
+    with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder, ThreadPoolExecutor(workers) as pool:
+        writer = group_writer(
+            plan,
+            storage,
+            COMMIT_TOKEN,
+            Fence(plan, storage, sealed_by_us=True),
+            local_spills(open_storage(folder)),
+            memory=int(plan.settings.task_max_size * MERGE_RESERVE),
+        )
+        futures = [
+            pool.submit(writer.write, job, GroupRows(tuple(pieces[job.group])), f"{number}")
+            for number, job in enumerate(jobs)
+        ]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+            for reader in readers:
+                reader.close()
+
+
+def _check_bound(plan: WritePlan, spills: Sequence[SpillFile], jobs: Sequence[GroupJob]) -> None:
+    size = sum(spill.size for spill in spills) + sum(job.previous.size for job in jobs if job.previous is not None)
+    bound = plan.settings.commit_merge_max_bytes
+    if size > bound:
+        raise PlacementError(
+            f"The write to {plan.path} left {size:,} bytes of rows and touched base files for the commit to merge; "
+            f"hoodie.pyhudi.commit.merge.max.bytes allows {bound:,}.",
+            "Write with HudiTable(spark, path).upsert(df), or with pyhudi.colocate(df, path) and "
+            "hoodie.pyhudi.colocated=true, so that Spark's executors merge; or raise the bound.",
+        )
+    if size > bound // _WARN_FROM:
+        logger.warning(
+            "table %s: the commit merges %d bytes on the driver's host; HudiTable.upsert lets the executors do it",
+            plan.path,
+            size,
+        )

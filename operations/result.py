@@ -1,0 +1,37 @@
+"""What one commit did, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """What one commit did.
+
+    Attributes:
+        path: The table's path.
+        instant: Requested time of the instant; empty when a write without rows left nothing.
+        operation: Hudi's name of the operation.
+        inserts: Rows with new keys.
+        updates: Rows whose key was there.
+        deletes: Rows removed.
+        not_found: Deletes of keys that were not there.
+        files: Base files written.
+        bytes: Their size.
+        seconds: Seconds by phase.
+        write_id: Identifies the write across replays.
+    """
+
+    path: str
+    instant: str
+    operation: str
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    not_found: int = 0
+    files: int = 0
+    bytes: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    write_id: str = ""

@@ -1,0 +1,152 @@
+"""A dead write undone: its files deleted, its instant taken off the timeline, a rollback instant left as the record.
+
+Order of steps as in Apache Hudi's ``BaseRollbackActionExecutor``: plan, inflight, files, the victim's inflight and
+requested, the completed rollback, the victim's markers. Every step can be taken twice, by several tasks at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from ..storage.base import Storage, split
+from ..table.config import PROPERTIES_PATH, TableConfig
+from ..table.names import BaseFileName
+from ..table.partitions import METAFILE, list_partitions, parse_partition_metafile
+from ..timeline import heartbeat, owner
+from ..timeline.clock import next_time
+from ..timeline.codec import encode
+from ..timeline.instants import Instant, State
+from ..timeline.layout import Layout
+from ..timeline.markers import delete_markers, marked_instants, read_markers
+from ..timeline.metadata import (
+    InstantInfo,
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    RollbackRequest,
+)
+from ..timeline.timeline import Timeline, complete, remove_pending, request, start
+from . import metadata_table
+from .pending import PlannedRollback
+
+logger = logging.getLogger("pyhudi")
+
+
+def roll_back(storage: Storage, layout: Layout, config: TableConfig, planned: PlannedRollback) -> None:
+    """Undo one dead write, unless it turns out to be completed or gone."""
+    victim = planned.victim
+    found = Timeline.load(storage, layout).find(victim.requested_time)
+    if found is None or found.state == State.COMPLETED:
+        return
+    began = time.monotonic()
+    if storage.exists(PROPERTIES_PATH):
+        metadata_table.stop_using(storage)
+    paths = files_of(storage, victim.requested_time)
+    info = InstantInfo(commit_time=victim.requested_time, action=victim.action)
+    request(storage, layout, planned.at, "rollback", encode(_plan(storage, info, paths)))
+    start(storage, layout, planned.at, "rollback")
+    erase(storage, layout, victim, paths)
+    if not storage.exists(PROPERTIES_PATH):
+        forget_partitions(storage, victim.requested_time, paths)
+    timeline = Timeline.load(storage, layout)
+    finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+    seconds = time.monotonic() - began
+    complete(
+        storage, layout, planned.at, "rollback", finished, encode(_metadata(storage, planned.at, info, paths, seconds))
+    )
+    forget(storage, victim.requested_time)
+    logger.warning(
+        "table %s: rolled back the dead %s %s (%d files)",
+        storage.path,
+        victim.action,
+        victim.requested_time,
+        len(paths),
+    )
+
+
+def files_of(storage: Storage, instant_time: str) -> list[str]:
+    """Return the data files that a write may have left: by its markers, or by listing where it kept none."""
+    if instant_time in marked_instants(storage):
+        return sorted({marker.path for marker in read_markers(storage, instant_time)})
+    found = []
+    for partition in list_partitions(storage):
+        for info in storage.list(partition):
+            name = BaseFileName.parse(info.path.rpartition("/")[2])
+            if name is not None and name.instant_time == instant_time:
+                found.append(info.path)
+    return sorted(found)
+
+
+def erase(storage: Storage, layout: Layout, victim: Instant, paths: list[str]) -> None:
+    """Delete a write's data files, then its inflight and requested files."""
+    for path in paths:
+        storage.delete(path)
+    remove_pending(storage, layout, victim)
+
+
+def forget_partitions(storage: Storage, instant_time: str, paths: list[str]) -> None:
+    """Take back the partition metafiles of a write that was about to create the table.
+
+    Left behind, one at the root would hide every partition of a table that somebody else creates here. A writer that
+    relied on one makes it again when it commits.
+    """
+    for partition in _by_partition(paths):
+        metafile = f"{partition}/{METAFILE}" if partition else METAFILE
+        try:
+            made_by = parse_partition_metafile(storage.read(metafile), metafile).instant_time
+        except FileNotFoundError:
+            continue
+        if made_by == instant_time and not any(BaseFileName.parse(split(i.path)[1]) for i in storage.list(partition)):
+            storage.delete(metafile)
+
+
+def forget(storage: Storage, instant_time: str) -> None:
+    """Delete what else a write kept: markers, heartbeat and its working folder."""
+    delete_markers(storage, instant_time)
+    heartbeat.delete(storage, instant_time)
+    storage.delete_folder(owner.folder(instant_time))
+
+
+def forget_all_but_seal(storage: Storage, instant_time: str) -> None:
+    """Delete what a write of our own kept, but for the note that tells its stragglers that it is over."""
+    delete_markers(storage, instant_time)
+    heartbeat.delete(storage, instant_time)
+    for name in storage.folders(owner.folder(instant_time)):
+        storage.delete_folder(f"{owner.folder(instant_time)}/{name}")
+    storage.delete(f"{owner.folder(instant_time)}/{owner.OWNER_FILE}")
+
+
+def _by_partition(paths: list[str]) -> dict[str, list[str]]:
+    partitions: dict[str, list[str]] = {}
+    for path in paths:
+        partitions.setdefault(path.rpartition("/")[0], []).append(path)
+    return partitions
+
+
+def _absolute(storage: Storage, paths: list[str]) -> list[str]:
+    """Return paths as Apache Hudi writes them into rollbacks: absolute, without a scheme where they are local."""
+    return [storage.uri(path).removeprefix("file://") for path in paths]
+
+
+def _plan(storage: Storage, victim: InstantInfo, paths: list[str]) -> RollbackPlan:
+    requests = [
+        RollbackRequest(partition_path=partition, files_to_be_deleted=_absolute(storage, files))
+        for partition, files in _by_partition(paths).items()
+    ]
+    return RollbackPlan(instant_to_rollback=victim, RollbackRequests=requests)
+
+
+def _metadata(storage: Storage, at: str, victim: InstantInfo, paths: list[str], seconds: float) -> RollbackMetadata:
+    partitions = {
+        partition: RollbackPartition(partition_path=partition, success_delete_files=_absolute(storage, files))
+        for partition, files in _by_partition(paths).items()
+    }
+    return RollbackMetadata(
+        start_rollback_time=at,
+        time_taken_in_millis=int(seconds * 1000),
+        total_files_deleted=len(paths),
+        commits_rollback=[victim.commit_time],
+        partition_metadata=partitions,
+        instants_rollback=[victim],
+    )

@@ -1,0 +1,108 @@
+"""What one write is asked to do, in plain values that need no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ..table.keys import KeyGeneratorType
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """What the caller says of the table itself; None where nothing was said.
+
+    For a new table None means Apache Hudi's default, for an existing one the table's own value; a value that
+    disagrees with an existing table is refused.
+    """
+
+    name: str | None = None
+    database: str | None = None
+    table_type: str | None = None
+    version: int | None = None
+    record_key_fields: tuple[str, ...] | None = None
+    partition_fields: tuple[str, ...] | None = None
+    ordering_fields: tuple[str, ...] | None = None
+    merge_mode: str | None = None
+    key_generator: KeyGeneratorType | None = None
+    hive_style: bool | None = None
+    url_encode: bool | None = None
+    timezone: str | None = None
+    index_type: str | None = None
+    bucket_count: int | None = None
+    hash_fields: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """How this one write goes about its work; nothing here is kept in the table.
+
+    Attributes:
+        batch_size: Bytes of buffered rows of one file group after which they are spilled.
+        task_max_size: Bytes of buffered rows in one task after which the largest buffer is spilled.
+        commit_merge_max_bytes: Bytes of spills and touched base files that ``commit`` may merge by itself.
+        colocated: True when every file group's rows are promised to sit in one task.
+        combine_before_upsert: Whether rows of one key inside an upsert are folded into one.
+        combine_before_insert: The same for rows that replace the table.
+        combine_before_delete: The same for deletes.
+        allow_empty_commit: Whether a write without rows still makes an instant.
+        metadata_enable: None when not said; False lets a write retire an expensive metadata table.
+        eager_rollback: True when pending foreign instants count as dead at once (failed writes policy EAGER).
+        foreign_age_s: Seconds after which a foreign pending instant without heartbeat counts as dead.
+        heartbeat_interval_s: Seconds between two touches of the heartbeat.
+        heartbeat_misses: How many missed touches make a writer dead.
+        compression: Parquet codec of base files.
+        row_group_bytes: Uncompressed bytes that one row group aims at.
+        bloom_filter: None for the default of the index.
+        extra_metadata: Additional key-values for the instant's extraMetadata.
+    """
+
+    batch_size: int = 256 * MIB
+    task_max_size: int = GIB
+    commit_merge_max_bytes: int = 8 * GIB
+    colocated: bool = False
+    combine_before_upsert: bool = True
+    combine_before_insert: bool = False
+    combine_before_delete: bool = True
+    allow_empty_commit: bool = True
+    metadata_enable: bool | None = None
+    eager_rollback: bool = False
+    foreign_age_s: float = 3600.0
+    heartbeat_interval_s: float = 60.0
+    heartbeat_misses: int = 2
+    compression: str = "zstd"
+    row_group_bytes: int = 120 * MIB
+    bloom_filter: bool | None = None
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """One write as the caller asked for it.
+
+    Attributes:
+        path: The table's path.
+        storage_options: Options of the store.
+        operation: ``upsert``, ``delete``, ``insert_overwrite_table``; None for the default of the mode.
+        overwrite: True for Spark's mode ``overwrite``.
+        schema: The incoming columns, Arrow.
+        table: What was said of the table.
+        write: How to go about the work.
+        write_id: Identifies this write across replays; made by the caller.
+        application: Name of the application, for other writers' error messages.
+    """
+
+    path: str
+    operation: str | None
+    overwrite: bool
+    schema: pa.Schema
+    table: TableSettings = TableSettings()
+    write: WriteSettings = WriteSettings()
+    write_id: str = ""
+    application: str = ""
+    storage_options: Mapping[str, str] = field(default_factory=dict)

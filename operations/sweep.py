@@ -1,0 +1,44 @@
+"""Left-overs of writes that are no longer on the timeline, removed when the next write starts."""
+
+from __future__ import annotations
+
+from ..storage.base import Storage
+from ..timeline import heartbeat, owner
+from ..timeline.instants import State
+from ..timeline.markers import marked_instants, read_markers
+from ..timeline.timeline import Timeline
+from .rollback import forget
+
+
+def sweep(storage: Storage, timeline: Timeline, *, own: str, tolerance_s: float) -> None:
+    """Remove marker and working folders of instants that are not pending, once nobody can be at work in them.
+
+    A folder that says "sealed" stays for the tolerance, so that tasks which outlive their write still find it. Data
+    files named by markers are deleted only for instants that never completed: those younger than the timeline's
+    first write and absent from it. An older one may have completed and been archived.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: As it is now.
+        own: Requested time of the write that sweeps.
+        tolerance_s: Seconds of silence, by the store's clock, after which a folder counts as deserted.
+    """
+    working = set(storage.folders(owner.ROOT))
+    marked = set(marked_instants(storage))
+    for instant_time in sorted(working | marked):
+        found = timeline.find(instant_time)
+        if instant_time == own or (found is not None and found.state != State.COMPLETED):
+            continue
+        if instant_time in working and not _deserted(storage, instant_time, tolerance_s):
+            continue
+        if found is None and instant_time in marked and not timeline.is_committed(instant_time):
+            for marker in read_markers(storage, instant_time):
+                storage.delete(marker.path)
+        forget(storage, instant_time)
+
+
+def _deserted(storage: Storage, instant_time: str, tolerance_s: float) -> bool:
+    times = [info.modified for info in storage.list(owner.folder(instant_time), recursive=True)]
+    beat = heartbeat.age(storage, instant_time)
+    ages = [storage.now() - time for time in times] + ([] if beat is None else [beat])
+    return not ages or min(ages) > tolerance_s

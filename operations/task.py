@@ -1,0 +1,178 @@
+"""One task of a write: rows in, finished base files or one spill out."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+import pyarrow as pa
+
+from ..index.registry import index_for
+from ..storage import open_storage
+from ..storage.base import Storage
+from ..table.config import TableConfig
+from ..table.keys import KeyGenerator
+from ..table.names import WriteToken
+from ..table.schema import avro_schema
+from ..timeline import heartbeat, owner
+from ..writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
+from ..writer.group_writer import FileFormat, GroupOutcome, GroupWriter
+from ..writer.rows import Group, RowReader
+from ..writer.spill import SpillFile, SpillReader, SpillWriter
+from .begin import begin
+from .fence import Fence, aside, snapshot
+from .jobs import JobPlanner
+from .plan import WritePlan
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one task hands to the commit: O(files), no rows.
+
+    Attributes:
+        token: The task attempt.
+        outcomes: The file groups that the task finished itself.
+        spill: Where the task's rows wait for the commit to merge them; None in a colocated write.
+        rows: How many rows the task saw.
+        seconds: Seconds by phase.
+    """
+
+    token: WriteToken
+    outcomes: tuple[GroupOutcome, ...] = ()
+    spill: SpillFile | None = None
+    rows: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteToken) -> TaskResult:
+    """Take one task's share of a write.
+
+    Args:
+        plan: What `plan_write` returned.
+        batches: The task's rows, columns of the request's schema.
+        token: Spark partition, stage and task attempt id.
+
+    Raises:
+        PyHudiError: A row or the table does not allow it; the write fails as a whole.
+    """
+    batches = (batch for batch in batches if batch.num_rows)
+    first = next(batches, None)
+    if first is None or plan.replays is not None:
+        return TaskResult(token)
+    storage = plan.storage()
+    interval = plan.settings.heartbeat_interval_s
+    begin(plan, storage)
+    with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=interval):
+        return _Task(plan, storage, token).run(chain([first], batches))
+
+
+class _Task:
+    def __init__(self, plan: WritePlan, storage: Storage, token: WriteToken) -> None:
+        self._plan = plan
+        self._storage = storage
+        self._token = token
+        self._index = index_for(plan.config)
+        self._seconds: dict[str, float] = {}
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        if not self._plan.settings.colocated:
+            return self._hand_over(batches)
+        with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
+            return self._finish(batches, open_storage(folder))
+
+    def _hand_over(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        name = f"{owner.folder(self._plan.instant_time)}/spills/{self._token}.spill"
+        buffers = self._gather(batches, lambda: SpillWriter(self._storage, name, aside(self._plan)))
+        began = time.monotonic()
+        spill = buffers.spill_all()
+        self._seconds["spill"] = time.monotonic() - began
+        return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self._seconds)
+
+    def _finish(self, batches: Iterator[pa.RecordBatch], local: Storage) -> TaskResult:
+        buffers = self._gather(batches, lambda: SpillWriter(local, "rows.spill", ""))
+        began = time.monotonic()
+        spill = buffers.finish_spill()
+        reader = None if spill is None else SpillReader(local, spill.path)
+        spilled = [] if reader is None else reader.pieces
+        groups = sorted({*buffers.groups(), *(piece.group for piece in spilled)})
+        jobs = JobPlanner(self._plan, self._storage, snapshot(self._plan, self._storage))
+        writer = group_writer(
+            self._plan,
+            self._storage,
+            self._token,
+            Fence(self._plan, self._storage),
+            local_spills(local),
+            memory=int(self._plan.settings.task_max_size * MERGE_RESERVE),
+        )
+        outcomes = []
+        for number, group in enumerate(groups):
+            pieces = tuple((reader, piece) for piece in spilled if piece.group == group and reader is not None)
+            rows = GroupRows(pieces, tuple(buffers.take(group)))
+            outcomes.append(writer.write(jobs.job(group), rows, f"{self._token.partition}_{number}"))
+        self._seconds["merge"] = time.monotonic() - began
+        return TaskResult(self._token, tuple(outcomes), rows=buffers.rows, seconds=self._seconds)
+
+    def _gather(self, batches: Iterator[pa.RecordBatch], open_spill: Callable[[], SpillWriter]) -> RowBuffers:
+        began = time.monotonic()
+        settings = self._plan.settings
+        buffers = RowBuffers(settings.batch_size, settings.task_max_size, open_spill)
+        reader = RowReader(self._plan.spec, KeyGenerator(self._plan.config, self._plan.schema), self._index)
+        try:
+            for group, rows in reader.groups(batches):
+                buffers.add(group, rows)
+        except BaseException:
+            buffers.discard()
+            raise
+        self._seconds["gather"] = time.monotonic() - began
+        return buffers
+
+
+def local_spills(local: Storage) -> Callable[[], tuple[SpillWriter, Storage]]:
+    """Return what opens the next numbered spill in a task's own folder."""
+    opened = iter(range(1 << 62))
+
+    def open_spill() -> tuple[SpillWriter, Storage]:
+        return SpillWriter(local, f"part-{next(opened)}.spill", ""), local
+
+    return open_spill
+
+
+def group_writer(
+    plan: WritePlan,
+    storage: Storage,
+    token: WriteToken,
+    fence: Fence,
+    open_spill: Callable[[], tuple[SpillWriter, Storage]],
+    *,
+    memory: int,
+) -> GroupWriter:
+    """Return the writer of file groups that a task or the commit uses for one write."""
+    return GroupWriter(
+        storage=storage,
+        instant_time=plan.instant_time,
+        token=token,
+        spec=plan.spec,
+        file_format=_file_format(plan.config, plan),
+        index=index_for(plan.config),
+        combine=plan.combine,
+        memory=memory,
+        aside=aside(plan),
+        before_publish=fence.before_publish,
+        after_publish=fence.after_publish,
+        open_spill=open_spill,
+    )
+
+
+def _file_format(config: TableConfig, plan: WritePlan) -> FileFormat:
+    return FileFormat(
+        schema=plan.schema,
+        avro_schema=avro_schema(plan.schema, config.name, meta=True),
+        compression=plan.settings.compression,
+        row_group_bytes=plan.settings.row_group_bytes,
+    )
+
+
+__all__ = ["Group", "TaskResult", "group_writer", "local_spills", "run_task"]

@@ -1,0 +1,11 @@
+"""One write from plan to commit or abort, for whoever drives it: Spark, a test, a script."""
+
+from __future__ import annotations
+
+from .abort import abort_write
+from .commit import commit_write
+from .plan import WritePlan, plan_write
+from .result import CommitResult
+from .task import TaskResult, run_task
+
+__all__ = ["CommitResult", "TaskResult", "WritePlan", "abort_write", "commit_write", "plan_write", "run_task"]

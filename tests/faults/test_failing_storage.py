@@ -1,0 +1,175 @@
+"""Storage that fails before or after the effect of every step of a write: the table reads as before or as after."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyhudi.operations.plan as planning
+import pytest
+from pyhudi.errors import PyHudiError, RetryError
+from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.write import abort_write, commit_write
+from pyhudi.storage import open_storage
+from support.drive import KEYED, files_below, plan, rows_of, task, write
+from support.faulty import Faults, FaultyStorage, Killed
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
+# A writer in this very process counts as dead as soon as its heartbeat is a moment old.
+IMPATIENT = WriteSettings(heartbeat_misses=0)
+
+
+def rows(*keys: int, value: int, ts: int = 1) -> pa.Table:
+    return pa.table([[f"k{key}" for key in keys], [ts] * len(keys), [value] * len(keys)], schema=SCHEMA)
+
+
+FIRST = [rows(1, 2, 3, value=1), rows(4, 5, value=1)]
+SECOND = [rows(2, 4, 6, value=2, ts=2), rows(3, 7, value=2, ts=2)]
+BEFORE = [(f"k{n}", 1) for n in range(1, 6)]
+AFTER = [("k1", 1), ("k2", 2), ("k3", 2), ("k4", 2), ("k5", 1), ("k6", 2), ("k7", 2)]
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
+    """Faults of every storage that a write opens from now on."""
+    faults = Faults()
+    monkeypatch.setattr(planning, "open_storage", lambda *a, **k: FaultyStorage(open_storage(*a, **k), faults))
+    yield faults
+
+
+def content(path: Path) -> list[tuple[object, ...]]:
+    return rows_of(path, "id", "value")
+
+
+def attempt(path: Path, parts: list[pa.Table], settings: WriteSettings) -> None:
+    """Write as Spark does: abort follows whatever failed; what abort itself raises is only logged by Spark."""
+    planned = plan(path, SCHEMA, table=KEYED, settings=settings)
+    try:
+        commit_write(planned, [task(planned, part, number) for number, part in enumerate(parts)])
+    except PyHudiError:
+        with contextlib.suppress(PyHudiError):
+            abort_write(planned)
+        raise
+
+
+def steps_of(path: Path, faults: Faults, parts: list[pa.Table], settings: WriteSettings) -> int:
+    """Return how many steps the write takes when nothing fails."""
+    faults.steps.clear()
+    attempt(path, parts, settings)
+    return len(faults.steps)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
+def test_every_failing_step_of_an_upsert_leaves_the_table_whole(
+    tmp_path: Path, faults: Faults, after: bool, colocated: bool
+) -> None:
+    """Whatever step fails, the write raises and leaves the old rows, or holds; the next write is good."""
+    settings = replace(IMPATIENT, colocated=colocated)
+    parts = [pa.concat_tables(SECOND)] if colocated else SECOND
+    write(tmp_path / "count", FIRST, table=KEYED)
+    total = steps_of(tmp_path / "count", faults, parts, settings)
+    assert total > 20
+    for number in range(1, total + 1):
+        table = tmp_path / f"t{number}"
+        write(table, FIRST, table=KEYED)
+        faults.steps.clear()
+        faults.at, faults.after = number, after
+        try:
+            attempt(table, parts, settings)
+            raised = False
+        except PyHudiError as error:
+            raised = True
+            assert isinstance(error, RetryError), error
+        faults.at = 0
+        name = faults.steps[number - 1]
+        if not raised:
+            assert content(table) == AFTER, f"step {number} ({name}) was lost without an error"
+        else:
+            assert content(table) in (BEFORE, AFTER), f"step {number} ({name})"
+        write(table, SECOND, settings=IMPATIENT)
+        assert content(table) == AFTER, f"after step {number} ({name})"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_every_failing_step_of_a_creation_leaves_nothing_or_the_table(
+    tmp_path: Path, faults: Faults, after: bool
+) -> None:
+    """A creation that fails can be taken again with other options, as if it had never been tried."""
+    total = steps_of(tmp_path / "count", faults, FIRST, IMPATIENT)
+    for number in range(1, total + 1):
+        table = tmp_path / f"t{number}"
+        faults.steps.clear()
+        faults.at, faults.after = number, after
+        with contextlib.suppress(PyHudiError):
+            attempt(table, FIRST, IMPATIENT)
+        faults.at = 0
+        write(table, FIRST, table=KEYED, settings=IMPATIENT)
+        assert content(table) == BEFORE, f"step {number} ({faults.steps[number - 1]})"
+
+
+def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(tmp_path: Path, faults: Faults) -> None:
+    """The process is gone at step n, nobody aborts; the next write finds the old rows, or the new ones, and goes on."""
+    write(tmp_path / "count", FIRST, table=KEYED)
+    total = steps_of(tmp_path / "count", faults, SECOND, IMPATIENT)
+    for number in range(1, total + 1):
+        table = tmp_path / f"t{number}"
+        write(table, FIRST, table=KEYED)
+        faults.steps.clear()
+        faults.at, faults.kill = number, True
+        with pytest.raises(Killed):
+            attempt(table, SECOND, IMPATIENT)
+        faults.at, faults.kill = 0, False
+        assert content(table) in (BEFORE, AFTER), f"step {number} ({faults.steps[number - 1]})"
+        write(table, SECOND, settings=IMPATIENT)
+        assert content(table) == AFTER, f"step {number} ({faults.steps[number - 1]})"
+
+
+def test_a_rollback_killed_at_any_step_is_finished_by_the_next_write(tmp_path: Path, faults: Faults) -> None:
+    """A write that dies while it rolls back another leaves both to the third."""
+
+    def prepare(table: Path) -> None:
+        write(table, FIRST, table=KEYED)
+        planned = plan(table, SCHEMA, settings=IMPATIENT)
+        task(planned, SECOND[0], 0)
+
+    prepare(tmp_path / "count")
+    total = steps_of(tmp_path / "count", faults, SECOND, IMPATIENT)
+    for number in range(1, total + 1):
+        table = tmp_path / f"t{number}"
+        prepare(table)
+        faults.steps.clear()
+        faults.at, faults.kill = number, True
+        with pytest.raises(Killed):
+            attempt(table, SECOND, IMPATIENT)
+        faults.at, faults.kill = 0, False
+        write(table, SECOND, settings=IMPATIENT)
+        assert content(table) == AFTER, f"step {number} ({faults.steps[number - 1]})"
+
+
+def test_every_failing_step_of_an_abort_can_be_taken_again(tmp_path: Path, faults: Faults) -> None:
+    """An abort that fails half way leaves a table that reads as before, and a second abort ends it."""
+    for number in range(1, 60):
+        table = tmp_path / f"t{number}"
+        write(table, FIRST, table=KEYED)
+        before = {name for name in files_below(table) if not name.startswith(".hoodie/.pyhudi")}
+        planned = plan(table, SCHEMA, settings=IMPATIENT)
+        task(planned, SECOND[0], 0)
+        faults.steps.clear()
+        faults.at = number
+        try:
+            abort_write(planned)
+            reached = False
+        except PyHudiError:
+            reached = True
+        faults.at = 0
+        assert content(table) == BEFORE
+        abort_write(planned)
+        left = {name for name in files_below(table) if not name.startswith(".hoodie/.pyhudi")}
+        assert left == before
+        if not reached:
+            return
+    raise AssertionError("the abort takes more steps than this test looks at")

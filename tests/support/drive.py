@@ -1,0 +1,95 @@
+"""A write driven without Spark: plan, tasks, commit or abort, as Spark would call them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyhudi.operations.settings import TableSettings, WriteRequest, WriteSettings
+from pyhudi.operations.write import CommitResult, TaskResult, WritePlan, abort_write, commit_write, plan_write, run_task
+from pyhudi.storage import open_storage
+from pyhudi.table.base_file import BaseFileReader
+from pyhudi.table.config import load_config
+from pyhudi.table.latest_schema import latest_schema
+from pyhudi.table.names import WriteToken
+from pyhudi.table.schema import with_meta
+from pyhudi.table.view import open_view
+from pyhudi.timeline.layout import layout_of
+from pyhudi.timeline.timeline import Timeline
+
+NOTHING_SAID = TableSettings()
+DEFAULTS = WriteSettings()
+KEYED = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), bucket_count=2)
+
+
+def plan(
+    path: Path | str,
+    schema: pa.Schema,
+    *,
+    operation: str | None = None,
+    overwrite: bool = False,
+    table: TableSettings = NOTHING_SAID,
+    settings: WriteSettings = DEFAULTS,
+    write_id: str = "",
+) -> WritePlan:
+    """Plan a write and send the plan through pickle, as Spark does."""
+    request = WriteRequest(
+        path=str(path),
+        operation=operation,
+        overwrite=overwrite,
+        schema=schema,
+        table=table,
+        write=settings,
+        write_id=write_id,
+    )
+    return pickle.loads(pickle.dumps(plan_write(request)))  # noqa: S301
+
+
+def task(planned: WritePlan, rows: pa.Table, number: int, *, attempt: int | None = None) -> TaskResult:
+    """Run one task over the rows, in batches of seven."""
+    token = WriteToken(number, 1, 100 + number if attempt is None else attempt)
+    return pickle.loads(pickle.dumps(run_task(planned, iter(rows.to_batches(max_chunksize=7)), token)))  # noqa: S301
+
+
+def carry_out(planned: WritePlan, parts: Sequence[pa.Table]) -> CommitResult:
+    """Run the tasks and commit; abort and raise when anything fails."""
+    try:
+        return commit_write(planned, [task(planned, rows, number) for number, rows in enumerate(parts)])
+    except BaseException:
+        abort_write(planned)
+        raise
+
+
+def write(path: Path | str, parts: Sequence[pa.Table] | pa.Table, **options: object) -> CommitResult:
+    """Write the parts, one task each."""
+    parts = [parts] if isinstance(parts, pa.Table) else parts
+    return carry_out(plan(path, parts[0].schema, **options), parts)  # type: ignore[arg-type]
+
+
+def read(path: Path | str) -> pa.Table:
+    """Return the table's rows with their meta columns, by the file view and nothing else."""
+    storage = open_storage(str(path))
+    config = load_config(storage)
+    timeline = Timeline.load(storage, layout_of(config))
+    schema = latest_schema(storage, config, timeline)
+    assert schema is not None
+    wanted = with_meta(schema)
+    batches = []
+    for piece in open_view(storage, timeline).all_slices():
+        with BaseFileReader(storage, piece.base.path) as reader:
+            batches += list(reader.batches(wanted))
+    return pa.Table.from_batches(batches, wanted)
+
+
+def rows_of(path: Path | str, *columns: str) -> list[tuple[object, ...]]:
+    """Return the table's rows as sorted tuples of the given columns."""
+    table = read(path)
+    return sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+
+
+def files_below(path: Path | str) -> dict[str, bytes]:
+    """Return every file below a folder with its content, to compare before and after."""
+    root = Path(path)
+    return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}

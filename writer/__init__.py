@@ -1,0 +1,1 @@
+"""Rows to files: keyed, buffered, spilled, merged and written as base files."""

@@ -1,0 +1,110 @@
+"""The rows of one task until it ends: in memory within a bound, the rest in spills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from .rows import Group
+from .spill import SpillFile, SpillPiece, SpillReader, SpillWriter
+
+# What stays free of the task's bound for the merge that follows: the folded rows and one row group being written.
+MERGE_RESERVE = 0.25
+
+
+@dataclass(slots=True)
+class _Buffer:
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    nbytes: int = 0
+
+
+class RowBuffers:
+    """Rows by file group, spilled when a group or the task passes its bound.
+
+    Args:
+        group_limit: Arrow bytes of one file group kept in memory.
+        task_limit: Arrow bytes of all file groups kept in memory.
+        open_spill: Opens the next spill file; called only when there is something to spill.
+    """
+
+    def __init__(self, group_limit: int, task_limit: int, open_spill: Callable[[], SpillWriter]) -> None:
+        self._group_limit = group_limit
+        self._task_limit = int(task_limit * (1 - MERGE_RESERVE))
+        self._open_spill = open_spill
+        self._buffers: dict[Group, _Buffer] = {}
+        self._nbytes = 0
+        self._spill: SpillWriter | None = None
+        self.rows = 0
+
+    def add(self, group: Group, rows: pa.RecordBatch) -> None:
+        """Keep rows, spilling what passes the bounds."""
+        buffer = self._buffers.setdefault(group, _Buffer())
+        buffer.batches.append(rows)
+        buffer.nbytes += rows.nbytes
+        self._nbytes += rows.nbytes
+        self.rows += rows.num_rows
+        if buffer.nbytes > self._group_limit:
+            self._flush([group])
+        while self._nbytes > self._task_limit:
+            self._flush([max(self._buffers, key=lambda one: self._buffers[one].nbytes)])
+
+    def spill_all(self) -> SpillFile | None:
+        """Spill what is still in memory and return the finished file, None where there were no rows."""
+        if self._buffers:
+            self._flush(list(self._buffers))
+        return None if self._spill is None else self._spill.publish()
+
+    def finish_spill(self) -> SpillFile | None:
+        """Finish the spill, if there is one; what is in memory stays there."""
+        return None if self._spill is None else self._spill.publish()
+
+    def take(self, group: Group) -> list[pa.RecordBatch]:
+        """Return the rows of a group that are in memory, and forget them."""
+        buffer = self._buffers.pop(group, _Buffer())
+        self._nbytes -= buffer.nbytes
+        return buffer.batches
+
+    def groups(self) -> list[Group]:
+        """Return the groups that have rows in memory."""
+        return list(self._buffers)
+
+    def discard(self) -> None:
+        """Drop everything, for a task that failed."""
+        if self._spill is not None:
+            self._spill.discard()
+
+    def _flush(self, groups: list[Group]) -> None:
+        if self._spill is None:
+            self._spill = self._open_spill()
+        self._spill.append({group: self.take(group) for group in groups})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """The incoming rows of one file group, wherever they wait, in the order in which they came.
+
+    Attributes:
+        pieces: Spilled pieces with the file that holds each, oldest first.
+        memory: Rows still in memory; they came after the pieces.
+    """
+
+    pieces: tuple[tuple[SpillReader, SpillPiece], ...] = ()
+    memory: tuple[pa.RecordBatch, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Arrow bytes of all rows."""
+        return sum(piece.nbytes for _, piece in self.pieces) + sum(int(batch.nbytes) for batch in self.memory)
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return sum(piece.rows for _, piece in self.pieces) + sum(int(batch.num_rows) for batch in self.memory)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows."""
+        for reader, piece in self.pieces:
+            yield from reader.batches(piece)
+        yield from self.memory

@@ -1,0 +1,285 @@
+"""One file group's new base file: previous base and incoming rows in, a published Parquet file out.
+
+Rows that do not fit into memory are dealt with in passes: both sides are first spread over as many spilled parts as
+needed by the hash of the record key (a grace hash join), then each part is merged alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import BucketMisfitError
+from ..index.base import Index
+from ..storage.base import Storage
+from ..table.base_file import FILE_NAME, RECORD_KEY, BaseFileReader, BaseFileWriter, constant, file_schema
+from ..table.names import BaseFileName, WriteToken
+from ..table.schema import with_meta
+from ..table.string_hash import hash64
+from ..table.view import BaseFile
+from .buffer import GroupRows
+from .merge import MergeCounts, Merger
+from .rows import Group, RowSpec, concat
+from .spill import SpillReader, SpillWriter
+
+ARRIVAL_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """How base files of one write look.
+
+    Attributes:
+        schema: The table's data columns, canonical types.
+        avro_schema: The Avro schema with meta columns, JSON, for the footer.
+        compression: Parquet codec.
+        row_group_bytes: Arrow bytes of one row group.
+    """
+
+    schema: pa.Schema
+    avro_schema: str
+    compression: str
+    row_group_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupJob:
+    """One file group to be written."""
+
+    group: Group
+    file_id: str
+    previous: BaseFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOutcome:
+    """What became of one file group; ``path`` is None where nothing changed and no file was made."""
+
+    group: Group
+    file_id: str
+    previous: BaseFile | None
+    path: str | None = None
+    size: int = 0
+    rows: int = 0
+    counts: MergeCounts = field(default_factory=MergeCounts)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWriter:
+    """Writes the file groups of one task, or of one commit.
+
+    Attributes:
+        storage: Rooted at the table.
+        instant_time: The instant that these files belong to.
+        token: Names this task attempt.
+        spec: What incoming rows hold.
+        file_format: How files look.
+        index: Checks the keys of files that pyhudi did not write.
+        combine: Whether incoming rows of one key are folded.
+        memory: Arrow bytes of incoming rows that may be merged at once.
+        aside: Folder in which files grow before they are published.
+        before_publish: Called with the partition path, the file's path and whether it has a previous version; leaves
+            the marker and the partition metafile, and raises when the write is sealed.
+        after_publish: Called with the file's path; raises, having removed the file, when the write is sealed.
+        open_spill: Opens a spill for the parts of a group beyond memory, with the storage that reads it back.
+    """
+
+    storage: Storage
+    instant_time: str
+    token: WriteToken
+    spec: RowSpec
+    file_format: FileFormat
+    index: Index
+    combine: bool
+    memory: int
+    aside: str
+    before_publish: Callable[[str, str, bool], None]
+    after_publish: Callable[[str], None]
+    open_spill: Callable[[], tuple[SpillWriter, Storage]]
+
+    def write(self, job: GroupJob, rows: GroupRows, sequence: str) -> GroupOutcome:
+        """Merge, write and publish one file group.
+
+        Args:
+            job: Which group, and its previous base file.
+            rows: The incoming rows; at least one.
+            sequence: Middle part of ``_hoodie_commit_seqno``, unique to the group within the instant.
+
+        Raises:
+            BucketMisfitError: The previous base file holds keys of another bucket.
+            CorruptFileError: The previous base file cannot be read.
+            WriteSealedError: The write was committed or given up meanwhile.
+        """
+        partition = job.group.partition_path
+        name = BaseFileName(job.file_id, self.token, self.instant_time).format()
+        path = f"{partition}/{name}" if partition else name
+        base = None if job.previous is None else self._open(job.previous)
+        staged = self.storage.stage(path, self.aside)
+        output = _Output(self, job, name, sequence, staged.stream, frozenset() if base is None else base.dictionaries)
+        try:
+            counts = self._merge(job, rows, base, output)
+            if not counts.changed:
+                output.file.abandon()
+                staged.discard()
+                return GroupOutcome(job.group, job.file_id, job.previous, counts=counts)
+            output.file.close()
+            self.before_publish(partition, path, job.previous is not None)
+            size = staged.publish()
+        except BaseException:
+            output.file.abandon()
+            staged.discard()
+            raise
+        finally:
+            if base is not None:
+                base.close()
+        self.after_publish(path)
+        return GroupOutcome(job.group, job.file_id, job.previous, path, size, output.file.rows, counts)
+
+    def _open(self, previous: BaseFile) -> BaseFileReader:
+        """Open the previous base file so that columns that nobody looks into pass through as they are encoded."""
+        looked_into = {RECORD_KEY, FILE_NAME, self.spec.ordering_field or RECORD_KEY}
+        return BaseFileReader(self.storage, previous.path, plain=looked_into)
+
+    def _merge(self, job: GroupJob, rows: GroupRows, file: BaseFileReader | None, output: _Output) -> MergeCounts:
+        parts = math.ceil(rows.nbytes / self.memory)
+        if parts <= 1:
+            return self._merge_part(concat(list(rows.batches())), self._base(job, file), output)
+        total = MergeCounts()
+        incoming = self._spread(rows.batches(), parts)
+        base = self._spread(self._base(job, file), parts)
+        for part in range(parts):
+            batches = list(incoming.part(part))
+            if batches:
+                total.add(self._merge_part(concat(batches), base.part(part), output))
+            else:
+                for batch in base.part(part):
+                    output.keep(batch)
+        incoming.close()
+        base.close()
+        return total
+
+    def _merge_part(self, incoming: pa.RecordBatch, base: Iterator[pa.RecordBatch], output: _Output) -> MergeCounts:
+        merger = Merger(self.spec, incoming, combine=self.combine)
+        for batch in merger.survivors(base):
+            output.keep(batch)
+        output.arrive(merger.arrivals())
+        return merger.counts
+
+    def _base(self, job: GroupJob, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
+        if file is None:
+            return
+        kept = pa.schema([one for one in with_meta(self.file_format.schema) if one.name != FILE_NAME])
+        for batch in file.batches(kept):
+            if not file.stamped:
+                self._check_bucket(job, batch)
+            yield batch
+
+    def _check_bucket(self, job: GroupJob, batch: pa.RecordBatch) -> None:
+        misfits = self.index.misfits(batch.column(RECORD_KEY), job.group.bucket)
+        if len(misfits) and job.previous is not None:
+            key = batch.column(RECORD_KEY)[int(misfits[0])].as_py()  # one value, for the error
+            raise BucketMisfitError(
+                f"The base file {job.previous.path}, written by instant {job.previous.instant_time}, holds the record "
+                f"key {key!r}, which does not belong to bucket {job.group.bucket}.",
+                "Another index or another number of buckets wrote it: give the number of buckets the table was made "
+                "with (hoodie.bucket.index.num.buckets), or rewrite the table with mode overwrite.",
+            )
+
+    def _spread(self, batches: Iterator[pa.RecordBatch], parts: int) -> _Parts:
+        writer, storage = self.open_spill()
+        waiting: list[list[pa.RecordBatch]] = [[] for _ in range(parts)]
+        size = 0
+        for batch in batches:
+            # The low bits order the probe's table; the high ones choose the part, so that each part stays well mixed.
+            part = (hash64(batch.column(RECORD_KEY)) >> np.uint64(40)) % np.uint64(parts)
+            for one in range(parts):
+                rows = np.flatnonzero(part == one)
+                if len(rows):
+                    waiting[one].append(batch.take(pa.array(rows)))
+            size += batch.nbytes
+            if size > self.memory // 2:
+                writer.append({Group("", n): held for n, held in enumerate(waiting) if held})
+                waiting, size = [[] for _ in range(parts)], 0
+        writer.append({Group("", n): held for n, held in enumerate(waiting) if held})
+        return _Parts(SpillReader(storage, writer.publish().path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Rows spread over parts by the hash of their key."""
+
+    reader: SpillReader
+
+    def part(self, number: int) -> Iterator[pa.RecordBatch]:
+        for piece in self.reader.pieces:
+            if piece.group.bucket == number:
+                yield from self.reader.batches(piece)
+
+    def close(self) -> None:
+        self.reader.close()
+
+
+class _Output:
+    """The rows of one new base file, with their meta columns set."""
+
+    def __init__(
+        self,
+        writer: GroupWriter,
+        job: GroupJob,
+        name: str,
+        sequence: str,
+        stream: object,
+        dictionaries: frozenset[str],
+    ) -> None:
+        form = writer.file_format
+        self._schema = file_schema(form.schema, dictionaries)
+        self._columns = form.schema.names
+        self._name = name
+        self._partition_path = job.group.partition_path
+        self._instant_time = writer.instant_time
+        self._sequence = sequence
+        self._arrived = 0
+        self.file = BaseFileWriter(
+            stream,
+            self._schema,
+            form.avro_schema,
+            compression=form.compression,
+            row_group_bytes=form.row_group_bytes,
+        )
+
+    def keep(self, batch: pa.RecordBatch) -> None:
+        """Copy base rows: all stays as it was, but for the name of the file they are in now."""
+        columns = [
+            constant(self._name, batch.num_rows) if one.name == FILE_NAME else _as(batch.column(one.name), one.type)
+            for one in self._schema
+        ]
+        self.file.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+    def arrive(self, rows: pa.RecordBatch) -> None:
+        """Add incoming rows as rows of this instant."""
+        for start in range(0, rows.num_rows, ARRIVAL_ROWS):
+            batch = rows.slice(start, ARRIVAL_ROWS)
+            count = batch.num_rows
+            numbers = pa.array(np.arange(self._arrived, self._arrived + count)).cast(pa.string())
+            self._arrived += count
+            meta = [
+                constant(self._instant_time, count),
+                pc.binary_join_element_wise(f"{self._instant_time}_{self._sequence}", numbers, "_"),
+                batch.column(RECORD_KEY),
+                constant(self._partition_path, count),
+                constant(self._name, count),
+            ]
+            data = [_as(batch.column(name), self._schema.field(name).type) for name in self._columns]
+            self.file.write(pa.RecordBatch.from_arrays([*meta, *data], schema=self._schema))
+
+
+def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return a column as a dictionary where the file is written so."""
+    if pa.types.is_dictionary(wanted) and not pa.types.is_dictionary(column.type):
+        return column.dictionary_encode()
+    return column

@@ -1,0 +1,106 @@
+"""Rows that wait on disk: one file of Arrow streams, one a file group and flush, with its index at the end.
+
+Layout: Arrow IPC streams (LZ4) one after another, then the index as JSON, then the index's length as 8 bytes,
+big-endian. The index lists ``[partition path, bucket, offset, length, rows, Arrow bytes]``, sorted by partition path
+and bucket within each flush, in the order of the flushes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..storage.base import Storage
+from .rows import Group
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+@dataclass(frozen=True, slots=True)
+class SpillPiece:
+    """Where the rows of one file group and one flush lie."""
+
+    group: Group
+    offset: int
+    length: int
+    rows: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpillFile:
+    """A finished spill: its path below the storage's root, its size in bytes and the Arrow bytes it holds."""
+
+    path: str
+    size: int
+    nbytes: int
+
+
+class SpillWriter:
+    """Writes one spill file aside and publishes it when it is whole.
+
+    Args:
+        storage: Local to the task, or the table's own where another process reads the spill.
+        path: Final name.
+        aside: Folder for the file while it grows.
+    """
+
+    def __init__(self, storage: Storage, path: str, aside: str) -> None:
+        self._path = path
+        self._staged = storage.stage(path, aside)
+        self._position = 0
+        self._pieces: list[SpillPiece] = []
+
+    def append(self, rows: Mapping[Group, Sequence[pa.RecordBatch]]) -> None:
+        """Add one flush."""
+        for group in sorted(rows):
+            batches = rows[group]
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batches[0].schema, options=_OPTIONS) as stream:
+                for batch in batches:
+                    stream.write_batch(batch)
+            data = sink.getvalue()
+            self._staged.stream.write(data)
+            count, nbytes = sum(b.num_rows for b in batches), sum(b.nbytes for b in batches)
+            self._pieces.append(SpillPiece(group, self._position, data.size, count, nbytes))
+            self._position += data.size
+
+    def publish(self) -> SpillFile:
+        """Write the index and make the file visible."""
+        index = json.dumps(
+            [[p.group.partition_path, p.group.bucket, p.offset, p.length, p.rows, p.nbytes] for p in self._pieces]
+        ).encode()
+        self._staged.stream.write(index)
+        self._staged.stream.write(len(index).to_bytes(8, "big"))
+        size = self._staged.publish()
+        return SpillFile(self._path, size, sum(p.nbytes for p in self._pieces))
+
+    def discard(self) -> None:
+        """Give the file up."""
+        self._staged.discard()
+
+
+class SpillReader:
+    """Reads the pieces of one spill file."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self._input: Any = storage.open_input(path)
+        size = self._input.size()
+        length = int.from_bytes(self._input.read_at(8, size - 8), "big")
+        index = json.loads(self._input.read_at(length, size - 8 - length))
+        self.pieces = [
+            SpillPiece(Group(partition, bucket), offset, length, rows, nbytes)
+            for partition, bucket, offset, length, rows, nbytes in index
+        ]
+
+    def batches(self, piece: SpillPiece) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one piece."""
+        yield from pa.ipc.open_stream(pa.BufferReader(self._input.read_at(piece.length, piece.offset)))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._input.close()
