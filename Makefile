@@ -1,0 +1,84 @@
+# The project's only command surface: people and CI run the same targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+HUDI_VENV := .venv-hudi
+HUDI_PYSPARK := 3.5
+SF ?= 1
+ROWS ?= 20000000
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+# Spark's workers take python3 from the PATH unless they are told otherwise.
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# A lenient editable install hides the package from mypy and its source from Spark's workers.
+EDITABLE := --config-settings editable_mode=strict --editable
+# The package's folders are those at the root that hold Python packages.
+FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
+
+.PHONY: help install demo test check test-slow test-interop bench bench-memory clean FORCE
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.linked ## Make .venv with the package (editable) and the development tools
+
+demo: $(VENV)/.demo $(VENV)/.linked ## Write and read back the flights of 2013, step by step
+	@$(BIN)/python examples/flights.py
+
+test: install ## Run the tests, less the slow ones and those that need Apache Hudi
+	$(BIN)/python -m pytest -m "not slow and not interop" $(PYTEST_ARGS)
+
+check: install ## Lint, formatting, types, the rules between the layers, the wheel's content
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p pyhudi
+	$(BIN)/python -m pytest -q tests/unit/test_layers.py tests/unit/test_packaging.py
+
+test-slow: install ## Run the slow tests: long histories, kills, heartbeats
+	$(BIN)/python -m pytest -m "slow and not interop" $(PYTEST_ARGS)
+
+test-interop: install $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
+	$(BIN)/python -m pytest -m interop $(PYTEST_ARGS)
+
+bench: $(VENV)/.bench $(VENV)/.linked $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Compare with Apache Hudi and Parquet on TPC-H lineitem (SF=1)
+	@$(BIN)/python benchmarks/run.py --scale $(SF)
+
+bench-memory: install ## Measure one task's peak memory on a file group of ROWS rows
+	@$(BIN)/python benchmarks/memory.py --rows $(ROWS)
+
+clean: ## Remove everything that the other targets made
+	rm -rf $(VENV) $(HUDI_VENV) .bench .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "pyhudi needs Python 3.10 or newer: make PYTHON=/path/to/python3")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.dependencies: pyproject.toml | $(BIN)/python
+	$(PIP) install 'setuptools>=77' $(EDITABLE) '.[dev]'
+	@touch $@
+
+# The link tree of a strict editable install holds the modules of the moment it was made: it is made anew, in a
+# second or two, whenever a module was added or removed.
+$(VENV)/.modules: FORCE | $(BIN)/python
+	@find $(wildcard *.py) $(FOLDERS) -name '*.py' | LC_ALL=C sort > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+$(VENV)/.linked: $(VENV)/.dependencies $(VENV)/.modules
+	$(PIP) install --no-deps --no-build-isolation $(EDITABLE) .
+	@touch $@
+
+$(VENV)/.demo $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.dependencies
+	$(PIP) install $(EDITABLE) '.[$*]'
+	@touch $@
+
+# The bundle we compare with is built for Spark 3.5, so Apache Hudi gets a Spark of its own; setuptools gives that Spark
+# the distutils which Python 3.12 dropped.
+$(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK): | $(BIN)/python
+	$(PYTHON) -m venv $(HUDI_VENV)
+	$(HUDI_VENV)/bin/python -m pip --quiet --disable-pip-version-check install 'pyspark==$(HUDI_PYSPARK).*' setuptools
+	@touch $@

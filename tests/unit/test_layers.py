@@ -1,0 +1,232 @@
+"""The rules between the layers, checked on the syntax tree of every module of the package."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# An import may only go to a smaller rank; writer and reader are neighbours that do not see each other.
+RANKS = {
+    "errors": 0,
+    "version": 0,
+    "storage": 1,
+    "timeline": 2,
+    "table": 3,
+    "index": 4,
+    "writer": 5,
+    "reader": 5,
+    "operations": 6,
+    "connector": 7,
+}
+LAYERS = [name for name, rank in RANKS.items() if rank > 0]
+LAYERS_OF_ROWS = ("table", "index", "writer", "reader", "operations")
+
+IO_MODULES = ("os", "io", "shutil", "glob", "tempfile", "mmap", "fsspec", "pyarrow.fs", "pyarrow.dataset")
+IO_NAMES = {"pathlib": {"Path", "PosixPath", "WindowsPath"}}  # the Pure* classes only compute
+IO_CALLS = {"open", "OSFile", "memory_map"}
+IO_EXCEPTIONS = {
+    "connector/datasource.py": "a relative path is meant where the user is, not where a worker happens to run",
+    "operations/task.py": "a task's spills go to a temporary folder of the machine it runs on",
+    "operations/merge_spills.py": "so do the commit's, which also asks for the number of cores",
+}
+
+ROW_LOOPS = {
+    "to_pylist",
+    "to_pydict",
+    "to_pandas",
+    "as_py",
+    "iterrows",
+    "itertuples",
+    "vectorize",
+    "frompyfunc",
+    "apply_along_axis",
+}
+# A line that says why it is no loop over rows: "# O(files)", "# one value a batch".
+BOUND = re.compile(r"#.*(\bO\((?!rows?\b|n\b)[^)]+\)|\bone value\b)")
+
+LONGEST_MODULE = 600
+LONGEST_FUNCTION = 60
+
+
+def modules() -> list[str]:
+    return sorted(
+        path.relative_to(ROOT).as_posix()
+        for folder in (*LAYERS, "pyspark_pyhudi")
+        for path in (ROOT / folder).rglob("*.py")
+    ) + sorted(path.name for path in ROOT.glob("*.py"))
+
+
+def imports(tree: ast.Module, module: str) -> Iterator[tuple[int, str, str]]:
+    """Yield (line, absolute module, imported name or "") of every import, those inside functions too."""
+    package = ["pyhudi", *module.split("/")[:-1]]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            yield from ((node.lineno, source, alias.name) for alias in node.names)
+
+
+def layer_of(source: str, name: str) -> str | None:
+    """Return which layer an import inside the package reaches, None for other packages."""
+    parts = [*source.split("."), *([name] if name else [])]
+    return parts[1] if parts[0] == "pyhudi" and len(parts) > 1 else None
+
+
+def upward_imports(module: str, text: str) -> list[str]:
+    here = module.split("/")[0].removesuffix(".py")
+    found = []
+    for line, source, name in imports(ast.parse(text), module):
+        there = layer_of(source, name)
+        if source.split(".")[0] != "pyhudi" or here == there:
+            continue
+        if there not in RANKS or RANKS[there] >= RANKS[here]:
+            found.append(f"{module}:{line}: {here} imports {there or source}")
+    return found
+
+
+def absolute_imports(module: str, text: str) -> list[str]:
+    return [
+        f"{module}:{node.lineno}: import relatively"
+        for node in ast.walk(ast.parse(text))
+        if (isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "pyhudi")
+        or (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "pyhudi" for alias in node.names))
+    ]
+
+
+def spark_imports(module: str, text: str) -> list[str]:
+    return [
+        f"{module}:{line}: imports {source}"
+        for line, source, _ in imports(ast.parse(text), module)
+        if source.split(".")[0] in {"pyspark", "py4j"}
+    ]
+
+
+def io_uses(module: str, text: str) -> list[str]:
+    tree = ast.parse(text)
+    found = []
+    for line, source, name in imports(tree, module):
+        reached = f"{source}.{name}" if name else source
+        if any(reached == io or reached.startswith(f"{io}.") for io in IO_MODULES):
+            found.append(f"{module}:{line}: imports {reached}")
+        elif source in IO_NAMES and (not name or name in IO_NAMES[source]):
+            found.append(f"{module}:{line}: imports {reached}")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            plain = isinstance(node.func, ast.Name) and node.func.id in IO_CALLS
+            of_arrow = (
+                isinstance(node.func, ast.Attribute)
+                and node.func.attr in IO_CALLS
+                and isinstance(node.func.value, ast.Name)
+                and node.func.value.id in {"pa", "pyarrow", "io"}
+            )
+            if plain or of_arrow:
+                found.append(f"{module}:{node.lineno}: calls {ast.unparse(node.func)}")
+    return found
+
+
+def row_loops(module: str, text: str) -> list[str]:
+    lines = text.splitlines()
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        named = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        if named in ROW_LOOPS and not BOUND.search(lines[(node.end_lineno or node.lineno) - 1]):
+            found.append(f"{module}:{node.end_lineno}: {named} on a data path")
+    return found
+
+
+def long_functions(module: str, text: str) -> list[str]:
+    return [
+        f"{module}:{node.lineno}: {node.name} has {node.end_lineno - node.lineno + 1} lines"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > LONGEST_FUNCTION
+    ]
+
+
+def long_module(module: str, text: str) -> list[str]:
+    lines = len(text.splitlines())
+    return [f"{module}: {lines} lines"] if lines > LONGEST_MODULE else []
+
+
+RULES_OF_ALL = [long_functions, long_module]
+RULES_OF_LAYERS = [upward_imports, absolute_imports]
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_keeps_the_rules_of_its_layer(module: str) -> None:
+    layer = module.split("/")[0].removesuffix(".py")
+    text = (ROOT / module).read_text(encoding="utf-8")
+    rules = list(RULES_OF_ALL)
+    if layer in RANKS:
+        rules += RULES_OF_LAYERS
+    if layer in RANKS and layer != "connector":
+        rules.append(spark_imports)
+    if layer in RANKS and layer != "storage" and module not in IO_EXCEPTIONS:
+        rules.append(io_uses)
+    if layer in LAYERS_OF_ROWS:
+        rules.append(row_loops)
+
+    assert [violation for rule in rules for violation in rule(module, text)] == []
+
+
+def test_every_folder_with_modules_is_a_known_layer() -> None:
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+
+    assert folders == {*LAYERS, "pyspark_pyhudi"}
+
+
+def test_every_exception_from_the_io_rule_is_still_needed() -> None:
+    unneeded = [module for module in IO_EXCEPTIONS if not io_uses(module, (ROOT / module).read_text(encoding="utf-8"))]
+
+    assert unneeded == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "module", "text"),
+    [
+        (upward_imports, "storage/local.py", "from ..timeline.instants import Instant"),
+        (upward_imports, "writer/handle.py", "def f():\n    from ..reader import scan"),
+        (upward_imports, "reader/scan.py", "from .. import writer"),
+        (upward_imports, "index/bucket.py", "import pyhudi.operations.write"),
+        (upward_imports, "errors.py", "from .storage import base"),
+        (upward_imports, "table/view.py", "from pyhudi import HudiTable"),
+        (absolute_imports, "table/view.py", "from pyhudi.timeline.instants import Instant"),
+        (spark_imports, "operations/write.py", "def f():\n    from pyspark.sql import SparkSession"),
+        (io_uses, "table/view.py", "import os.path"),
+        (io_uses, "table/view.py", "from pathlib import Path"),
+        (io_uses, "table/view.py", "from pyarrow import fs"),
+        (io_uses, "table/view.py", "with open('a') as f: pass"),
+        (io_uses, "table/view.py", "pa.memory_map('a')"),
+        (row_loops, "writer/handle.py", "x = [\n  1,\n  *a.to_pylist(),\n]"),
+        (row_loops, "writer/handle.py", "x = a.to_pylist()  # O(rows)"),
+        (row_loops, "writer/handle.py", "f = np.vectorize(g)"),
+        (long_functions, "table/view.py", "def f():\n" + "    x = 1\n" * 60),
+        (long_module, "table/view.py", "x = 1\n" * 601),
+    ],
+)
+def test_a_breach_is_found(rule, module: str, text: str) -> None:
+    assert len(rule(module, text)) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "module", "text"),
+    [
+        (upward_imports, "writer/handle.py", "from ..errors import E\nfrom .fold import fold\nfrom ..table import x"),
+        (upward_imports, "connector/options.py", "from ..operations.settings import WriteRequest\nimport pyspark"),
+        (io_uses, "table/view.py", "from pathlib import PurePosixPath\nimport posixpath\nstorage.open_input('a')"),
+        (row_loops, "writer/handle.py", "x = a.to_pylist()  # O(partitions): unique values only"),
+        (long_functions, "table/view.py", "def f():\n" + "    x = 1\n" * 59),
+        (long_module, "table/view.py", "x = 1\n" * 600),
+    ],
+)
+def test_what_the_rules_allow_is_not_found(rule, module: str, text: str) -> None:
+    assert rule(module, text) == []

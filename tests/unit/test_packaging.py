@@ -1,0 +1,51 @@
+"""What the built wheel holds."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOT_SOURCE = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests")
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The paths inside a wheel built from a copy of the source, so that the build leaves nothing in the project."""
+    work = tmp_path_factory.mktemp("wheel")
+    shutil.copytree(ROOT, work / "source", ignore=NOT_SOURCE)
+    code = f"from setuptools import build_meta; build_meta.build_wheel({str(work)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=work / "source", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    [wheel] = work.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+def test_the_wheel_holds_only_the_two_packages(names: list[str]) -> None:
+    tops = {name.split("/")[0] for name in names}
+
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"pyhudi", "pyspark_pyhudi"}
+
+
+def test_the_wheel_holds_every_module_and_no_other_file(names: list[str]) -> None:
+    """A new folder that pyproject.toml does not name would be missing; a stray file at the root would be added."""
+    folders = {path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("*/__init__.py")}
+    sources = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    expected = {path.relative_to(ROOT).as_posix() for path in sources}
+    expected |= {path.name for path in ROOT.glob("*.py")} | {"py.typed"}
+
+    inside = {name for name in names if ".dist-info/" not in name}
+
+    assert inside == {name if name.startswith("pyspark_pyhudi/") else f"pyhudi/{name}" for name in expected}
+
+
+def test_the_wheel_says_that_it_is_typed(names: list[str]) -> None:
+    assert "pyhudi/py.typed" in names
