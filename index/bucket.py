@@ -67,7 +67,7 @@ class BucketIndex:
             record_keys = record_keys.dictionary_decode()
         if record_keys.null_count:
             raise NullKeyError(
-                f"{record_keys.null_count} of {len(record_keys)} record keys are null, so that they belong to no bucket.",
+                f"{record_keys.null_count} of {len(record_keys)} record keys are null and belong to no bucket.",
                 "Fill the key columns; a table without meta columns (hoodie.populate.meta.fields=false) has no keys.",
             )
         buckets = np.empty(len(record_keys), np.int32)
@@ -107,11 +107,12 @@ def java_list_hash(lists: pa.LargeListArray) -> Buckets:
         for position in range(longest):
             of_lists *= np.uint32(31)
             of_lists += hashes[position::longest]
-        return of_lists.view(np.int32)
+        return np.asarray(of_lists.view(np.int32))
     powers = np.full(longest + 1, 31, np.uint32)
     powers[0] = 1
     powers = np.multiply.accumulate(powers, dtype=np.uint32)
     distance = np.repeat(bounds[1:], lengths) - 1 - np.arange(bounds[-1])
     sums = np.zeros(len(hashes) + 1, np.uint32)
     np.cumsum(hashes * powers[distance], out=sums[1:])
-    return (sums[bounds[1:]] - sums[bounds[:-1]] + powers[lengths]).view(np.int32)
+    sums = sums[bounds[1:]] - sums[bounds[:-1]] + powers[lengths]
+    return np.asarray(sums.view(np.int32))

@@ -25,7 +25,7 @@ def suggest_buckets(total_bytes: int, *, partitions: int = 1, growth: float = 1.
     A table of unknown size has 8 buckets a partition, which suits partitions of up to 4 GiB and bears 24 GiB.
 
     Args:
-        total_bytes: Bytes of the table's Parquet files, over all partitions, or of the same rows in other Parquet files.
+        total_bytes: Bytes of the table's rows as Parquet files, over all partitions.
         partitions: How many partitions share them; they count as equal, so give less if a few hold most of the rows.
         growth: How many times as large the table will become.
 
@@ -37,7 +37,7 @@ def suggest_buckets(total_bytes: int, *, partitions: int = 1, growth: float = 1.
     """
     if total_bytes < 0 or partitions < 1 or not 0 < growth < math.inf:
         raise InvalidOptionError(
-            f"Buckets were asked for a table of {total_bytes} bytes in {partitions} partitions that grows {growth} times.",
+            f"Buckets were asked for {total_bytes} bytes in {partitions} partitions that grow {growth} times.",
             "Give a size of at least 0, at least 1 partition, and a positive growth.",
         )
     one_partition = total_bytes * growth / partitions

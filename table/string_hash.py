@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,21 +22,20 @@ from ..errors import DataError
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 Offsets = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-# A term of the hash: (words, which are overwritten; each one's distance from the end of its string) -> terms.
-Mix = Callable[[Words, Any], Words]
+Hashes = np.ndarray[Any, Any]
+Kernel = Callable[[pa.Array], Hashes]
+# The terms of a hash: (words, overwritten; how many words follow each in its string) -> terms.
+Mix = Callable[[Words, int | Offsets], Words]
 
 _CHUNK_ROWS = 32_768
 _CHUNK_BYTES = 1 << 19
 _WORD = 8
 _MANY_WORDS = 32
+_TABLE_BITS = 12
 _NOT_ASCII = 0x80
 _BEYOND_BASIC_PLANE = 0xF0
 _FIRST_BYTES = -0x40
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio, an odd number
-
-
-class _Kernel(Protocol):
-    def __call__(self, array: pa.Array) -> np.ndarray[Any, Any]: ...
 
 
 def java_string_hash(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -60,18 +59,19 @@ def hash64(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uin
     return _over(array, _hash64, np.dtype(np.uint64))
 
 
-def _over(array: pa.Array | pa.ChunkedArray, kernel: _Kernel, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the hashes of an array of any string layout by one over plain string arrays without dictionaries."""
+def _over(array: pa.Array | pa.ChunkedArray, kernel: Kernel, dtype: np.dtype[Any]) -> Hashes:
+    """Return the hashes of an array of any string layout by a kernel for string arrays that ignores nulls."""
     if isinstance(array, pa.ChunkedArray):
         parts = [_over(chunk, kernel, dtype) for chunk in array.chunks]
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
     if pa.types.is_null(array.type):
         return np.zeros(len(array), dtype)
     if pa.types.is_dictionary(array.type):
-        # The last hash is that of null, which index -1 reaches.
-        hashes = np.append(_over(array.dictionary, kernel, dtype), dtype.type(0))
-        indices = array.indices
-        return hashes[indices.fill_null(0).to_numpy(zero_copy_only=False)] * _valid(array, dtype)
+        # One more hash than there are values, so that rows of an empty dictionary, all null, have one to point at.
+        of_values = np.append(_over(array.dictionary, kernel, dtype), dtype.type(0))
+        hashes: Hashes = of_values[array.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+        hashes *= _valid(array, dtype)
+        return hashes
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         raise TypeError(f"strings are hashed, not {array.type}")
     hashes = kernel(array)
@@ -80,7 +80,7 @@ def _over(array: pa.Array | pa.ChunkedArray, kernel: _Kernel, dtype: np.dtype[An
     return hashes
 
 
-def _valid(array: pa.Array, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _valid(array: pa.Array, dtype: np.dtype[Any]) -> Hashes:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False)).astype(dtype)
 
 
@@ -157,10 +157,11 @@ def _sum_words(data: Bytes, offsets: Offsets, mix: Mix) -> Words:
     lengths = np.diff(offsets)
     counts = (lengths + (_WORD - 1)) >> 3
     most = int(counts.max(initial=0))
-    # Words may reach back beyond the first string, by less than the longest one.
-    padded = np.empty(most * _WORD + len(data), np.uint8)
-    padded[: most * _WORD] = 0
-    padded[most * _WORD :] = data
+    # The first words of strings may reach back beyond all of them.
+    front = min(most, _MANY_WORDS) * _WORD
+    padded = np.empty(front + len(data), np.uint8)
+    padded[:front] = 0
+    padded[front:] = data
     if most <= _MANY_WORDS and most * len(lengths) <= 2 * int(counts.sum()):
         return _sum_by_distance(padded, offsets, lengths, most, mix)
     return _sum_by_string(padded, offsets, lengths, counts, mix)
@@ -204,7 +205,8 @@ def _sum_by_string(padded: Bytes, offsets: Offsets, lengths: Offsets, counts: Of
 
 def _words_at(padded: Bytes, starts: Offsets) -> Words:
     every = np.ndarray((max(len(padded) - _WORD + 1, 0),), "<u8", padded, 0, (1,))
-    return every[starts].astype(np.uint64, copy=False)
+    words: Words = every[starts].astype(np.uint64, copy=False)
+    return words
 
 
 def _clear(words: Words, bits: Offsets) -> Words:
@@ -225,19 +227,19 @@ def _fmix(words: Words) -> Words:
     return words
 
 
-def _term64(words: Words, distance: Any) -> Words:
+def _term64(words: Words, distance: int | Offsets) -> Words:
     words *= _powers(_GOLDEN, distance)
     return _fmix(words)
 
 
-def _term_of_8_bytes(words: Words, distance: Any) -> Words:
+def _term_of_8_bytes(words: Words, distance: int | Offsets) -> Words:
     """Return Java's hash of the 8 ASCII characters of each word, weighted by what follows the word."""
     words = _join(_join(_join(words, 8, 31), 16, 31**2), 32, 31**4)
     words *= _powers(31**8, distance)
     return words
 
 
-def _term_of_4_units(words: Words, distance: Any) -> Words:
+def _term_of_4_units(words: Words, distance: int | Offsets) -> Words:
     """Return Java's hash of the 4 UTF-16 code units of each word, weighted by what follows the word."""
     words = _join(_join(words, 16, 31), 32, 31**2)
     words *= _powers(31**4, distance)
@@ -247,7 +249,7 @@ def _term_of_4_units(words: Words, distance: Any) -> Words:
 def _join(words: Words, bits: int, factor: int) -> Words:
     """Return words with half as many lanes, each twice as wide: earlier neighbour * factor + later neighbour."""
     mask = np.uint64(sum((1 << bits) - 1 << shift for shift in range(0, 64, 2 * bits)))
-    joined = words & mask
+    joined: Words = words & mask
     joined *= np.uint64(factor)
     words >>= np.uint64(bits)
     words &= mask
@@ -255,16 +257,20 @@ def _join(words: Words, bits: int, factor: int) -> Words:
     return joined
 
 
-def _powers(base: int, exponents: Any) -> Any:
+def _powers(base: int, exponents: int | Offsets) -> Any:
     """Return base to the power of an exponent, or of each of an array of them, modulo 2**64."""
     if isinstance(exponents, int):
         return np.uint64(pow(base, exponents, 1 << 64))
-    greatest = int(exponents.max(initial=0))
-    return _power_table(base, greatest.bit_length())[exponents]
+    bits = int(exponents.max(initial=0)).bit_length()
+    if bits <= _TABLE_BITS:
+        return _power_table(base, bits)[exponents]
+    low = _power_table(base, _TABLE_BITS)[exponents & ((1 << _TABLE_BITS) - 1)]
+    low *= _powers(pow(base, 1 << _TABLE_BITS, 1 << 64), exponents >> _TABLE_BITS)
+    return low
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def _power_table(base: int, bits: int) -> Words:
-    table = np.full(1 << bits, pow(base, 1, 1 << 64), np.uint64)
+    table = np.full(1 << bits, base, np.uint64)
     table[0] = 1
-    return np.multiply.accumulate(table)
+    return np.cumprod(table)

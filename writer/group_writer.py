@@ -146,9 +146,10 @@ class GroupWriter:
         return BaseFileReader(self.storage, previous.path, plain=looked_into)
 
     def _merge(self, job: GroupJob, rows: GroupRows, file: BaseFileReader | None, output: _Output) -> MergeCounts:
-        parts = math.ceil(rows.nbytes / self.memory)
-        if parts <= 1:
+        if rows.nbytes <= self.memory:
             return self._merge_part(concat(list(rows.batches())), self._base(job, file), output)
+        # Half of what fits, because parts are not equal and what was read last is still in memory.
+        parts = math.ceil(2 * rows.nbytes / self.memory)
         total = MergeCounts()
         incoming = self._spread(rows.batches(), parts)
         base = self._spread(self._base(job, file), parts)

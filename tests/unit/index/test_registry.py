@@ -1,0 +1,87 @@
+"""Which index a table's properties lead to."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+from pyhudi.errors import MissingOptionError, OptionConflictError, PyHudiError, TableConfigError, UnsupportedTableError
+from pyhudi.index.bucket import BucketIndex
+from pyhudi.index.registry import ENTRY_POINTS, index_for
+from pyhudi.table.table_config import TableConfig
+
+
+def config(**changes: str) -> TableConfig:
+    known = TableConfig.new(name="t", record_key_fields=("a", "b"), bucket_count=8, hash_fields=("b",))
+    names = {
+        "index": "hoodie.index.type",
+        "engine": "hoodie.index.bucket.engine",
+        "count": "hoodie.bucket.index.num.buckets",
+        "fields": "hoodie.bucket.index.hash.field",
+        "expressions": "hoodie.bucket.index.partition.expressions",
+    }
+    return TableConfig({**known.properties, **{names[name]: value for name, value in changes.items()}})
+
+
+def test_a_table_of_buckets_has_a_bucket_index() -> None:
+    assert index_for(config()) == BucketIndex(8, ("a", "b"), ("b",))
+
+
+def test_the_index_is_named_in_any_case_or_not_at_all() -> None:
+    assert index_for(config(index="bucket", engine="simple")) == index_for(config())
+    assert index_for(config(index="")) == index_for(config())
+
+
+def test_all_key_fields_are_hashed_where_the_table_names_none() -> None:
+    assert index_for(config(fields="")) == BucketIndex(8, ("a", "b"), ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "named"),
+    [
+        ({"index": "BLOOM"}, UnsupportedTableError, "hoodie.index.type=BLOOM"),
+        ({"engine": "CONSISTENT_HASHING"}, UnsupportedTableError, "hoodie.index.bucket.engine=CONSISTENT_HASHING"),
+        ({"expressions": "2024.*,4"}, UnsupportedTableError, "hoodie.bucket.index.partition.expressions"),
+        ({"count": ""}, MissingOptionError, "hoodie.bucket.index.num.buckets"),
+        ({"count": "0"}, TableConfigError, "hoodie.bucket.index.num.buckets=0"),
+        ({"fields": "b,c"}, TableConfigError, "hoodie.bucket.index.hash.field=b,c"),
+    ],
+)
+def test_what_is_not_done_or_makes_no_sense_is_refused(
+    changes: dict[str, str], error: type[PyHudiError], named: str
+) -> None:
+    with pytest.raises(error) as raised:
+        index_for(config(**changes))
+
+    assert named in str(raised.value)
+    assert "'t'" in raised.value.what
+
+
+def offer_one_bucket(table: TableConfig) -> BucketIndex:
+    return BucketIndex(1, table.record_key_fields)
+
+
+def entries(monkeypatch: pytest.MonkeyPatch, *offers: tuple[str, str]) -> None:
+    points = [importlib.metadata.EntryPoint(name, value, ENTRY_POINTS) for name, value in offers]
+    found = importlib.metadata.EntryPoints(points)
+    monkeypatch.setattr("pyhudi.index.registry.entry_points", lambda group: found.select(group=group))
+    monkeypatch.setattr(importlib.metadata.EntryPoint, "load", lambda self: offer_one_bucket)
+
+
+def test_another_package_may_offer_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries(monkeypatch, ("My_Index", "my_package:index_of_table"))
+
+    assert index_for(config(index="MY_INDEX")) == BucketIndex(1, ("a", "b"))
+
+
+def test_a_built_in_index_cannot_be_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries(monkeypatch, ("BUCKET", "my_package:index_of_table"))
+
+    assert index_for(config()) == BucketIndex(8, ("a", "b"), ("b",))
+
+
+def test_two_packages_may_not_offer_the_same_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries(monkeypatch, ("MINE", "one:index"), ("MINE", "two:index"))
+
+    with pytest.raises(OptionConflictError, match="one:index, two:index"):
+        index_for(config(index="MINE"))
