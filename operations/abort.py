@@ -8,11 +8,12 @@ from ..errors import TableNotFoundError
 from ..storage.base import Storage
 from ..table.config import PROPERTIES_PATH, load_config
 from ..timeline import owner
-from ..timeline.instants import State
+from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
-from ..timeline.timeline import Timeline
+from ..timeline.timeline import Timeline, inflight_path
+from .commit_lock import commit_lock
 from .plan import WritePlan
-from .rollback import erase, files_of, forget_all_but_seal, forget_partitions
+from .rollback import erase, files_of, forget, forget_partitions
 
 logger = logging.getLogger("pyhudi")
 
@@ -27,13 +28,18 @@ def abort_write(plan: WritePlan) -> None:
     storage = plan.storage()
     if not _is_ours(plan, storage):
         return
-    owner.seal(storage, plan.instant_time)
-    timeline = Timeline.load(storage, layout_of(plan.config))
-    found = timeline.find(plan.instant_time)
+    owner.seal_for_good(storage, plan.instant_time)
+    layout = layout_of(plan.config)
+    with commit_lock(storage, plan.instant_time):
+        found = Timeline.load(storage, layout).find(plan.instant_time)
+        if found is not None and found.state != State.COMPLETED:
+            # Without its inflight file the instant cannot complete any more, whoever still tries.
+            storage.delete(inflight_path(layout, found))
     if found is not None and found.state == State.COMPLETED:
         logger.warning("table %s: %s is completed and stays; its answer was lost", plan.path, plan.instant_time)
+        forget(storage, plan.instant_time)
         return
-    _erase(plan, storage, timeline)
+    _erase(plan, storage, found)
     logger.warning("table %s: gave up the write %s", plan.path, plan.instant_time)
 
 
@@ -45,9 +51,8 @@ def _is_ours(plan: WritePlan, storage: Storage) -> bool:
     return known is None or known.write_id == plan.write_id
 
 
-def _erase(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+def _erase(plan: WritePlan, storage: Storage, own: Instant | None) -> None:
     paths = files_of(storage, plan.instant_time)
-    own = timeline.find(plan.instant_time)
     if own is None:
         for path in paths:
             storage.delete(path)
@@ -56,7 +61,7 @@ def _erase(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
     if plan.creates_table:
         forget_partitions(storage, plan.instant_time, paths)
         _forget_table(plan, storage)
-    forget_all_but_seal(storage, plan.instant_time)
+    forget(storage, plan.instant_time)
 
 
 def _forget_table(plan: WritePlan, storage: Storage) -> None:

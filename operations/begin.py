@@ -11,9 +11,9 @@ from ..timeline.codec import encode
 from ..timeline.instants import State
 from ..timeline.layout import layout_of
 from ..timeline.metadata import RequestedReplaceMetadata
-from ..timeline.timeline import Timeline, request, start
+from ..timeline.timeline import Timeline, remove_pending, request, start
 from .plan import WritePlan
-from .rollback import roll_back
+from .rollback import forget, roll_back
 from .sweep import sweep
 
 _WAIT_FOR_FIRST_S = 30.0
@@ -33,11 +33,7 @@ def begin(plan: WritePlan, storage: Storage) -> None:
         return
     known = owner.read(storage, plan.instant_time)
     if known is not None and known.write_id != plan.write_id:
-        raise ConcurrentWriteError(
-            f"Another write of the table {plan.path} began at the same millisecond and holds the instant "
-            f"{plan.instant_time}.",
-            "Write again.",
-        )
+        raise same_millisecond(plan)
     deadline = time.monotonic() + _WAIT_FOR_FIRST_S
     while time.monotonic() < deadline:
         if _begun(plan, storage):
@@ -46,6 +42,15 @@ def begin(plan: WritePlan, storage: Storage) -> None:
         time.sleep(_POLL_S)
     # The task that came first died on the way: every step is create-if-absent, so it can be taken again.
     _put_on_timeline(plan, storage)
+
+
+def same_millisecond(plan: WritePlan) -> ConcurrentWriteError:
+    """Return the error of a write whose instant time is another's."""
+    return ConcurrentWriteError(
+        f"Another write of the table {plan.path} began at the same millisecond and holds the instant "
+        f"{plan.instant_time}.",
+        "Write again.",
+    )
 
 
 def refuse_sealed(plan: WritePlan, storage: Storage) -> None:
@@ -61,6 +66,17 @@ def refuse_sealed(plan: WritePlan, storage: Storage) -> None:
         )
 
 
+def _take_back_if_given_up(plan: WritePlan, storage: Storage) -> None:
+    """Undo the beginning of a write that was given up after this task had looked for its seal."""
+    if owner.is_given_up(storage, plan.instant_time):
+        layout = layout_of(plan.config)
+        found = Timeline.load(storage, layout).find(plan.instant_time)
+        if found is not None and found.state != State.COMPLETED:
+            remove_pending(storage, layout, found)
+        forget(storage, plan.instant_time)
+        refuse_sealed(plan, storage)
+
+
 def _begun(plan: WritePlan, storage: Storage) -> bool:
     found = Timeline.load(storage, layout_of(plan.config)).find(plan.instant_time)
     return found is not None and found.state >= State.INFLIGHT
@@ -70,14 +86,15 @@ def _put_on_timeline(plan: WritePlan, storage: Storage) -> None:
     layout = layout_of(plan.config)
     heartbeat.touch(storage, plan.instant_time)
     for planned in plan.rollbacks:
-        roll_back(storage, layout, plan.config, planned)
-    sweep(storage, Timeline.load(storage, layout), own=plan.instant_time, tolerance_s=_tolerance(plan))
+        roll_back(storage, layout, plan.config, planned, plan.settings)
+    sweep(storage, layout, own=plan.instant_time, tolerance_s=_tolerance(plan))
     body = b""
     if plan.action == "replacecommit":
         # A pending replacecommit that says nothing of its operation breaks Apache Hudi's conflict check.
         body = encode(RequestedReplaceMetadata(operation_type=plan.operation))
     request(storage, layout, plan.instant_time, plan.action, body)
     start(storage, layout, plan.instant_time, plan.action)
+    _take_back_if_given_up(plan, storage)
 
 
 def _tolerance(plan: WritePlan) -> float:

@@ -6,7 +6,6 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 
 from ..errors import OptionConflictError, PlacementError, StorageError
@@ -23,18 +22,18 @@ from ..timeline.markers import read_markers
 from ..timeline.timeline import Timeline, complete
 from ..writer.group_writer import GroupOutcome
 from . import metadata_table
-from .begin import begin
+from .abort import abort_write
+from .begin import begin, same_millisecond
 from .commit_lock import commit_lock
 from .commit_metadata import build_metadata, sum_seconds
-from .conflicts import check_conflicts, check_ownership
+from .conflicts import Changes, check_conflicts, check_ownership
 from .fence import snapshot
-from .history import result_of
+from .history import result_from, result_of
 from .merge_spills import merge_spills
-from .pending import judge_pending
 from .phases import Phases
 from .plan import OVERWRITE, WritePlan
 from .result import CommitResult
-from .rollback import forget_all_but_seal
+from .rollback import forget
 from .task import TaskResult
 
 logger = logging.getLogger("pyhudi")
@@ -59,33 +58,47 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
     done = completed_write(plan, storage)
     if done is not None:
         return done
+    nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.write_id)
+    if plan.replays is not None:
+        # Its instant has left the timeline meanwhile; the tasks took no rows, so that there is nothing to commit.
+        return nothing
     if not any(result.rows for result in results):
         if not plan.settings.allow_empty_commit:
-            return CommitResult(plan.path, "", plan.operation, write_id=plan.write_id)
+            return nothing
         begin(plan, storage)
     with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=plan.settings.heartbeat_interval_s):
-        _carry_out(plan, storage, results)
+        result = _carry_out(plan, storage, results)
+    if not result.instant:
+        abort_write(plan)
+        return result
     _tidy(plan, storage)
-    result = completed_write(plan, storage)
-    assert result is not None  # noqa: S101 - the completed file was made above
     logger.info("committed %s", json.dumps(asdict(result)))
     return result
 
 
 def completed_write(plan: WritePlan, storage: Storage) -> CommitResult | None:
-    """Return what the write did if it is completed: a replay, or one whose answer was lost; None otherwise."""
+    """Return what the write did if it is completed: a replay, or one whose answer was lost; None otherwise.
+
+    Raises:
+        ConcurrentWriteError: Another write that began in the same millisecond completed the instant.
+    """
     timeline = Timeline.load(storage, layout_of(plan.config))
     found = timeline.find(plan.replays or plan.instant_time)
     if found is None or found.state != State.COMPLETED:
         return None
-    return result_of(storage, timeline, found)
+    result = result_of(storage, timeline, found)
+    if result.write_id != plan.write_id:
+        raise same_millisecond(plan)
+    return result
 
 
-def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult]) -> None:
+def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult]) -> CommitResult:
+    """Complete the write; the result names no instant where there was nothing to commit."""
     phases = Phases(plan.path, plan.instant_time)
+    layout = layout_of(plan.config)
     with phases.phase("seal"):
         owner.seal(storage, plan.instant_time)
-        check_ownership(plan, Timeline.load(storage, layout_of(plan.config)))
+        check_ownership(plan, storage, Timeline.load(storage, layout))
     outcomes = [outcome for result in results for outcome in result.outcomes]
     _check_placement(plan, outcomes)
     spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
@@ -94,18 +107,22 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     with phases.phase("reconcile"):
         replaced = _live_groups(plan, storage)
         _reconcile(plan, storage, outcomes)
-    touched = {(one.group.partition_path, one.file_id) for one in outcomes}
-    touched |= {(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
-    with phases.phase("complete"), _locked(plan, storage):
-        timeline = Timeline.load(storage, layout_of(plan.config))
-        check_conflicts(plan, storage, timeline, touched)
+    written = sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None})
+    changed = Changes.of(outcomes, replaced)
+    seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
+    metadata = build_metadata(plan, outcomes, replaced, seconds)
+    if not written and not replaced and not plan.settings.allow_empty_commit:
+        return result_from(plan.path, "", metadata)
+    with phases.phase("complete"), commit_lock(storage, plan.instant_time):
+        timeline = Timeline.load(storage, layout)
+        check_conflicts(plan, storage, timeline, changed)
         _settle_table(plan, storage)
-        for partition in sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None}):
+        for partition in written:
+            # Another writer that gave up creating the table may have taken its metafile back.
             write_partition_metafile(storage, partition, plan.instant_time)
-        seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
-        body = encode(build_metadata(plan, outcomes, replaced, seconds))
         at = next_time(int(time.time() * 1000), timeline.greatest_time(), plan.config.timezone)
-        _complete(plan, storage, at, body)
+        _complete(plan, storage, at, encode(metadata))
+    return result_from(plan.path, plan.instant_time, metadata)
 
 
 def _complete(plan: WritePlan, storage: Storage, at: str, body: bytes) -> None:
@@ -116,16 +133,6 @@ def _complete(plan: WritePlan, storage: Storage, at: str, body: bytes) -> None:
         found = Timeline.load(storage, layout_of(plan.config)).find(plan.instant_time)
         if found is None or found.state != State.COMPLETED:
             raise
-
-
-def _locked(plan: WritePlan, storage: Storage) -> AbstractContextManager[None]:
-    def is_dead(holder: str) -> bool:
-        found = Timeline.load(storage, layout_of(plan.config)).find(holder)
-        if found is None or found.state == State.COMPLETED:
-            return True
-        return not judge_pending(storage, found, plan.config, plan.settings).alive
-
-    return commit_lock(storage, plan.instant_time, is_dead=is_dead)
 
 
 def _check_placement(plan: WritePlan, outcomes: Sequence[GroupOutcome]) -> None:
@@ -164,6 +171,7 @@ def _settle_table(plan: WritePlan, storage: Storage) -> None:
     if plan.creates_table and not create_config(storage, plan.config):
         _check_same_table(plan, load_config(storage).properties)
     if plan.config_changes:
+        _check_same_lesson(plan, load_config(storage).properties)
         update_config(storage, plan.config_changes)
     metadata_table.stop_using(storage)
 
@@ -180,11 +188,22 @@ def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
         )
 
 
+def _check_same_lesson(plan: WritePlan, theirs: Mapping[str, str]) -> None:
+    """Refuse to teach the table something else than another writer taught it meanwhile."""
+    for key, value in plan.config_changes.items():
+        if theirs.get(key, value) != value:
+            raise OptionConflictError(
+                f"Another writer told the table {plan.path} meanwhile that {key} is {theirs[key]!r}; this write has "
+                f"{value!r}.",
+                "Nothing of this write is left; find out which is right and write again.",
+            )
+
+
 def _tidy(plan: WritePlan, storage: Storage) -> None:
     """Remove what the write kept for its own use; the instant is complete, so that nothing here may fail it."""
     try:
-        metadata_table.remove(storage, plan.config)
-        forget_all_but_seal(storage, plan.instant_time)
+        metadata_table.remove(storage)
+        forget(storage, plan.instant_time)
     except Exception:
         logger.warning(
             "table %s: left-overs of %s stay until the next write", plan.path, plan.instant_time, exc_info=True

@@ -1,69 +1,119 @@
-"""The moment between "nobody changed what I changed" and the completed file, given to one writer at a time.
+"""The moments in which a write becomes part of the table, or is forbidden to, given to one process at a time.
 
-A file made with create-if-absent holds the instant that is committing. It is kept for milliseconds; one whose writer
-died is broken by whoever first creates the breaking note for that holder.
+A file made with create-if-absent says which process holds the lock. It is kept for moments; one whose process is gone,
+or that is older than any such moment could be, is broken by whoever first makes the breaking note for it.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 
-from ..errors import ConcurrentWriteError
+from ..errors import ConcurrentWriteError, StorageError
+from ..storage import process
 from ..storage.base import Storage
+from ..timeline.owner import ROOT, Owner, is_gone
 
-LOCK = ".hoodie/.pyhudi/commit.lock"
-_POLL_S = 0.05
+logger = logging.getLogger("pyhudi")
+
+LOCK = f"{ROOT}/commit.lock"
+STALE_S = 120.0
+PATIENCE_S = 180.0
+_POLL_S = 0.02
 
 
 @contextmanager
-def commit_lock(
-    storage: Storage, instant_time: str, *, is_dead: Callable[[str], bool], patience_s: float = 60.0
-) -> Iterator[None]:
+def commit_lock(storage: Storage, instant_time: str, *, patience_s: float = PATIENCE_S) -> Iterator[None]:
     """Hold the table's commit lock.
 
     Args:
         storage: Rooted at the table.
-        instant_time: Who holds it.
-        is_dead: Says of another holder's instant whether its writer is gone.
-        patience_s: How long to wait for a living holder.
+        instant_time: The instant on whose behalf it is held, for people who find the file.
+        patience_s: How long to wait for another holder; longer than a lock can be stale.
 
     Raises:
-        ConcurrentWriteError: A living writer held the lock all the time.
+        ConcurrentWriteError: Somebody else held the lock all the time.
     """
+    held = _content(instant_time)
     deadline = time.monotonic() + patience_s
-    while not storage.create(LOCK, instant_time.encode()):
-        holder = _holder(storage)
-        if holder == instant_time:
-            break
-        if holder is not None and is_dead(holder):
-            _break(storage, holder)
-        elif time.monotonic() > deadline:
+    while not storage.create(LOCK, held):
+        if time.monotonic() > deadline:
             raise ConcurrentWriteError(
-                f"The write {holder} has been committing to the table {storage.path} for {patience_s:.0f} s.",
-                f"Write again; if no writer is alive, delete {LOCK}.",
+                f"The commit lock {LOCK} of the table {storage.path} was held by others for {patience_s:.0f} s.",
+                "Write again; if no writer is alive, delete the file.",
             )
-        else:
+        found = _read(storage)
+        if found == held:
+            break
+        if found is None or not _break_if_dead(storage, found):
             time.sleep(_POLL_S)
     try:
         yield
     finally:
-        if _holder(storage) == instant_time:
-            storage.delete(LOCK)
+        _release(storage, held)
 
 
-def _holder(storage: Storage) -> str | None:
+def _content(instant_time: str) -> bytes:
+    this = process.this_process()
+    holder = Owner(
+        host=process.host_name(),
+        boot_id=process.machine_id(),
+        pid=this.pid,
+        process_started=this.started,
+        application=instant_time,
+        write_id=uuid.uuid4().hex,
+    )
+    return json.dumps(asdict(holder)).encode()
+
+
+def _read(storage: Storage) -> bytes | None:
     try:
-        return storage.read(LOCK).decode()
+        return storage.read(LOCK)
     except FileNotFoundError:
         return None
 
 
-def _break(storage: Storage, holder: str) -> None:
-    note = f"{LOCK}.broken-{holder}"
-    if storage.create(note, b"") and _holder(storage) == holder:
-        storage.delete(LOCK)
+def _release(storage: Storage, held: bytes) -> None:
+    """Give the lock back; a failure may not turn a completed write into a failed one."""
+    try:
+        if _read(storage) == held:
+            storage.delete(LOCK)
+    except StorageError:
+        logger.warning("table %s: the commit lock stays until it is stale", storage.path, exc_info=True)
+
+
+def _break_if_dead(storage: Storage, found: bytes) -> bool:
+    """Remove a dead holder's lock; True when it is worth trying again at once."""
+    if not _is_dead(storage, found):
+        return False
+    note = f"{LOCK}.broken-{uuid.uuid5(uuid.NAMESPACE_OID, found.decode(errors='replace')).hex}"
+    if not storage.create(note, b""):
+        # Whoever made the note may have died right after.
+        if _age(storage, note) > STALE_S:
+            storage.delete(note)
+        return False
+    try:
+        if _read(storage) == found:
+            storage.delete(LOCK)
+    finally:
         storage.delete(note)
-    else:
-        time.sleep(_POLL_S)
+    return True
+
+
+def _is_dead(storage: Storage, found: bytes) -> bool:
+    try:
+        if is_gone(Owner(**json.loads(found))):
+            return True
+    except (ValueError, TypeError):
+        logger.warning("table %s: the commit lock holds %r, which no pyhudi wrote", storage.path, found[:100])
+    return _age(storage, LOCK) > STALE_S
+
+
+def _age(storage: Storage, path: str) -> float:
+    modified = storage.modified(path)
+    return 0.0 if modified is None else storage.now() - modified

@@ -6,33 +6,62 @@ by bucket too: two writers may each have opened a new file group for one bucket 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..errors import CommitConflictError
-from ..storage.base import Storage
+from ..storage.base import Storage, join
 from ..table.names import bucket_of
-from ..timeline.codec import read_commit
+from ..timeline.codec import decode, read_commit
 from ..timeline.instants import WRITE_ACTIONS, Instant, State
+from ..timeline.metadata import RollbackPlan
 from ..timeline.timeline import Timeline
+from ..writer.group_writer import GroupOutcome
+from .pending import BLOCKING
 from .plan import OVERWRITE, WritePlan
 
 Touched = set[tuple[str, str]]
 
 
-def check_conflicts(plan: WritePlan, storage: Storage, timeline: Timeline, touched: Iterable[tuple[str, str]]) -> None:
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a write is about to change, for holding it against what others changed.
+
+    Attributes:
+        file_groups: (partition path, file id) of every file group made, changed or replaced.
+        bases: Requested times of the instants whose base files were merged.
+    """
+
+    file_groups: frozenset[tuple[str, str]]
+    bases: frozenset[str]
+
+    @classmethod
+    def of(cls, outcomes: Iterable[GroupOutcome], replaced: Mapping[str, Sequence[str]]) -> Changes:
+        """Return the changes of finished file groups and of those that an overwrite replaces."""
+        groups = {(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
+        bases = set()
+        for outcome in outcomes:
+            groups.add((outcome.group.partition_path, outcome.file_id))
+            if outcome.previous is not None:
+                bases.add(outcome.previous.instant_time)
+        return cls(frozenset(groups), frozenset(bases))
+
+
+def check_conflicts(plan: WritePlan, storage: Storage, timeline: Timeline, changes: Changes) -> None:
     """Refuse to commit on top of a change of the same file groups.
 
     Args:
         plan: The write.
         storage: Rooted at the table.
         timeline: As it is now.
-        touched: (partition path, file id) of every file group this write made, changed or replaced.
+        changes: What this write changes.
 
     Raises:
-        CommitConflictError: Another instant changed one of them, or this write's own instant is gone.
+        CommitConflictError: Another instant changed the same, or holds it; a commit that this write was built on is
+            gone; or this write's own instant is.
     """
-    check_ownership(plan, timeline)
-    ours = _with_buckets(touched)
+    check_ownership(plan, storage, timeline)
+    ours = _with_buckets(changes.file_groups)
     for instant in timeline.completed_since(plan.watermark):
         if instant.action not in WRITE_ACTIONS or instant.requested_time == plan.instant_time:
             continue
@@ -42,27 +71,58 @@ def check_conflicts(plan: WritePlan, storage: Storage, timeline: Timeline, touch
             shared = shared or sorted(theirs)
         if shared:
             partition, group = shared[0]
-            raise CommitConflictError(
-                f"The {instant.action} {instant.requested_time} completed on the table {plan.path} while this write "
-                f"({plan.instant_time}) ran and changed the file group {group} of partition {partition!r} too.",
-                "Nothing of this write is left; write again.",
+            raise _conflict(
+                plan,
+                f"The {instant.action} {instant.requested_time} completed meanwhile and changed the file group {group} "
+                f"of partition {partition!r} too",
             )
+    for instant in timeline.pending:
+        if instant.action in BLOCKING:
+            raise _conflict(plan, f"The {instant.action} {instant.requested_time} was requested meanwhile")
+    for base in sorted(changes.bases):
+        if not timeline.is_committed(base):
+            raise _conflict(plan, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
 
 
-def check_ownership(plan: WritePlan, timeline: Timeline) -> None:
+def _conflict(plan: WritePlan, what: str) -> CommitConflictError:
+    return CommitConflictError(
+        f"The write {plan.instant_time} of the table {plan.path} cannot be committed. {what}.",
+        "Nothing of this write is left; write again.",
+    )
+
+
+def check_ownership(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
     """Refuse to go on with a write that another writer rolled back.
 
     Raises:
-        CommitConflictError: This write's instant is not pending any more.
+        CommitConflictError: This write's instant is not pending any more, or a late task put it back after a rollback.
     """
     own = timeline.find(plan.instant_time)
-    if own is None or own.state != State.INFLIGHT:
+    if own is None or own.state != State.INFLIGHT or _is_rolled_back(plan, storage, timeline):
         raise CommitConflictError(
             f"The instant {plan.instant_time} of this write is no longer pending on the table {plan.path}: another "
             "writer rolled it back, taking its writer for dead.",
             "Nothing of this write is left; write again, with a longer heartbeat tolerance "
             "(hoodie.client.heartbeat.tolerable.misses) if its tasks pause for long.",
         )
+
+
+def _is_rolled_back(plan: WritePlan, storage: Storage, timeline: Timeline) -> bool:
+    """Return whether a rollback since the write was planned, done or not, names its instant."""
+    since = {*timeline.completed_since(plan.watermark), *timeline.pending}
+    for one in sorted(since, key=lambda instant: instant.requested_time):
+        if one.action != "rollback":
+            continue
+        path = join(timeline.layout.folder, timeline.layout.format(replace(one, state=State.REQUESTED)))
+        try:
+            data = storage.read(path)
+        except FileNotFoundError:
+            continue
+        # Apache Hudi takes an empty plan for none.
+        victim = decode(RollbackPlan, data, path).instant_to_rollback if data else None
+        if victim is not None and victim.commit_time == plan.instant_time:
+            return True
+    return False
 
 
 def _file_groups(storage: Storage, timeline: Timeline, instant: Instant) -> Touched:

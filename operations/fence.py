@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..errors import WriteSealedError
 from ..storage.base import Storage
-from ..table.partitions import write_partition_metafile
+from ..table.partitions import metafile_of, write_partition_metafile
 from ..timeline import owner
+from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
 from ..timeline.markers import MarkerType, write_marker
-from ..timeline.timeline import Timeline
+from ..timeline.timeline import Timeline, inflight_path
 from .begin import refuse_sealed
 from .plan import WritePlan
 
@@ -35,11 +37,14 @@ class Fence:
         Raises:
             WriteSealedError: The write is over.
         """
+        self.refuse()
         kind = MarkerType.MERGE if has_previous else MarkerType.CREATE
         write_marker(self.storage, self.plan.instant_time, path, kind)
         if partition_path not in self._partitions:
-            write_partition_metafile(self.storage, partition_path, self.plan.instant_time)
+            made = write_partition_metafile(self.storage, partition_path, self.plan.instant_time)
             self._partitions.add(partition_path)
+            if made and self.plan.creates_table:
+                self._take_back_metafile(partition_path)
         self.refuse()
 
     def after_publish(self, path: str) -> None:
@@ -51,8 +56,8 @@ class Fence:
         if self.sealed_by_us:
             return
         try:
-            refuse_sealed(self.plan, self.storage)
-        except BaseException:
+            self.refuse()
+        except WriteSealedError:
             self.storage.delete(path)
             raise
 
@@ -62,8 +67,24 @@ class Fence:
         Raises:
             WriteSealedError: It is.
         """
-        if not self.sealed_by_us:
-            refuse_sealed(self.plan, self.storage)
+        if self.sealed_by_us:
+            return
+        refuse_sealed(self.plan, self.storage)
+        instant = Instant(self.plan.instant_time, self.plan.action, State.INFLIGHT)
+        if not self.storage.exists(inflight_path(layout_of(self.plan.config), instant)):
+            raise WriteSealedError(
+                f"The instant {self.plan.instant_time} is no longer on the timeline of the table {self.plan.path}: "
+                "another writer rolled it back, taking its writer for dead.",
+                "Write again.",
+            )
+
+    def _take_back_metafile(self, partition_path: str) -> None:
+        """Remove the metafile just made when the write is over: at the root it would hide a later partitioned table."""
+        try:
+            self.refuse()
+        except WriteSealedError:
+            self.storage.delete(metafile_of(partition_path))
+            raise
 
 
 def aside(plan: WritePlan) -> str:

@@ -50,25 +50,26 @@ def last_commit(storage: Storage, write_id: str | None = None) -> CommitResult |
     for instant in reversed(timeline.writes):
         metadata = read_commit(storage, timeline.layout, instant)
         if write_id is None or metadata.extra_metadata.get(WRITE_ID) == write_id:
-            return _result(storage.path, instant, metadata)
+            return result_from(storage.path, instant.requested_time, metadata)
     return None
 
 
 def result_of(storage: Storage, timeline: Timeline, instant: Instant) -> CommitResult:
     """Return what one completed write did."""
-    return _result(storage.path, instant, read_commit(storage, timeline.layout, instant))
+    return result_from(storage.path, instant.requested_time, read_commit(storage, timeline.layout, instant))
 
 
 def _timeline(storage: Storage, config: TableConfig) -> Timeline:
     return Timeline.load(storage, layout_of(config))
 
 
-def _result(path: str, instant: Instant, metadata: CommitMetadata) -> CommitResult:
+def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:
+    """Return what a commit of this metadata did."""
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
     extra = metadata.extra_metadata
     return CommitResult(
         path=path,
-        instant=instant.requested_time,
+        instant=instant_time,
         operation=metadata.operation_type or "UNKNOWN",
         inserts=sum(stat.num_inserts or 0 for stat in stats),
         updates=sum(stat.num_update_writes or 0 for stat in stats),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from ..errors import UnsupportedTableError
+from ..index.registry import index_for
 from ..storage.base import Storage
+from ..table.base_file import RECORD_KEY, BaseFileReader
 from ..table.names import bucket_of, new_bucket_file_id
 from ..table.view import FileSlice, open_view
 from ..timeline.timeline import Timeline
-from ..writer.group_writer import GroupJob
+from ..writer.group_writer import GroupJob, check_bucket
 from ..writer.rows import Group
 from .plan import OVERWRITE, WritePlan
 
@@ -23,7 +27,7 @@ class JobPlanner:
 
     def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
         self._plan = plan
-        self._path = storage.path
+        self._storage = storage
         self._view = None if plan.operation == OVERWRITE else open_view(storage, timeline)
         self._buckets: dict[str, dict[int, FileSlice]] = {}
 
@@ -49,12 +53,21 @@ class JobPlanner:
                 if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
                     raise self._misfit(piece)
                 buckets[bucket] = piece
+            if buckets and self._plan.config_changes:
+                self._check_lesson(next(iter(buckets.items())))
             self._buckets[partition_path] = buckets
         return self._buckets[partition_path]
 
+    def _check_lesson(self, known: tuple[int, FileSlice]) -> None:
+        """Hold the number of buckets, which the table did not know so far, against the keys of one base file."""
+        bucket, piece = known
+        with BaseFileReader(self._storage, piece.base.path) as reader:
+            for batch in reader.batches(pa.schema([pa.field(RECORD_KEY, pa.string())])):
+                check_bucket(index_for(self._plan.config), batch.column(RECORD_KEY), bucket, piece.base)
+
     def _misfit(self, piece: FileSlice) -> UnsupportedTableError:
         return UnsupportedTableError(
-            f"The file group {piece.file_id} of the table {self._path} (file {piece.base.path}, instant "
+            f"The file group {piece.file_id} of the table {self._storage.path} (file {piece.base.path}, instant "
             f"{piece.base.instant_time}) does not fit a bucket index with {self._plan.config.bucket_count} buckets.",
             "Check hoodie.bucket.index.num.buckets against the table's writers; a table of another index has to be "
             "rewritten with mode overwrite first.",

@@ -72,8 +72,6 @@ def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile])
         finally:
             for future in futures:
                 future.cancel()
-            for reader in readers:
-                reader.close()
 
 
 def _check_bound(plan: WritePlan, spills: Sequence[SpillFile], jobs: Sequence[GroupJob]) -> None:

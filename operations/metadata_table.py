@@ -48,8 +48,8 @@ def stop_using(storage: Storage) -> None:
         logger.info("table %s: the metadata table is retired; readers list files again", storage.path)
 
 
-def remove(storage: Storage, config: TableConfig) -> None:
-    """Delete the metadata table's files, which nobody reads any more."""
-    if config.metadata_partitions:
+def remove(storage: Storage) -> None:
+    """Delete the files of a metadata table that is out of use, which nobody reads any more."""
+    if storage.exists(FOLDER) and not load_config(storage).metadata_partitions:
         storage.delete_folder(FOLDER)
         storage.delete_folder(INDEX_DEFINITIONS)

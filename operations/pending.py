@@ -8,11 +8,12 @@ from ..errors import ConcurrentWriteError, UnsupportedTableError
 from ..storage.base import Storage
 from ..table.config import TableConfig
 from ..timeline.instants import WRITE_ACTIONS, Instant
-from ..timeline.owner import Liveness, judge
+from ..timeline.layout import layout_of
+from ..timeline.owner import judge
 from ..timeline.timeline import Timeline
 from .settings import WriteSettings
 
-_BLOCKING = frozenset({"clustering", "compaction", "logcompaction", "restore"})
+BLOCKING = frozenset({"clustering", "compaction", "logcompaction", "restore"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def settle_pending(
     """
     dead = []
     for instant in timeline.pending:
-        if instant.action in _BLOCKING:
+        if instant.action in BLOCKING:
             raise UnsupportedTableError(
                 f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}, and the file "
                 "groups that it holds must not be written meanwhile.",
@@ -42,22 +43,18 @@ def settle_pending(
             )
         if instant.action not in WRITE_ACTIONS:
             continue
-        verdict = judge_pending(storage, instant, config, settings)
-        if verdict.alive:
-            raise ConcurrentWriteError(
-                f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}: "
-                f"{verdict.reason}.",
-                "Wait until that writer is done and write again; if it is dead, the next write rolls it back once its "
-                "heartbeat is overdue, and hoodie.clean.failed.writes.policy=EAGER or "
-                "hoodie.pyhudi.foreign.pending.max.age.seconds do so earlier for Apache Hudi's.",
-            )
+        refuse_living(storage, instant, config, settings)
         dead.append(instant)
     return tuple(dead)
 
 
-def judge_pending(storage: Storage, instant: Instant, config: TableConfig, settings: WriteSettings) -> Liveness:
-    """Return whether the writer of a pending instant lives, under this write's options."""
-    return judge(
+def refuse_living(storage: Storage, instant: Instant, config: TableConfig, settings: WriteSettings) -> None:
+    """Raise where the writer of a pending instant lives, or may live, under this write's options.
+
+    Raises:
+        ConcurrentWriteError: It does.
+    """
+    verdict = judge(
         storage,
         instant,
         now_s=storage.now(),
@@ -65,4 +62,12 @@ def judge_pending(storage: Storage, instant: Instant, config: TableConfig, setti
         foreign_age_s=settings.foreign_age_s,
         eager=settings.eager_rollback,
         zone=config.timezone,
+        layout=layout_of(config),
     )
+    if verdict.alive:
+        raise ConcurrentWriteError(
+            f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}: {verdict.reason}.",
+            "Wait until that writer is done and write again; if it is dead, the next write rolls it back once its "
+            "heartbeat is overdue, and hoodie.clean.failed.writes.policy=EAGER or "
+            "hoodie.pyhudi.foreign.pending.max.age.seconds do so earlier for Apache Hudi's.",
+        )

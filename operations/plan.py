@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from ..errors import (
     TableNotFoundError,
     UnsupportedOptionError,
     UnsupportedTableError,
+    UnsupportedTypeError,
 )
 from ..storage import open_storage
 from ..storage.base import Storage
@@ -55,8 +57,8 @@ class WritePlan:
         owner: Which process answers for the write.
         watermark: What was complete when the write was planned.
         rollbacks: Dead writes that this one rolls back first.
-        spec: What is kept of each incoming row.
-        schema: The table's data columns.
+        packed_schema: The table's data columns, an Arrow schema message, compressed: plans travel with every task.
+        flagged: Whether incoming rows have a delete flag that the table does not keep.
         settings: How to go about the work.
         replays: Requested time of the completed instant of the same write id; nothing is to be done then.
     """
@@ -73,8 +75,8 @@ class WritePlan:
     owner: Owner
     watermark: Watermark
     rollbacks: tuple[PlannedRollback, ...]
-    spec: RowSpec
-    schema: pa.Schema
+    packed_schema: bytes
+    flagged: bool
     settings: WriteSettings
     replays: str | None = None
 
@@ -82,6 +84,22 @@ class WritePlan:
     def action(self) -> str:
         """The instant's action."""
         return "replacecommit" if self.operation == OVERWRITE else "commit"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's data columns."""
+        return pa.ipc.read_schema(pa.py_buffer(zlib.decompress(self.packed_schema)))
+
+    @property
+    def spec(self) -> RowSpec:
+        """What is kept of each incoming row."""
+        if self.operation == DELETE:
+            return RowSpec(pa.schema([]), None, deletes=True)
+        flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
+        ordering = self.config.ordering_fields[0] if self.config.ordering_fields else None
+        if self.config.merge_mode == "COMMIT_TIME_ORDERING":
+            ordering = None
+        return RowSpec(pa.schema([*self.schema, *flag]), ordering, deletes=False)
 
     def storage(self) -> Storage:
         """Open the table's store."""
@@ -124,7 +142,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         check_retirable(existing, request.write.metadata_enable, storage.path)
     times = _times(len(dead) + 1, timeline, config)
     write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
-    return WritePlan(
+    plan = WritePlan(
         path=request.path,
         storage_options=dict(request.storage_options),
         config=config,
@@ -137,11 +155,13 @@ def plan_write(request: WriteRequest) -> WritePlan:
         owner=Owner.of_this_process(write_id, request.application),
         watermark=timeline.watermark(),
         rollbacks=tuple(PlannedRollback(i, at) for i, at in zip(dead, times, strict=False)),
-        spec=_row_spec(config, schema, incoming, operation),
-        schema=schema,
+        packed_schema=zlib.compress(schema.serialize().to_pybytes()),
+        flagged=IS_DELETED in incoming.names and IS_DELETED not in schema.names,
         settings=request.write,
         replays=replays,
     )
+    _check_spec(plan.spec)
+    return plan
 
 
 def _operation(request: WriteRequest) -> tuple[str, bool]:
@@ -205,6 +225,11 @@ def _table_schema(table: pa.Schema | None, incoming: pa.Schema, operation: str, 
     """Return the table's columns, having checked that the incoming ones fit them."""
     fresh = canonical(incoming)
     if table is None:
+        if operation == DELETE:
+            raise TableNotFoundError(
+                f"The table {where} was created and never written, so that there is nothing to delete.",
+                "Write rows first.",
+            )
         return fresh
     if operation == DELETE:
         return table
@@ -235,16 +260,16 @@ def _fits(incoming: pa.Field, kept: pa.Field) -> bool:
     return True
 
 
-def _row_spec(config: TableConfig, schema: pa.Schema, incoming: pa.Schema, operation: str) -> RowSpec:
-    if operation == DELETE:
-        return RowSpec(pa.schema([]), None, deletes=True)
-    fields = list(schema)
-    if IS_DELETED in incoming.names and IS_DELETED not in schema.names:
-        fields.append(pa.field(IS_DELETED, pa.bool_()))
-    ordering = config.ordering_fields[0] if config.ordering_fields else None
-    if config.merge_mode == "COMMIT_TIME_ORDERING":
-        ordering = None
-    return RowSpec(pa.schema(fields), ordering, deletes=False)
+def _check_spec(spec: RowSpec) -> None:
+    _check_judge(spec.columns, IS_DELETED, "says which rows are deletes", pa.types.is_boolean)
+    _check_judge(spec.columns, spec.ordering_field, "orders rows", lambda kind: not pa.types.is_nested(kind))
+
+
+def _check_judge(schema: pa.Schema, name: str | None, role: str, fits: Callable[[pa.DataType], bool]) -> None:
+    if name in schema.names and not fits(schema.field(name).type):
+        raise UnsupportedTypeError(
+            f"Column {name!r} {role}, which no value of its type {schema.field(name).type} can.", "Cast the column."
+        )
 
 
 def _times(count: int, timeline: Timeline, config: TableConfig) -> list[str]:

@@ -28,33 +28,45 @@ from ..timeline.metadata import (
 )
 from ..timeline.timeline import Timeline, complete, remove_pending, request, start
 from . import metadata_table
-from .pending import PlannedRollback
+from .commit_lock import commit_lock
+from .pending import PlannedRollback, refuse_living
+from .settings import WriteSettings
 
 logger = logging.getLogger("pyhudi")
 
 
-def roll_back(storage: Storage, layout: Layout, config: TableConfig, planned: PlannedRollback) -> None:
-    """Undo one dead write, unless it turns out to be completed or gone."""
+def roll_back(
+    storage: Storage, layout: Layout, config: TableConfig, planned: PlannedRollback, settings: WriteSettings
+) -> None:
+    """Undo one dead write, unless it turns out to be completed or gone.
+
+    Raises:
+        ConcurrentWriteError: Its writer gave a sign of life since the rollback was planned.
+    """
     victim = planned.victim
-    found = Timeline.load(storage, layout).find(victim.requested_time)
-    if found is None or found.state == State.COMPLETED:
-        return
     began = time.monotonic()
-    if storage.exists(PROPERTIES_PATH):
-        metadata_table.stop_using(storage)
     paths = files_of(storage, victim.requested_time)
     info = InstantInfo(commit_time=victim.requested_time, action=victim.action)
-    request(storage, layout, planned.at, "rollback", encode(_plan(storage, info, paths)))
+    # Under the lock a commit looks for rollbacks that name it: from here on the victim cannot complete.
+    with commit_lock(storage, planned.at):
+        found = Timeline.load(storage, layout).find(victim.requested_time)
+        if found is None or found.state == State.COMPLETED:
+            return
+        refuse_living(storage, found, config, settings)
+        if storage.exists(PROPERTIES_PATH):
+            metadata_table.stop_using(storage)
+        if storage.exists(owner.folder(victim.requested_time)):
+            # Tasks of ours may outlive their driver, or the driver may only have seemed dead.
+            owner.seal_for_good(storage, victim.requested_time)
+        request(storage, layout, planned.at, "rollback", encode(_plan(storage, info, paths)))
     start(storage, layout, planned.at, "rollback")
     erase(storage, layout, victim, paths)
     if not storage.exists(PROPERTIES_PATH):
         forget_partitions(storage, victim.requested_time, paths)
     timeline = Timeline.load(storage, layout)
     finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
-    seconds = time.monotonic() - began
-    complete(
-        storage, layout, planned.at, "rollback", finished, encode(_metadata(storage, planned.at, info, paths, seconds))
-    )
+    body = encode(_metadata(storage, planned.at, info, paths, time.monotonic() - began))
+    complete(storage, layout, planned.at, "rollback", finished, body)
     forget(storage, victim.requested_time)
     logger.warning(
         "table %s: rolled back the dead %s %s (%d files)",
@@ -66,13 +78,18 @@ def roll_back(storage: Storage, layout: Layout, config: TableConfig, planned: Pl
 
 
 def files_of(storage: Storage, instant_time: str) -> list[str]:
-    """Return the data files that a write may have left: by its markers, or by listing where it kept none."""
+    """Return the data files that a write may have left: by its markers, or by listing where it kept none.
+
+    A write of ours leaves a marker before each file, so that without markers it left no file.
+    """
     if instant_time in marked_instants(storage):
         return sorted({marker.path for marker in read_markers(storage, instant_time)})
+    if storage.exists(owner.folder(instant_time)):
+        return []
     found = []
     for partition in list_partitions(storage):
         for info in storage.list(partition):
-            name = BaseFileName.parse(info.path.rpartition("/")[2])
+            name = BaseFileName.parse(split(info.path)[1])
             if name is not None and name.instant_time == instant_time:
                 found.append(info.path)
     return sorted(found)
@@ -106,15 +123,6 @@ def forget(storage: Storage, instant_time: str) -> None:
     delete_markers(storage, instant_time)
     heartbeat.delete(storage, instant_time)
     storage.delete_folder(owner.folder(instant_time))
-
-
-def forget_all_but_seal(storage: Storage, instant_time: str) -> None:
-    """Delete what a write of our own kept, but for the note that tells its stragglers that it is over."""
-    delete_markers(storage, instant_time)
-    heartbeat.delete(storage, instant_time)
-    for name in storage.folders(owner.folder(instant_time)):
-        storage.delete_folder(f"{owner.folder(instant_time)}/{name}")
-    storage.delete(f"{owner.folder(instant_time)}/{owner.OWNER_FILE}")
 
 
 def _by_partition(paths: list[str]) -> dict[str, list[str]]:

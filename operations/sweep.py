@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
-from ..storage.base import Storage
+from ..storage.base import Storage, split
 from ..timeline import heartbeat, owner
 from ..timeline.instants import State
+from ..timeline.layout import Layout
 from ..timeline.markers import marked_instants, read_markers
 from ..timeline.timeline import Timeline
 from .rollback import forget
 
+# A task that outlives its write for longer would have to be suspended, and then finds its instant gone.
+SEAL_KEPT_S = 24 * 3600.0
 
-def sweep(storage: Storage, timeline: Timeline, *, own: str, tolerance_s: float) -> None:
-    """Remove marker and working folders of instants that are not pending, once nobody can be at work in them.
 
-    A folder that says "sealed" stays for the tolerance, so that tasks which outlive their write still find it. Data
-    files named by markers are deleted only for instants that never completed: those younger than the timeline's
+def sweep(storage: Storage, layout: Layout, *, own: str, tolerance_s: float) -> None:
+    """Remove marker and working folders, and heartbeats, of instants that are not pending, once nobody can be at work in them.
+
+    Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
     first write and absent from it. An older one may have completed and been archived.
 
     Args:
         storage: Rooted at the table.
-        timeline: As it is now.
+        layout: Where the timeline is.
         own: Requested time of the write that sweeps.
         tolerance_s: Seconds of silence, by the store's clock, after which a folder counts as deserted.
     """
-    working = set(storage.folders(owner.ROOT))
+    for info in storage.list(owner.SEALS):
+        if storage.now() - info.modified > SEAL_KEPT_S:
+            storage.delete(info.path)
+    working = {name for name in storage.folders(owner.ROOT) if name != split(owner.SEALS)[1]}
     marked = set(marked_instants(storage))
-    for instant_time in sorted(working | marked):
+    beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT)}
+    # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
+    timeline = Timeline.load(storage, layout)
+    for instant_time in sorted(working | marked | beating):
         found = timeline.find(instant_time)
         if instant_time == own or (found is not None and found.state != State.COMPLETED):
             continue
-        if instant_time in working and not _deserted(storage, instant_time, tolerance_s):
+        if not _deserted(storage, instant_time, tolerance_s):
             continue
         if found is None and instant_time in marked and not timeline.is_committed(instant_time):
             for marker in read_markers(storage, instant_time):

@@ -126,6 +126,11 @@ def _check_creatable(asked: TableSettings, path: str) -> None:
                 f"The new table {path} was asked for with {key}={said}, which pyhudi does not do yet.",
                 f"Use {key}={supported}, or create the table with Apache Hudi.",
             )
+    if asked.timezone not in {None, "UTC", "LOCAL"}:
+        raise UnsupportedOptionError(
+            f"The new table {path} was asked for with hoodie.table.timeline.timezone={asked.timezone}.",
+            "Use UTC or LOCAL, the two that Apache Hudi knows.",
+        )
     if asked.merge_mode not in {None, "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"}:
         raise UnsupportedOptionError(
             f"The new table {path} was asked for with hoodie.write.record.merge.mode={asked.merge_mode}.",

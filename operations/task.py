@@ -10,10 +10,10 @@ from itertools import chain
 
 import pyarrow as pa
 
+from ..errors import WriteSealedError
 from ..index.registry import index_for
 from ..storage import open_storage
 from ..storage.base import Storage
-from ..table.config import TableConfig
 from ..table.keys import KeyGenerator
 from ..table.names import WriteToken
 from ..table.schema import avro_schema
@@ -21,8 +21,8 @@ from ..timeline import heartbeat, owner
 from ..writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
 from ..writer.group_writer import FileFormat, GroupOutcome, GroupWriter
 from ..writer.rows import Group, RowReader
-from ..writer.spill import SpillFile, SpillReader, SpillWriter
-from .begin import begin
+from ..writer.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
+from .begin import begin, refuse_sealed
 from .fence import Fence, aside, snapshot
 from .jobs import JobPlanner
 from .plan import WritePlan
@@ -64,9 +64,16 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
         return TaskResult(token)
     storage = plan.storage()
     interval = plan.settings.heartbeat_interval_s
-    begin(plan, storage)
-    with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=interval):
-        return _Task(plan, storage, token).run(chain([first], batches))
+    # Before the heartbeat, which would outlive a write that is over.
+    refuse_sealed(plan, storage)
+    try:
+        with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=interval):
+            begin(plan, storage)
+            return _Task(plan, storage, token).run(chain([first], batches))
+    except WriteSealedError:
+        # Whoever sealed the write has tidied up already.
+        heartbeat.delete(storage, plan.instant_time)
+        raise
 
 
 class _Task:
@@ -87,7 +94,11 @@ class _Task:
         name = f"{owner.folder(self._plan.instant_time)}/spills/{self._token}.spill"
         buffers = self._gather(batches, lambda: SpillWriter(self._storage, name, aside(self._plan)))
         began = time.monotonic()
-        spill = buffers.spill_all()
+        try:
+            spill = buffers.spill_all()
+        except BaseException:
+            buffers.discard()
+            raise
         self._seconds["spill"] = time.monotonic() - began
         return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self._seconds)
 
@@ -96,8 +107,11 @@ class _Task:
         began = time.monotonic()
         spill = buffers.finish_spill()
         reader = None if spill is None else SpillReader(local, spill.path)
-        spilled = [] if reader is None else reader.pieces
-        groups = sorted({*buffers.groups(), *(piece.group for piece in spilled)})
+        spilled: dict[Group, list[tuple[SpillReader, SpillPiece]]] = {}
+        if reader is not None:
+            for piece in reader.pieces:
+                spilled.setdefault(piece.group, []).append((reader, piece))
+        groups = sorted({*buffers.groups(), *spilled})
         jobs = JobPlanner(self._plan, self._storage, snapshot(self._plan, self._storage))
         writer = group_writer(
             self._plan,
@@ -109,8 +123,7 @@ class _Task:
         )
         outcomes = []
         for number, group in enumerate(groups):
-            pieces = tuple((reader, piece) for piece in spilled if piece.group == group and reader is not None)
-            rows = GroupRows(pieces, tuple(buffers.take(group)))
+            rows = GroupRows(tuple(spilled.get(group, ())), tuple(buffers.take(group)))
             outcomes.append(writer.write(jobs.job(group), rows, f"{self._token.partition}_{number}"))
         self._seconds["merge"] = time.monotonic() - began
         return TaskResult(self._token, tuple(outcomes), rows=buffers.rows, seconds=self._seconds)
@@ -155,7 +168,7 @@ def group_writer(
         instant_time=plan.instant_time,
         token=token,
         spec=plan.spec,
-        file_format=_file_format(plan.config, plan),
+        file_format=_file_format(plan),
         index=index_for(plan.config),
         combine=plan.combine,
         memory=memory,
@@ -166,13 +179,10 @@ def group_writer(
     )
 
 
-def _file_format(config: TableConfig, plan: WritePlan) -> FileFormat:
+def _file_format(plan: WritePlan) -> FileFormat:
     return FileFormat(
         schema=plan.schema,
-        avro_schema=avro_schema(plan.schema, config.name, meta=True),
+        avro_schema=avro_schema(plan.schema, plan.config.name, meta=True),
         compression=plan.settings.compression,
         row_group_bytes=plan.settings.row_group_bytes,
     )
-
-
-__all__ = ["Group", "TaskResult", "group_writer", "local_spills", "run_task"]

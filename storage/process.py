@@ -48,9 +48,14 @@ def machine_id() -> str:
         return ""
 
 
+def this_process() -> Process:
+    """Return the process that runs this."""
+    return _describe(os.getpid()) or Process(os.getpid())
+
+
 def responsible_process() -> Process:
     """Return the nearest ancestor that is a Java machine (Spark's driver or executor), else this process itself."""
-    own = _describe(os.getpid()) or Process(os.getpid())
+    own = this_process()
     ancestor: Process | None = own
     while ancestor is not None and ancestor.pid > 0:
         if ancestor.name == "java":

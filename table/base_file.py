@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..errors import CorruptFileError
+from ..errors import CorruptFileError, StorageError
 from ..storage.base import Storage
 from ..version import VERSION
 from .conform import conform
@@ -108,8 +108,9 @@ class BaseFileWriter:
     def abandon(self) -> None:
         """Close the writer of a file that nobody wants; its bytes are no whole file."""
         self._waiting = []
-        with suppress(Exception):
-            self._parquet.close()
+        if self._parquet.is_open:
+            with suppress(Exception):
+                self._parquet.close()
 
     def _flush(self) -> None:
         if self._waiting:
@@ -152,7 +153,12 @@ class BaseFileReader:
                     read_dictionary=sorted(self.dictionaries),
                     pre_buffer=False,
                 )
-        except (pa.ArrowInvalid, FileNotFoundError, OSError) as error:
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"The base file {path} of the table {storage.path} was removed while it was needed.",
+                "Run it again: a clean by another writer may have taken it away.",
+            ) from error
+        except (pa.ArrowInvalid, OSError) as error:
             raise _corrupt(path, error) from error
 
     def __enter__(self) -> BaseFileReader:

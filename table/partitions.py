@@ -43,7 +43,7 @@ def write_partition_metafile(storage: Storage, partition_path: str, instant_time
             upper one. It comes of partition values with slashes that are not escaped.
     """
     depth = len(partition_path.split("/")) if partition_path else 0
-    path = _metafile(partition_path)
+    path = metafile_of(partition_path)
     data = format_properties({_COMMIT_TIME: instant_time, _DEPTH: str(depth)}, "partition metadata")
     if not storage.create(path, data):
         return False
@@ -82,7 +82,7 @@ def list_partitions(storage: Storage) -> list[str]:
     waiting = [""]
     while waiting:
         folder = waiting.pop()
-        if storage.exists(_metafile(folder)):
+        if storage.exists(metafile_of(folder)):
             found.append(folder)
             continue
         waiting += [_join(folder, name) for name in storage.folders(folder) if folder or name != _META_FOLDER]
@@ -94,20 +94,21 @@ def _relative_partition(storage: Storage, partition_path: str) -> str | None:
     if not partition_path:
         return None
     names = partition_path.split("/")
-    for length in range(1, len(names)):
+    for length in range(len(names)):
         above = "/".join(names[:length])
-        if storage.exists(_metafile(above)):
+        if storage.exists(metafile_of(above)):
             return above
     waiting = [_join(partition_path, name) for name in storage.folders(partition_path)]
     while waiting:
         below = waiting.pop()
-        if storage.exists(_metafile(below)):
+        if storage.exists(metafile_of(below)):
             return below
         waiting += [_join(below, name) for name in storage.folders(below)]
     return None
 
 
-def _metafile(folder: str) -> str:
+def metafile_of(folder: str) -> str:
+    """Return where the metafile of a partition is."""
     return _join(folder, METAFILE)
 
 

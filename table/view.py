@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..storage.base import FileInfo, Storage
 from ..timeline.codec import read_commit
 from ..timeline.timeline import Timeline
-from .names import BaseFileName
+from .names import BaseFileName, WriteToken
 from .partitions import list_partitions
 
 
@@ -71,7 +71,7 @@ class FileView:
             if (partition_path, file.file_id) in self._replaced or not self._is_committed(file.instant_time):
                 continue
             known = newest.get(file.file_id)
-            if known is None or (file.instant_time, file.write_token) > (known.instant_time, known.write_token):
+            if known is None or _age(file) > _age(known):
                 newest[file.file_id] = file
         return {file_id: FileSlice(partition_path, file_id, newest[file_id]) for file_id in sorted(newest)}
 
@@ -96,6 +96,10 @@ def open_view(storage: Storage, timeline: Timeline) -> FileView:
         for file_id in file_ids
     }
     return FileView(storage, timeline, frozenset(replaced))
+
+
+def _age(file: BaseFile) -> tuple[str, WriteToken]:
+    return file.instant_time, WriteToken.parse(file.write_token)
 
 
 def _base_files(listing: list[FileInfo]) -> Iterator[BaseFile]:

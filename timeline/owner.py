@@ -19,6 +19,9 @@ from .layout import Layout, LayoutV2
 
 ROOT = ".hoodie/.pyhudi"
 OWNER_FILE = "owner.json"
+# Notes of writes that are over, beside the working folders: they outlive those, and one listing finds them all.
+SEALS = f"{ROOT}/sealed"
+_GIVEN_UP = b"given up"
 
 _DEFAULT_LAYOUT = LayoutV2()
 
@@ -120,6 +123,19 @@ def seal(storage: Storage, instant_time: str) -> None:
     storage.create(_sealed(instant_time), b"")
 
 
+def seal_for_good(storage: Storage, instant_time: str) -> None:
+    """Seal a write that is given up, so that a task which was about to begin it takes that back."""
+    storage.write(_sealed(instant_time), _GIVEN_UP)
+
+
+def is_given_up(storage: Storage, instant_time: str) -> bool:
+    """Return whether a write was sealed because it is given up."""
+    try:
+        return storage.read(_sealed(instant_time)) == _GIVEN_UP
+    except FileNotFoundError:
+        return False
+
+
 def is_sealed(storage: Storage, instant_time: str) -> bool:
     """Return whether the tasks of a write may not publish any more."""
     return storage.exists(_sealed(instant_time))
@@ -198,7 +214,7 @@ def _path(instant_time: str) -> str:
 
 
 def _sealed(instant_time: str) -> str:
-    return join(folder(instant_time), "sealed")
+    return join(SEALS, instant_time)
 
 
 def _span(seconds: float) -> str:

@@ -10,6 +10,7 @@ from .instants import WRITE_ACTIONS, Instant, State
 from .layout import Layout, LayoutV2
 
 _TIME_DIGITS = 17
+RECENT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +20,21 @@ class Watermark:
     Attributes:
         completed_until: The greatest completion time on the timeline, "" where nothing was completed.
         pending: Requested times of the instants that were pending.
+        recent: Requested times of the youngest completed instants, `RECENT` at most; what is older than all of them
+            counts as seen. Clocks of several hosts differ, so that times alone could not tell.
     """
 
     completed_until: str
     pending: frozenset[str]
+    recent: frozenset[str] = frozenset()
 
     def saw(self, instant: Instant) -> bool:
         """Return whether an instant that is completed now was completed at that moment."""
-        return instant.visible_since <= self.completed_until and instant.requested_time not in self.pending
+        if instant.requested_time in self.pending:
+            return False
+        if len(self.recent) < RECENT:
+            return instant.requested_time in self.recent
+        return instant.requested_time in self.recent or instant.requested_time < min(self.recent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +109,7 @@ class Timeline:
         return Watermark(
             max((one.visible_since for one in self.completed), default=""),
             frozenset(one.requested_time for one in self.pending),
+            frozenset(one.requested_time for one in self.completed[-RECENT:]),
         )
 
     def as_of(self, watermark: Watermark) -> Timeline:
@@ -170,6 +179,11 @@ def remove_pending(storage: Storage, layout: Layout, instant: Instant) -> None:
     """Take a pending instant off the timeline: its inflight file first, so that it never seems further than it is."""
     for state in (State.INFLIGHT, State.REQUESTED):
         storage.delete(_path(layout, Instant(instant.requested_time, instant.action, state)))
+
+
+def inflight_path(layout: Layout, instant: Instant) -> str:
+    """Return where the inflight file of an instant is, or would be."""
+    return _path(layout, Instant(instant.requested_time, instant.action, State.INFLIGHT))
 
 
 def _path(layout: Layout, instant: Instant) -> str:

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from .rows import Group
+from .rows import Group, concat
 from .spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 
 # What stays free of the task's bound for the merge that follows: the folded rows and one row group being written.
 MERGE_RESERVE = 0.25
+# What a column of a batch takes beside its values: the objects that describe it. It counts where batches are small.
+_COLUMN_OVERHEAD = 700
+_MANY_BATCHES = 64
+_SMALL_BYTES = 8 << 20
 
 
 @dataclass(slots=True)
@@ -41,10 +45,13 @@ class RowBuffers:
     def add(self, group: Group, rows: pa.RecordBatch) -> None:
         """Keep rows, spilling what passes the bounds."""
         buffer = self._buffers.setdefault(group, _Buffer())
+        size = rows.nbytes + _COLUMN_OVERHEAD * rows.num_columns
         buffer.batches.append(rows)
-        buffer.nbytes += rows.nbytes
-        self._nbytes += rows.nbytes
+        buffer.nbytes += size
+        self._nbytes += size
         self.rows += rows.num_rows
+        if len(buffer.batches) >= _MANY_BATCHES and buffer.nbytes < _SMALL_BYTES:
+            buffer.batches = [concat(buffer.batches)]
         if buffer.nbytes > self._group_limit:
             self._flush([group])
         while self._nbytes > self._task_limit:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -118,25 +119,19 @@ class GroupWriter:
         partition = job.group.partition_path
         name = BaseFileName(job.file_id, self.token, self.instant_time).format()
         path = f"{partition}/{name}" if partition else name
-        base = None if job.previous is None else self._open(job.previous)
-        staged = self.storage.stage(path, self.aside)
-        output = _Output(self, job, name, sequence, staged.stream, frozenset() if base is None else base.dictionaries)
-        try:
+        with ExitStack() as stack:
+            base = None if job.previous is None else stack.enter_context(self._open(job.previous))
+            staged = self.storage.stage(path, self.aside)
+            stack.callback(staged.discard)
+            dictionaries = frozenset() if base is None else base.dictionaries
+            output = _Output(self, job, name, sequence, staged.stream, dictionaries)
+            stack.callback(output.file.abandon)
             counts = self._merge(job, rows, base, output)
             if not counts.changed:
-                output.file.abandon()
-                staged.discard()
                 return GroupOutcome(job.group, job.file_id, job.previous, counts=counts)
             output.file.close()
             self.before_publish(partition, path, job.previous is not None)
             size = staged.publish()
-        except BaseException:
-            output.file.abandon()
-            staged.discard()
-            raise
-        finally:
-            if base is not None:
-                base.close()
         self.after_publish(path)
         return GroupOutcome(job.group, job.file_id, job.previous, path, size, output.file.rows, counts)
 
@@ -151,17 +146,14 @@ class GroupWriter:
         # Half of what fits, because parts are not equal and what was read last is still in memory.
         parts = math.ceil(2 * rows.nbytes / self.memory)
         total = MergeCounts()
-        incoming = self._spread(rows.batches(), parts)
-        base = self._spread(self._base(job, file), parts)
-        for part in range(parts):
-            batches = list(incoming.part(part))
-            if batches:
-                total.add(self._merge_part(concat(batches), base.part(part), output))
-            else:
-                for batch in base.part(part):
-                    output.keep(batch)
-        incoming.close()
-        base.close()
+        with self._spread(rows.batches(), parts) as incoming, self._spread(self._base(job, file), parts) as base:
+            for part in range(parts):
+                batches = list(incoming.part(part))
+                if batches:
+                    total.add(self._merge_part(concat(batches), base.part(part), output))
+                else:
+                    for batch in base.part(part):
+                        output.keep(batch)
         return total
 
     def _merge_part(self, incoming: pa.RecordBatch, base: Iterator[pa.RecordBatch], output: _Output) -> MergeCounts:
@@ -176,23 +168,25 @@ class GroupWriter:
             return
         kept = pa.schema([one for one in with_meta(self.file_format.schema) if one.name != FILE_NAME])
         for batch in file.batches(kept):
-            if not file.stamped:
-                self._check_bucket(job, batch)
+            if not file.stamped and job.previous is not None:
+                check_bucket(self.index, batch.column(RECORD_KEY), job.group.bucket, job.previous)
             yield batch
 
-    def _check_bucket(self, job: GroupJob, batch: pa.RecordBatch) -> None:
-        misfits = self.index.misfits(batch.column(RECORD_KEY), job.group.bucket)
-        if len(misfits) and job.previous is not None:
-            key = batch.column(RECORD_KEY)[int(misfits[0])].as_py()  # one value, for the error
-            raise BucketMisfitError(
-                f"The base file {job.previous.path}, written by instant {job.previous.instant_time}, holds the record "
-                f"key {key!r}, which does not belong to bucket {job.group.bucket}.",
-                "Another index or another number of buckets wrote it: give the number of buckets the table was made "
-                "with (hoodie.bucket.index.num.buckets), or rewrite the table with mode overwrite.",
-            )
-
-    def _spread(self, batches: Iterator[pa.RecordBatch], parts: int) -> _Parts:
+    @contextmanager
+    def _spread(self, batches: Iterator[pa.RecordBatch], parts: int) -> Iterator[_Parts]:
         writer, storage = self.open_spill()
+        try:
+            self._deal_out(batches, parts, writer)
+            reader = SpillReader(storage, writer.publish().path)
+        except BaseException:
+            writer.discard()
+            raise
+        try:
+            yield _Parts(reader)
+        finally:
+            reader.delete()
+
+    def _deal_out(self, batches: Iterator[pa.RecordBatch], parts: int, writer: SpillWriter) -> None:
         waiting: list[list[pa.RecordBatch]] = [[] for _ in range(parts)]
         size = 0
         for batch in batches:
@@ -207,7 +201,6 @@ class GroupWriter:
                 writer.append({Group("", n): held for n, held in enumerate(waiting) if held})
                 waiting, size = [[] for _ in range(parts)], 0
         writer.append({Group("", n): held for n, held in enumerate(waiting) if held})
-        return _Parts(SpillReader(storage, writer.publish().path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +214,22 @@ class _Parts:
             if piece.group.bucket == number:
                 yield from self.reader.batches(piece)
 
-    def close(self) -> None:
-        self.reader.close()
+
+def check_bucket(index: Index, keys: pa.Array, bucket: int, file: BaseFile) -> None:
+    """Refuse a base file that holds keys of another bucket, as one of another index or bucket count does.
+
+    Raises:
+        BucketMisfitError: It does; the first such key is named.
+    """
+    misfits = index.misfits(keys, bucket)
+    if len(misfits):
+        key = keys[int(misfits[0])].as_py()  # one value, for the error
+        raise BucketMisfitError(
+            f"The base file {file.path}, written by instant {file.instant_time}, holds the record key {key!r}, which "
+            f"does not belong to bucket {bucket}.",
+            "Another index or another number of buckets wrote it: give the number of buckets the table was made with "
+            "(hoodie.bucket.index.num.buckets), or rewrite the table with mode overwrite.",
+        )
 
 
 class _Output:

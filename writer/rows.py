@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import NullOrderingError
+from ..errors import DataError, NullOrderingError
 from ..index.base import Index
 from ..table.base_file import RECORD_KEY
 from ..table.conform import conform
@@ -92,8 +92,8 @@ class RowReader:
         record_keys = self._keys.record_keys(chunk)
         paths = self._keys.partition_paths(chunk)
         rows = conform(chunk, self._spec.columns, fill_missing=True)
-        self._check_ordering(rows)
         rows = pa.RecordBatch.from_arrays([record_keys, *rows.columns], schema=self._spec.schema)
+        self._check_ordering(rows)
 
         names = paths.dictionary.to_pylist()  # O(partitions)
         first_of = {name: code for code, name in reversed(list(enumerate(names)))}
@@ -113,9 +113,11 @@ class RowReader:
     def _check_ordering(self, rows: pa.RecordBatch) -> None:
         ordering = self._spec.ordering(rows)
         if ordering is not None and ordering.null_count:
+            key = rows.column(RECORD_KEY).filter(ordering.is_null())[0].as_py()  # one value, for the error
             raise NullOrderingError(
                 f"The ordering field {self._spec.ordering_field!r} is null in {ordering.null_count} of "
-                f"{rows.num_rows} rows of one batch, so that nobody could say which row is newer.",
+                f"{rows.num_rows} rows of one batch, the first with the record key {key!r}, so that nobody could say "
+                "which row is newer.",
                 "Fill the column before writing, or drop those rows.",
             )
 
@@ -141,4 +143,12 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Return one batch with the rows of all; at least one is given."""
     if len(batches) == 1:
         return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    joined = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    if len(joined) > 1:
+        raise DataError(
+            f"{sum(batch.num_rows for batch in batches):,} rows of one file group hold more than 2 GiB of text in one "
+            "column, which have to be merged at once.",
+            "Use more buckets or partitions, lower hoodie.write.task.max.size, or write fewer versions of one key at "
+            "a time.",
+        )
+    return joined[0]

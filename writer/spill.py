@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from ..errors import StorageError
 from ..storage.base import Storage
 from .rows import Group
 
@@ -85,13 +87,19 @@ class SpillWriter:
 
 
 class SpillReader:
-    """Reads the pieces of one spill file."""
+    """Reads the pieces of one spill file, which is open only while it is read: a commit may have thousands.
+
+    Raises:
+        StorageError: The file is gone or cut off.
+    """
 
     def __init__(self, storage: Storage, path: str) -> None:
-        self._input: Any = storage.open_input(path)
-        size = self._input.size()
-        length = int.from_bytes(self._input.read_at(8, size - 8), "big")
-        index = json.loads(self._input.read_at(length, size - 8 - length))
+        self._storage = storage
+        self._path = path
+        with self._open() as file:
+            size = file.size()
+            length = int.from_bytes(file.read_at(8, size - 8), "big")
+            index = json.loads(file.read_at(length, size - 8 - length))
         self.pieces = [
             SpillPiece(Group(partition, bucket), offset, length, rows, nbytes)
             for partition, bucket, offset, length, rows, nbytes in index
@@ -99,8 +107,21 @@ class SpillReader:
 
     def batches(self, piece: SpillPiece) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one piece."""
-        yield from pa.ipc.open_stream(pa.BufferReader(self._input.read_at(piece.length, piece.offset)))
+        with self._open() as file:
+            data = file.read_at(piece.length, piece.offset)
+            yield from pa.ipc.open_stream(pa.BufferReader(data))
 
-    def close(self) -> None:
-        """Close the file."""
-        self._input.close()
+    def delete(self) -> None:
+        """Delete the file."""
+        self._storage.delete(self._path)
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        try:
+            with self._storage.open_input(self._path) as file:
+                yield file
+        except (FileNotFoundError, ValueError, OverflowError) as error:
+            raise StorageError(
+                f"Rows that a task left in {self._path} of {self._storage.path} are gone or cut off ({error}).",
+                "Write again; if it happens again, look for what removes files below .hoodie/.pyhudi.",
+            ) from error

@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
-from dataclasses import replace
+import uuid
+from dataclasses import asdict, replace
 from pathlib import Path
 
-import pyarrow as pa
+import pyhudi.operations.commit_lock as commit_lock
 import pytest
-from pyhudi.errors import CommitConflictError, ConcurrentWriteError, OptionConflictError, WriteSealedError
+from pyhudi.errors import CommitConflictError, ConcurrentWriteError, OptionConflictError
 from pyhudi.operations.commit_lock import LOCK
-from pyhudi.operations.settings import TableSettings, WriteSettings
-from pyhudi.operations.write import abort_write, commit_write, run_task
+from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
-from pyhudi.table.names import WriteToken
-from support.drive import carry_out, files_below, plan, rows_of, task, write
-
-SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
-TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
-
-
-def rows(partition: str, *keys: str, value: int) -> pa.Table:
-    count = len(keys)
-    return pa.table([list(keys), [partition] * count, [1] * count, [value] * count], schema=SCHEMA)
-
-
-def data_files(path: Path) -> list[str]:
-    return [name for name in files_below(path) if name.endswith(".parquet")]
+from pyhudi.timeline.owner import Owner
+from support.checks import assert_whole
+from support.drive import carry_out, plan, rows_of, task, write
+from support.races import (
+    SCHEMA,
+    TABLE,
+    check_begun_again,
+    check_one_new_bucket,
+    check_publish_during_end,
+    check_publish_during_rollback,
+    check_start_after_abort,
+    check_start_during_abort,
+    check_straggler,
+    check_taken_for_dead,
+    rows,
+)
 
 
 def test_two_that_start_in_one_moment_and_open_the_same_new_bucket(tmp_path: Path) -> None:
     """Both invent a file group for the new bucket under their own instant; the later commit is refused."""
-    table = tmp_path / "t"
-    write(table, rows("a", "k1", value=1), table=TABLE)
-    first, second = plan(table, SCHEMA), plan(table, SCHEMA)
-    mine, theirs = task(first, rows("b", "x", value=1), 0), task(second, rows("b", "y", value=2), 0)
-    carried = commit_write(first, [mine])
-    before = data_files(table)
-    with pytest.raises(CommitConflictError, match=carried.instant) as raised:
-        commit_write(second, [theirs])
-    abort_write(second)
-
-    assert "'b'" in str(raised.value)
-    assert rows_of(table, "id", "value") == [("k1", 1), ("x", 1)]
-    assert data_files(table) == before
-    write(table, rows("b", "y", value=2))
-    assert rows_of(table, "id") == [("k1",), ("x",), ("y",)]
+    check_one_new_bucket(tmp_path)
 
 
 def test_two_of_one_millisecond_do_not_undo_each_other(tmp_path: Path) -> None:
@@ -61,6 +53,7 @@ def test_two_of_one_millisecond_do_not_undo_each_other(tmp_path: Path) -> None:
     commit_write(first, [result])
 
     assert rows_of(table, "id", "value") == [("k1", 2)]
+    assert_whole(table)
 
 
 def test_two_that_touch_different_file_groups_both_commit(tmp_path: Path) -> None:
@@ -73,6 +66,7 @@ def test_two_that_touch_different_file_groups_both_commit(tmp_path: Path) -> Non
     commit_write(first, results[:1])
 
     assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 3)]
+    assert_whole(table)
 
 
 def test_an_overwrite_conflicts_with_every_commit_since_it_began(tmp_path: Path) -> None:
@@ -87,6 +81,7 @@ def test_an_overwrite_conflicts_with_every_commit_since_it_began(tmp_path: Path)
     abort_write(overwriting)
 
     assert rows_of(table, "id") == [("k1",), ("k2",)]
+    assert_whole(table)
 
 
 def test_two_that_create_one_table_differently(tmp_path: Path) -> None:
@@ -101,6 +96,7 @@ def test_two_that_create_one_table_differently(tmp_path: Path) -> None:
     abort_write(second)
 
     assert rows_of(table, "id", "value") == [("k", 1)]
+    assert_whole(table)
 
 
 def test_a_live_pending_write_makes_a_new_one_refuse_at_once(tmp_path: Path) -> None:
@@ -114,71 +110,44 @@ def test_a_live_pending_write_makes_a_new_one_refuse_at_once(tmp_path: Path) -> 
     commit_write(living, [result])
 
     assert rows_of(table, "value") == [(2,)]
+    assert_whole(table)
 
 
 def test_a_write_taken_for_dead_cannot_commit_any_more(tmp_path: Path) -> None:
     """Its instant was rolled back meanwhile: the commit says so instead of bringing back half a write."""
-    table = tmp_path / "t"
-    write(table, rows("a", "k1", value=1), table=TABLE)
-    sleeper = plan(table, SCHEMA)
-    result = task(sleeper, rows("a", "k1", value=2), 0)
-    write(table, rows("a", "k3", value=3), settings=WriteSettings(heartbeat_misses=0))
-    with pytest.raises(CommitConflictError, match="rolled it back"):
-        commit_write(sleeper, [result])
-    abort_write(sleeper)
+    check_taken_for_dead(tmp_path)
 
-    assert rows_of(table, "id", "value") == [("k1", 1), ("k3", 3)]
+
+def test_a_write_taken_for_dead_that_a_late_task_begins_again_cannot_commit(tmp_path: Path) -> None:
+    """The files of its earlier tasks are gone for good."""
+    check_begun_again(tmp_path)
+
+
+def test_a_file_that_lands_after_its_write_was_rolled_back_goes_again(tmp_path: Path) -> None:
+    """Tasks of a write taken for dead may still be at work."""
+    check_publish_during_rollback(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["commit", "abort"])
+def test_a_file_that_lands_after_its_write_has_ended_goes_again(tmp_path: Path, ending: str) -> None:
+    """An attempt that passed the check for the seal right before looks once more."""
+    check_publish_during_end(tmp_path, ending)
 
 
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
 def test_a_task_that_still_writes_after_abort_publishes_nothing(tmp_path: Path, colocated: bool) -> None:
     """Spark aborts while sibling tasks go on for seconds."""
-    table = tmp_path / "t"
-    write(table, rows("a", "k1", value=1), table=TABLE)
-    before = data_files(table)
-    planned = plan(table, SCHEMA, settings=WriteSettings(colocated=colocated))
-    reached, go_on = threading.Event(), threading.Event()
-    errors: list[BaseException] = []
-
-    def batches():  # type: ignore[no-untyped-def]
-        yield from rows("a", "k1", value=2).to_batches()
-        reached.set()
-        assert go_on.wait(60)
-        yield from rows("b", "k2", value=2).to_batches()
-
-    def straggle() -> None:
-        try:
-            run_task(planned, batches(), WriteToken(0, 1, 5))
-        except BaseException as error:  # noqa: BLE001
-            errors.append(error)
-
-    thread = threading.Thread(target=straggle)
-    thread.start()
-    assert reached.wait(60)
-    abort_write(planned)
-    go_on.set()
-    thread.join(60)
-
-    assert data_files(table) == before
-    assert rows_of(table, "id", "value") == [("k1", 1)]
-    if colocated:
-        assert isinstance(errors[0], WriteSealedError)
-    write(table, rows("b", "k2", value=3))
-    assert rows_of(table, "id", "value") == [("k1", 1), ("k2", 3)]
+    check_straggler(tmp_path, colocated=colocated)
 
 
 def test_a_task_that_starts_after_abort_brings_nothing_back(tmp_path: Path) -> None:
     """The instant stays off the timeline."""
-    table = tmp_path / "t"
-    write(table, rows("a", "k1", value=1), table=TABLE)
-    planned = plan(table, SCHEMA)
-    task(planned, rows("a", "k1", value=2), 0)
-    abort_write(planned)
-    timeline = [name for name in files_below(table) if name.startswith(".hoodie/timeline")]
-    with pytest.raises(WriteSealedError):
-        task(planned, rows("a", "k1", value=2), 1)
+    check_start_after_abort(tmp_path)
 
-    assert [name for name in files_below(table) if name.startswith(".hoodie/timeline")] == timeline
+
+def test_a_task_that_starts_while_its_write_is_given_up_brings_nothing_back(tmp_path: Path) -> None:
+    """It found no seal, and then no instant."""
+    check_start_during_abort(tmp_path)
 
 
 def test_a_commit_whose_answer_was_lost_is_taken_again(tmp_path: Path) -> None:
@@ -192,6 +161,7 @@ def test_a_commit_whose_answer_was_lost_is_taken_again(tmp_path: Path) -> None:
 
     assert second == first
     assert rows_of(table, "id", "value") == [("k1", 1)]
+    assert_whole(table)
 
 
 def test_a_replay_of_a_completed_write_does_nothing(tmp_path: Path) -> None:
@@ -203,17 +173,52 @@ def test_a_replay_of_a_completed_write_does_nothing(tmp_path: Path) -> None:
 
     assert replay == first
     assert rows_of(table, "value") == [(2,)]
+    assert_whole(table)
 
 
 def test_a_dead_holder_of_the_commit_lock_is_broken(tmp_path: Path) -> None:
-    """A lock whose instant is not on the timeline any more binds nobody."""
+    """A lock whose process is gone from this machine binds nobody."""
     table = tmp_path / "t"
     write(table, rows("a", "k1", value=1), table=TABLE)
-    open_storage(str(table)).create(LOCK, b"20200101000000000")
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    holder = replace(Owner.of_this_process("somebody"), pid=gone.pid, process_started="1")
+    open_storage(str(table)).create(LOCK, json.dumps(asdict(holder)).encode())
     write(table, rows("a", "k1", value=2))
 
     assert rows_of(table, "value") == [(2,)]
     assert not (table / LOCK).exists()
+    assert_whole(table)
+
+
+def test_a_stale_commit_lock_is_broken_and_so_is_the_note_of_a_dead_breaker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock older than any commit's moment, and a breaking note that nobody finished, hold up nobody for good."""
+    monkeypatch.setattr(commit_lock, "STALE_S", 0.0)
+    table = tmp_path / "t"
+    write(table, rows("a", "k1", value=1), table=TABLE)
+    held = b"something else"
+    storage = open_storage(str(table))
+    storage.create(LOCK, held)
+    storage.create(f"{LOCK}.broken-{uuid.uuid5(uuid.NAMESPACE_OID, held.decode()).hex}", b"")
+    write(table, rows("a", "k1", value=2))
+
+    assert rows_of(table, "value") == [(2,)]
+    assert_whole(table)
+
+
+def test_a_living_holder_of_the_commit_lock_is_waited_for_and_then_named(tmp_path: Path) -> None:
+    """A second commit waits; its patience over, it says which file to look at."""
+    storage = open_storage(str(tmp_path))
+    with (
+        commit_lock.commit_lock(storage, "20260101000000000"),
+        pytest.raises(ConcurrentWriteError, match=r"commit\.lock"),
+        commit_lock.commit_lock(storage, "20260101000000001", patience_s=0.2),
+    ):
+        pass
+
+    assert not storage.exists(LOCK)
 
 
 def test_many_writers_at_once_lose_no_committed_row(tmp_path: Path) -> None:
@@ -240,3 +245,4 @@ def test_many_writers_at_once_lose_no_committed_row(tmp_path: Path) -> None:
 
     assert rows_of(table, "id") == sorted([("k0",), *((key,) for key in done)])
     assert done
+    assert_whole(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def plan(
     write_id: str = "",
 ) -> WritePlan:
     """Plan a write and send the plan through pickle, as Spark does."""
+    time.sleep(0.002)  # or two writes of one test might begin in one millisecond
     request = WriteRequest(
         path=str(path),
         operation=operation,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -69,32 +71,39 @@ class Model:
         return sorted((row["p"], row["id"], row["ts"], row["value"]) for row in self.rows.values())
 
 
-@st.composite
-def histories(draw: st.DrawFn, *, steps: int = 5, keys: int = 12) -> list[Step]:
-    """Draw a history whose (key, ordering value) pairs are unique, so that arrival order cannot matter."""
+def random_history(seed: int, *, steps: int, keys: int, partitions: Sequence[str] = ("a", "b")) -> list[Step]:
+    """Return a history whose (key, ordering value) pairs are unique, so that arrival order cannot matter.
+
+    Args:
+        seed: Decides everything else.
+        steps: Number of writes.
+        keys: Number of keys of each partition, few enough for writes to meet each other's rows.
+        partitions: Values of the partition column.
+    """
+    chance = random.Random(seed)
+    most = 2 * keys
+    stamps = chance.sample(range(10 * steps * most), steps * most)
     history = []
-    stamps = draw(st.permutations(range(steps * keys * 2)))
-    at = 0
-    for number in range(draw(st.integers(1, steps))):
-        operation = (
-            "upsert"
-            if number == 0
-            else draw(st.sampled_from(["upsert", "upsert", "upsert", "delete", "insert_overwrite_table"]))
-        )
-        rows: list[Row] = []
-        for _ in range(draw(st.integers(0 if number else 1, keys))):
-            rows.append(
-                {
-                    "id": f"k{draw(st.integers(0, keys))}",
-                    "p": draw(st.sampled_from(["a", "b"])),
-                    "ts": stamps[at],
-                    "value": draw(st.integers(-5, 5)),
-                    "_hoodie_is_deleted": draw(st.integers(0, 4)) == 0,
-                }
-            )
-            at += 1
+    for number in range(steps):
+        operations = ["upsert", "upsert", "upsert", "delete", "insert_overwrite_table"]
+        operation = chance.choice(operations) if number else "upsert"
+        rows: list[Row] = [
+            {
+                "id": f"k{chance.randrange(keys)}",
+                "p": chance.choice(partitions),
+                "ts": stamps.pop(),
+                "value": chance.randrange(1000),
+                "_hoodie_is_deleted": chance.random() < 0.25,
+            }
+            for _ in range(chance.randint(0 if number else 1, most))
+        ]
         if operation == "insert_overwrite_table":
             unique = {(row["p"], row["id"]): row for row in rows}
             rows = [row for row in unique.values() if not row["_hoodie_is_deleted"]]
-        history.append(Step(operation, rows, draw(st.integers(1, 7)), draw(st.integers(0, 999))))
+        history.append(Step(operation, rows, chance.randint(1, 7), chance.randrange(1000)))
     return history
+
+
+def histories(*, steps: int = 5, keys: int = 10) -> st.SearchStrategy[list[Step]]:
+    """Draw random histories; a seed rather than each value, because drawn values hardly ever meet each other."""
+    return st.builds(random_history, st.integers(0, 1 << 32), steps=st.integers(1, steps), keys=st.integers(1, keys))

@@ -74,6 +74,11 @@ def imports(tree: ast.Module, module: str) -> Iterator[tuple[int, str, str]]:
             yield from ((node.lineno, source, alias.name) for alias in node.names)
 
 
+def layer_at(module: str) -> str:
+    """Return the layer that a module's file lies in."""
+    return module.partition("/")[0].removesuffix(".py")
+
+
 def layer_of(source: str, name: str) -> str | None:
     """Return which layer an import inside the package reaches, None for other packages."""
     parts = [*source.split("."), *([name] if name else [])]
@@ -81,7 +86,7 @@ def layer_of(source: str, name: str) -> str | None:
 
 
 def upward_imports(module: str, text: str) -> list[str]:
-    here = module.split("/")[0].removesuffix(".py")
+    here = layer_at(module)
     found = []
     for line, source, name in imports(ast.parse(text), module):
         there = layer_of(source, name)
@@ -114,9 +119,8 @@ def io_uses(module: str, text: str) -> list[str]:
     found = []
     for line, source, name in imports(tree, module):
         reached = f"{source}.{name}" if name else source
-        if any(reached == io or reached.startswith(f"{io}.") for io in IO_MODULES):
-            found.append(f"{module}:{line}: imports {reached}")
-        elif source in IO_NAMES and (not name or name in IO_NAMES[source]):
+        whole = any(reached == io or reached.startswith(f"{io}.") for io in IO_MODULES)
+        if whole or (source in IO_NAMES and (not name or name in IO_NAMES[source])):
             found.append(f"{module}:{line}: imports {reached}")
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -163,7 +167,7 @@ RULES_OF_LAYERS = [upward_imports, absolute_imports]
 
 @pytest.mark.parametrize("module", modules())
 def test_a_module_keeps_the_rules_of_its_layer(module: str) -> None:
-    layer = module.split("/")[0].removesuffix(".py")
+    layer = layer_at(module)
     text = (ROOT / module).read_text(encoding="utf-8")
     rules = list(RULES_OF_ALL)
     if layer in RANKS:

@@ -169,7 +169,7 @@ def test_a_completed_clean_commits_no_rows(storage: Storage) -> None:
 def test_a_watermark_separates_what_was_completed_from_what_completed_later(storage: Storage) -> None:
     before = load(storage, f"{t(1)}_{t(2)}.commit", f"{t(3)}.inflight", f"{t(4)}_{t(6)}.commit")
     mark = before.watermark()
-    assert mark == Watermark(t(6), frozenset({t(3)}))
+    assert mark == Watermark(t(6), frozenset({t(3)}), frozenset({t(1), t(4)}))
 
     # One requested earlier and one requested later, completing in the other order, and one still at work.
     after = load(storage, f"{t(3)}_{t(9)}.commit", f"{t(7)}_{t(8)}.replacecommit", f"{t(10)}.inflight")
@@ -302,3 +302,11 @@ def test_at_any_later_moment_the_watermark_still_tells_the_past_from_the_new(
     assert {
         one.requested_time for one in final.instants if final.as_of(mark).is_committed(one.requested_time)
     } == committed
+
+
+def test_a_completion_by_a_clock_that_lags_is_still_seen_as_new(storage: Storage) -> None:
+    mark = load(storage, f"{t(5)}_{t(6)}.commit").watermark()
+
+    after = load(storage, f"{t(2)}_{t(3)}.commit")
+
+    assert names(after.completed_since(mark)) == [f"{t(2)}_{t(3)}.commit"]

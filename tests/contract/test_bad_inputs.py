@@ -1,0 +1,202 @@
+"""Bad inputs: each is refused by its own error, says what to do, leaves nothing behind, and spoils nothing later."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyhudi import errors
+from pyhudi.errors import PyHudiError, from_spark
+from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import open_snapshot
+from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, OPTIONS, OTHERS, ROWS, Act, Case
+from support.drive import files_below, rows_of, write
+from support.fixture_tables import unpack
+from support.sick_tables import SICK, Sick
+
+# Rolls back whatever a case left pending, so that the good write after it need not wait.
+IMPATIENT = WriteSettings(heartbeat_misses=0, eager_rollback=True)
+
+
+def each(cases: list[Any]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", [pytest.param(one, id=one.name.replace(" ", "-")) for one in cases])
+
+
+def read_all(path: Path) -> list[tuple[object, ...]]:
+    """Return the data columns as sorted rows, read as Spark reads them."""
+    snapshot = open_snapshot(str(path))
+    batches = [
+        batch
+        for split in snapshot.plan(snapshot.schema, (), 1 << 27)
+        for batch in scan(snapshot.storage, split, snapshot.schema, (), snapshot.schema)
+    ]
+    rows = pa.Table.from_batches(batches, snapshot.schema).to_pylist()
+    return sorted(tuple(value for name, value in row.items() if not name.startswith("_hoodie")) for row in rows)
+
+
+def less_notes(path: Path) -> dict[str, bytes]:
+    """Return every file but the notes by which a write's stragglers learn that it is over."""
+    return {name: data for name, data in files_below(path).items() if "/.pyhudi/sealed/" not in name}
+
+
+def refuse(case: Case | Sick, act: Act, path: Path) -> None:
+    """Assert that the act raises the case's error, and that the error helps."""
+    with pytest.raises(PyHudiError) as raised:
+        act()
+    error = raised.value
+    text = str(error)
+    assert type(error) is case.error, text
+    for words in case.says:
+        assert words.format(path=path) in text
+    assert error.what.strip()
+    assert error.todo[:1].isupper()
+    assert error.todo.endswith(".")
+    assert "\n" not in text
+    assert type(from_spark(RuntimeError(f"Job aborted.\n{text}\n\tat org.apache.spark"))) is case.error
+
+
+@pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
+@each(ROWS)
+def test_bad_rows_leave_a_table_as_it_was(tmp_path: Path, case: Case, colocated: bool) -> None:
+    """The write fails as a whole, whoever merges; the next good one finds nothing of it."""
+    path = tmp_path / "t"
+    write(path, case.good, table=case.table)
+    before, rows = less_notes(path), read_all(path)
+    refuse(case, partial(case.prepare(path), settings=WriteSettings(colocated=colocated)), path)
+
+    assert less_notes(path) == before
+    assert read_all(path) == rows
+    assert write(path, case.good).updates == case.good.num_rows
+    assert read_all(path) == rows
+
+
+@each([*COLUMNS, *OPTIONS, *OTHERS])
+def test_a_refused_write_leaves_a_table_as_it_was(tmp_path: Path, case: Case) -> None:
+    """Not a byte of the table changes, and the next good write goes through."""
+    path = tmp_path / "t"
+    write(path, case.good, table=case.table)
+    act = case.prepare(path)
+    before, rows = less_notes(path), read_all(path)
+    refuse(case, act, path)
+
+    assert less_notes(path) == before
+    assert read_all(path) == rows
+    assert write(path, case.good, settings=IMPATIENT).updates == case.good.num_rows
+    assert read_all(path) == rows
+
+
+@each(CREATIONS)
+def test_a_refused_creation_leaves_no_table(tmp_path: Path, case: Case) -> None:
+    """There is still nothing to read, and the table can be made as if nobody had tried."""
+    path = tmp_path / "t"
+    refuse(case, case.prepare(path), path)
+
+    assert less_notes(path) == {}
+    with pytest.raises(errors.TableNotFoundError):
+        open_snapshot(str(path))
+    assert write(path, GOOD, table=KEYED).inserts == GOOD.num_rows
+    assert read_all(path) == [("a", "x", 1, 10), ("b", "y", 1, 20)]
+
+
+@each(SICK)
+def test_a_sick_table_is_neither_read_wrongly_nor_made_worse(tmp_path: Path, case: Sick) -> None:
+    """Reading and writing say what is wrong and change nothing; with its files restored the table is as it was."""
+    path = tmp_path / "t"
+    write(path, GOOD, table=KEYED)
+    healthy, rows = files_below(path), read_all(path)
+    case.spoil(path)
+    sick = less_notes(path)
+    if case.reads:
+        assert read_all(path) == rows
+    else:
+        refuse(case, partial(read_all, path), path)
+    refuse(case, partial(write, path, GOOD), path)
+    refuse(case, partial(write, path, GOOD.select(["id", "p"]), operation="delete"), path)
+
+    assert less_notes(path) == sick
+    restore(path, healthy)
+    assert read_all(path) == rows
+    assert write(path, GOOD).updates == GOOD.num_rows
+
+
+def restore(path: Path, files: dict[str, bytes]) -> None:
+    """Put a table's files back as its owner would from a backup."""
+    for name in less_notes(path).keys() - files.keys():
+        (path / name).unlink()
+    for name, data in files.items():
+        if (path / name).is_dir():
+            (path / name).rmdir()
+        (path / name).write_bytes(data)
+
+
+OCCUPIED = {
+    "file": "rows.csv",
+    "folder of files": "data/rows.parquet",
+    "other table format": "_delta_log/00000000000000000000.json",
+}
+
+
+@pytest.mark.parametrize("overwrite", [False, True], ids=["append", "overwrite"])
+@pytest.mark.parametrize("name", OCCUPIED.values(), ids=[one.replace(" ", "-") for one in OCCUPIED])
+def test_a_path_that_holds_something_else_is_left_alone(tmp_path: Path, name: str, overwrite: bool) -> None:
+    """No mode makes a table out of somebody's files."""
+    path = tmp_path / "t"
+    (path / name).parent.mkdir(parents=True)
+    (path / name).write_text("mine")
+    case = Sick(name, errors.NotATableError, ("{path}", ".hoodie"), lambda path: None)
+    refuse(case, partial(read_all, path), path)
+    refuse(case, partial(write, path, GOOD, table=KEYED, overwrite=overwrite), path)
+
+    assert files_below(path) == {name: b"mine"}
+
+
+def test_a_path_that_is_a_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_text("mine")
+    case = Sick("file", errors.StorageError, ("{path}",), lambda path: None)
+    refuse(case, partial(read_all, path), path)
+    refuse(case, partial(write, path, GOOD, table=KEYED), path)
+
+    assert path.read_text() == "mine"
+
+
+def test_a_store_without_a_safe_way_to_write_can_be_read(tmp_path: Path) -> None:
+    """The scheme is known to fsspec alone, which cannot create a file only where none is."""
+    path = tmp_path / "t"
+    write(path, GOOD, table=KEYED)
+    before, url = files_below(path), f"local://{path}"
+    case = Sick("read-only", errors.StorageError, ("local://{path}", "scheme local"), lambda path: None)
+
+    assert rows_of(url, "id") == [("a",), ("b",)]
+    refuse(case, partial(write, url, GOOD), path)
+    assert files_below(path) == before
+
+
+def test_a_table_of_apache_hudi_with_another_number_of_buckets(tmp_path: Path) -> None:
+    """Its files betray the wrong number, with which keys would be looked for where they are not."""
+    path = Path(unpack("v9_cow_evolved", tmp_path))
+    rows = pa.table({"id": pa.array(range(6), pa.int32()), "n": pa.array(range(6)), "extra": pa.nulls(6, pa.string())})
+    before, content = less_notes(path), read_all(path)
+    missing = Sick("", errors.MissingOptionError, ("{path}", "hoodie.bucket.index.num.buckets"), lambda path: None)
+    refuse(missing, partial(write, path, rows), path)
+    misfit = Sick("", errors.BucketMisfitError, ("record key '", "bucket 0", "20261121035254671"), lambda path: None)
+    refuse(misfit, partial(write, path, rows, table=TableSettings(bucket_count=3)), path)
+
+    assert less_notes(path) == before
+    assert read_all(path) == content
+    assert write(path, rows, table=TableSettings(bucket_count=2)).updates == 6
+    assert write(path, rows).updates == 6
+
+
+def test_every_error_that_a_user_can_cause_has_a_case() -> None:
+    """A class without one is either dead or untried."""
+    tried = {case.error for case in [*ROWS, *COLUMNS, *OPTIONS, *OTHERS, *CREATIONS, *SICK]}
+    # These have tests of their own above.
+    tried |= {errors.NotATableError, errors.BucketMisfitError}
+    kinds = [getattr(errors, name) for name in errors.__all__ if name != "from_spark"]
+
+    assert [kind for kind in kinds if not kind.__subclasses__() and kind not in tried] == []

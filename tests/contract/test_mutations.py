@@ -1,0 +1,306 @@
+"""Mistakes put into the code on purpose: each must turn the checks of the real tests red."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyhudi.index.bucket import BucketIndex
+from pyhudi.operations import begin, commit, conflicts, fence, jobs, rollback, task
+from pyhudi.table.base_file import RECORD_KEY, BaseFileWriter
+from pyhudi.table.names import WriteToken
+from pyhudi.timeline import owner
+from pyhudi.writer import group_writer, merge
+from pyhudi.writer.buffer import GroupRows
+from pyhudi.writer.group_writer import GroupJob, GroupWriter
+from pyhudi.writer.merge import Merger
+from pyhudi.writer.rows import RowSpec
+from support.histories import (
+    ROOMY,
+    TINY,
+    check_abort,
+    check_history,
+    check_lost_attempts,
+    check_many_row_groups,
+    check_ties,
+)
+from support.model import Step, histories
+from support.races import (
+    check_begun_again,
+    check_one_new_bucket,
+    check_publish_during_end,
+    check_publish_during_rollback,
+    check_start_after_abort,
+    check_start_during_abort,
+    check_straggler,
+    check_taken_for_dead,
+)
+
+Patch = pytest.MonkeyPatch
+# What an assertion of ours raises, and what pytest.raises does where nothing was raised.
+RED = (AssertionError, pytest.fail.Exception)
+
+
+def check_histories(_: Path, *, colocated: bool = False) -> None:
+    """Run histories until one is red, always the same ones."""
+
+    @settings(
+        max_examples=60,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(histories(), st.booleans(), st.integers(0, 1 << 30))
+    def run(history: list[Step], spills: bool, seed: int) -> None:
+        check_history(history, bounds=replace(TINY if spills else ROOMY, colocated=colocated), seed=seed)
+
+    run()
+
+
+def check_colocated_histories(folder: Path) -> None:
+    check_histories(folder, colocated=True)
+
+
+def check_straggler_of_groups(folder: Path) -> None:
+    check_straggler(folder, colocated=True)
+
+
+def check_publish_during_commit(folder: Path) -> None:
+    check_publish_during_end(folder, "commit")
+
+
+def check_publish_during_abort(folder: Path) -> None:
+    check_publish_during_end(folder, "abort")
+
+
+# --- merging
+
+
+def tombstones_are_dropped(patch: Patch) -> None:
+    """Deletes vanish before rows of one key are folded, so that an older row of the same write comes back."""
+    original = Merger.__init__
+
+    def init(self: Merger, spec: RowSpec, incoming: pa.RecordBatch, *, combine: bool) -> None:
+        kept = incoming.filter(pa.array(~spec.deleted(incoming)))
+        original(self, spec, kept, combine=combine)
+
+    patch.setattr(Merger, "__init__", init)
+
+
+def tombstones_are_kept_as_rows(patch: Patch) -> None:
+    patch.setattr(RowSpec, "deleted", lambda self, rows: np.zeros(rows.num_rows, dtype=np.bool_))
+
+
+def tombstones_win_always(patch: Patch) -> None:
+    """A delete removes the base row, however old it is."""
+    original = Merger.survivors
+
+    def survivors(self: Merger, base: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        gone = self._incoming.column(RECORD_KEY).filter(pa.array(self._deleted))
+        for batch in original(self, base):
+            yield batch.filter(pc.invert(pc.is_in(batch.column(RECORD_KEY), gone)))
+        self._lost[self._deleted] = False
+
+    patch.setattr(Merger, "survivors", survivors)
+
+
+def ties_go_to_the_earlier_row(patch: Patch) -> None:
+    def fold(keys: pa.Array, ordering: pa.Array | None) -> Any:
+        turned = None if ordering is None else ordering[::-1]
+        return np.sort(len(keys) - 1 - original(keys[::-1], turned))
+
+    original = merge.fold
+    patch.setattr(merge, "fold", fold)
+
+
+def ties_go_to_the_base(patch: Patch) -> None:
+    patch.setattr(merge, "base_wins", lambda base, incoming: np.asarray(pc.greater_equal(base, incoming)))
+
+
+def tasks_are_folded_backwards(patch: Patch) -> None:
+    patch.setattr(WriteToken, "__lt__", lambda one, other: one.partition > other.partition)
+
+
+def ordering_values_are_ignored(patch: Patch) -> None:
+    patch.setattr(RowSpec, "ordering", lambda self, rows: None)
+
+
+def ordering_values_of_the_base_are_ignored(patch: Patch) -> None:
+    patch.setattr(merge, "base_wins", lambda base, incoming: np.zeros(len(base), dtype=np.bool_))
+
+
+def rows_are_not_folded(patch: Patch) -> None:
+    patch.setattr(merge, "fold", lambda keys, ordering: np.arange(len(keys)))
+
+
+# --- file groups and their files
+
+
+def the_base_is_ignored(patch: Patch) -> None:
+    original = GroupWriter.write
+
+    def write(self: GroupWriter, job: GroupJob, rows: GroupRows, sequence: str) -> Any:
+        return original(self, replace(job, previous=None), rows, sequence)
+
+    patch.setattr(GroupWriter, "write", write)
+
+
+def known_file_groups_are_ignored(patch: Patch) -> None:
+    patch.setattr(jobs.JobPlanner, "_known", lambda self, partition_path: {})
+
+
+def file_ids_are_random(patch: Patch) -> None:
+    patch.setattr(jobs, "new_bucket_file_id", lambda _, __, bucket: f"{bucket:08d}{str(uuid.uuid4())[8:]}-0")
+
+
+def buckets_are_off_by_one(patch: Patch) -> None:
+    original = BucketIndex.buckets
+    patch.setattr(BucketIndex, "buckets", lambda self, keys: (original(self, keys) + 1) % self.bucket_count)
+
+
+def the_last_row_group_is_lost(patch: Patch) -> None:
+    original = BaseFileWriter.close
+
+    def close(self: BaseFileWriter) -> None:
+        self._waiting = []
+        original(self)
+
+    patch.setattr(BaseFileWriter, "close", close)
+
+
+def kept_rows_name_their_old_file(patch: Patch) -> None:
+    original = group_writer.constant
+    patch.setattr(group_writer, "constant", lambda value, length: original(value.replace("_0-0-0_", "_9-9-9_"), length))
+
+
+def sequence_numbers_repeat(patch: Patch) -> None:
+    original = GroupWriter.write
+    patch.setattr(GroupWriter, "write", lambda self, job, rows, sequence: original(self, job, rows, "0"))
+
+
+def metafiles_are_not_written(patch: Patch) -> None:
+    for module in (commit, fence):
+        patch.setattr(module, "write_partition_metafile", lambda *_: True)
+
+
+def replaced_groups_are_not_named(patch: Patch) -> None:
+    patch.setattr(commit, "_live_groups", lambda plan, storage: {})
+
+
+# --- attempts, writers, ends
+
+
+def nothing_is_reconciled(patch: Patch) -> None:
+    patch.setattr(commit, "_reconcile", lambda plan, storage, outcomes: None)
+
+
+def markers_are_not_written(patch: Patch) -> None:
+    patch.setattr(fence, "write_marker", lambda *_: None)
+
+
+def aborts_leave_data_files(patch: Patch) -> None:
+    patch.setattr(rollback, "read_markers", lambda storage, instant_time: [])
+
+
+def tasks_do_not_look_for_the_seal_at_their_start(patch: Patch) -> None:
+    for module in (begin, task):
+        patch.setattr(module, "refuse_sealed", lambda plan, storage: None)
+
+
+def tasks_do_not_look_for_the_seal_after_their_start(patch: Patch) -> None:
+    patch.setattr(begin, "_take_back_if_given_up", lambda plan, storage: None)
+
+
+def tasks_do_not_look_for_the_seal_when_they_publish(patch: Patch) -> None:
+    patch.setattr(fence.Fence, "refuse", lambda self: None)
+
+
+def tasks_do_not_look_for_the_seal_again(patch: Patch) -> None:
+    patch.setattr(fence.Fence, "after_publish", lambda self, path: None)
+
+
+def nothing_is_sealed(patch: Patch) -> None:
+    for name in ("seal", "seal_for_good"):
+        patch.setattr(owner, name, lambda storage, instant_time: None)
+
+
+def conflicts_are_not_looked_for(patch: Patch) -> None:
+    patch.setattr(commit, "check_conflicts", lambda *_: None)
+
+
+def buckets_do_not_conflict(patch: Patch) -> None:
+    """Conflicts are judged by file id alone, and two new file groups of one bucket have two ids."""
+    patch.setattr(conflicts, "bucket_of", lambda file_id: None)
+
+
+def ownership_is_not_looked_at(patch: Patch) -> None:
+    for module in (commit, conflicts):
+        patch.setattr(module, "check_ownership", lambda *_: None)
+
+
+def rollbacks_are_not_looked_at(patch: Patch) -> None:
+    patch.setattr(conflicts, "_is_rolled_back", lambda *_: False)
+
+
+MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
+    (tombstones_are_dropped, check_histories),
+    (tombstones_are_kept_as_rows, check_histories),
+    (tombstones_win_always, check_histories),
+    (ties_go_to_the_earlier_row, check_ties),
+    (ties_go_to_the_base, check_ties),
+    (tasks_are_folded_backwards, check_ties),
+    (ordering_values_are_ignored, check_histories),
+    (ordering_values_of_the_base_are_ignored, check_histories),
+    (rows_are_not_folded, check_histories),
+    (the_base_is_ignored, check_histories),
+    (known_file_groups_are_ignored, check_histories),
+    (file_ids_are_random, check_lost_attempts),
+    (file_ids_are_random, check_histories),
+    (buckets_are_off_by_one, check_histories),
+    (the_last_row_group_is_lost, check_many_row_groups),
+    (kept_rows_name_their_old_file, check_histories),
+    (sequence_numbers_repeat, check_histories),
+    (metafiles_are_not_written, check_histories),
+    (replaced_groups_are_not_named, check_histories),
+    (nothing_is_reconciled, check_lost_attempts),
+    (nothing_is_reconciled, check_colocated_histories),
+    (markers_are_not_written, check_lost_attempts),
+    (markers_are_not_written, check_abort),
+    (aborts_leave_data_files, check_abort),
+    (tasks_do_not_look_for_the_seal_at_their_start, check_start_after_abort),
+    (tasks_do_not_look_for_the_seal_after_their_start, check_start_during_abort),
+    (tasks_do_not_look_for_the_seal_when_they_publish, check_straggler_of_groups),
+    (tasks_do_not_look_for_the_seal_again, check_publish_during_commit),
+    (tasks_do_not_look_for_the_seal_again, check_publish_during_abort),
+    (tasks_do_not_look_for_the_seal_again, check_publish_during_rollback),
+    (nothing_is_sealed, check_start_after_abort),
+    (nothing_is_sealed, check_publish_during_commit),
+    (conflicts_are_not_looked_for, check_one_new_bucket),
+    (buckets_do_not_conflict, check_one_new_bucket),
+    (ownership_is_not_looked_at, check_begun_again),
+    (rollbacks_are_not_looked_at, check_begun_again),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutate", "check"), [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in MUTATIONS]
+)
+def test_a_mistake_turns_red(
+    tmp_path: Path, monkeypatch: Patch, mutate: Callable[[Patch], None], check: Callable[[Path], None]
+) -> None:
+    """The check sees it."""
+    mutate(monkeypatch)
+    with pytest.raises(RED):
+        check(tmp_path)

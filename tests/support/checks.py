@@ -1,0 +1,216 @@
+"""Whether a table on disk is whole: told from its files alone, by rules written down here a second time.
+
+Nothing of `pyhudi` decides here, so that a mistake in its hash, its names or its view cannot hide itself. The rules are
+those of tables that pyhudi alone has written and nobody has cleaned.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+
+METAFILE = ".hoodie_partition_metadata"
+DATA_FILE = re.compile(r"(?P<file_id>(?P<bucket>\d{8})-[0-9a-f-]{27}-0)_\d+-\d+-\d+_(?P<instant>\d{17})\.parquet")
+COMPLETED = re.compile(r"(?P<instant>\d{17})_(?P<at>\d{17})\.(?P<action>[a-z]+)")
+PENDING = re.compile(r"(?P<instant>\d{17})\.(?:(?P<asked>[a-z]+)\.requested|(?:(?P<begun>[a-z]+)\.)?inflight)")
+KNOWN = re.compile(r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|\.pyhudi/sealed/\d{17}")
+# What makes all attempts invent one file id; tables out there hold ids made with it.
+NAMESPACE = uuid.UUID("5a4cb0ba-5b4a-5d0c-8d75-3c2a2f5c6e1e")
+
+Stats = dict[str, Any]
+
+
+@dataclass
+class _Replay:
+    """The timeline taken from its first to its last completed write."""
+
+    live: dict[tuple[str, str], Stats] = field(default_factory=dict)
+    written: dict[str, Stats] = field(default_factory=dict)
+
+
+def assert_whole(path: Path | str, *, rollbacks_may_pend: bool = False) -> None:
+    """Assert that the table at the path is complete, consistent, and free of anything else.
+
+    Args:
+        path: The table.
+        rollbacks_may_pend: Whether a rollback may be left unfinished; it hides nothing and its victim is gone.
+    """
+    root = Path(path)
+    files = {one.relative_to(root).as_posix(): one for one in root.rglob("*") if one.is_file()}
+    properties = _properties(root)
+    completed = _completed(files, rollbacks_may_pend)
+    _assert_no_leftovers(files)
+    replay = _Replay()
+    for name in sorted(completed, key=lambda one: completed[one]["at"]):
+        if completed[name]["action"] in {"commit", "replacecommit"}:
+            _take(replay, files[name], completed[name]["instant"])
+    data = {name for name in files if name.endswith(".parquet")}
+    assert data == set(replay.written), "the data files are those that the commits name"
+    buckets = int(properties["hoodie.bucket.index.num.buckets"])
+    instants = {one["instant"] for one in completed.values()}
+    for name, stat in replay.written.items():
+        _assert_file(files[name], name, stat, instants)
+    for partition in {stat["partitionPath"] for stat in replay.written.values()}:
+        _assert_partition(root, partition)
+        _assert_keys(root, partition, replay, buckets, properties)
+    _assert_unique_numbers(root, replay)
+
+
+def java_bucket(record_key: str, fields: list[str], count: int) -> int:
+    """Return the bucket of a record key by Java's ``List.hashCode``, one character at a time."""
+    values = [record_key]
+    if "," in record_key and ":" in record_key:
+        pairs = [piece.split(":", 1) for piece in re.split(r",(?=[^,:]+:)", record_key)]
+        values = [value for name, value in pairs if name in fields]
+    total = 1
+    for value in values:
+        text = value.encode("utf-16-le")
+        units = [int.from_bytes(text[at : at + 2], "little") for at in range(0, len(text), 2)]
+        of_value = 0
+        for unit in units:
+            of_value = (31 * of_value + unit) & 0xFFFFFFFF
+        total = (31 * total + of_value) & 0xFFFFFFFF
+    return (total & 0x7FFFFFFF) % count
+
+
+def _properties(root: Path) -> dict[str, str]:
+    lines = (root / ".hoodie/hoodie.properties").read_text().splitlines()
+    pairs = (line.partition("=") for line in lines if not line.startswith("#"))
+    return {key: value.replace("\\:", ":") for key, _, value in pairs}
+
+
+def _completed(files: dict[str, Path], rollbacks_may_pend: bool) -> dict[str, dict[str, str]]:
+    """Return the completed instants by path, having checked that none is pending and none half there."""
+    names = {name: name.rpartition("/")[2] for name in files if name.startswith(".hoodie/timeline/")}
+    completed: dict[str, dict[str, str]] = {}
+    states: dict[str, list[str]] = {}
+    for name, short in names.items():
+        done, pending = COMPLETED.fullmatch(short), PENDING.fullmatch(short)
+        assert done or pending, f"{name} is no instant"
+        if done:
+            completed[name] = done.groupdict()
+        states.setdefault((done or pending)["instant"], []).append(  # type: ignore[index]
+            f"completed {done['action']}" if done else short[18:]
+        )
+    for instant, found in states.items():
+        action = next((one.split()[1] for one in found if one.startswith("completed ")), None)
+        if rollbacks_may_pend and set(found) <= {"rollback.requested", "rollback.inflight"}:
+            continue
+        assert action is not None, f"{instant} is pending: {found}"
+        begun = "inflight" if action == "commit" else f"{action}.inflight"
+        assert sorted(found) == sorted([f"completed {action}", f"{action}.requested", begun])
+    times = [one["at"] for one in completed.values()]
+    assert len(set(times)) == len(times), "no two instants completed at one time"
+    assert all(one["at"] > one["instant"] for one in completed.values())
+    return completed
+
+
+def _assert_no_leftovers(files: dict[str, Path]) -> None:
+    """Assert that nothing lies about: no marker, heartbeat, spill, lock or temporary file."""
+    strangers = [
+        name
+        for name in files
+        if not (
+            KNOWN.fullmatch(name.removeprefix(".hoodie/"))
+            if name.startswith(".hoodie/")
+            else DATA_FILE.fullmatch(name.rpartition("/")[2]) or name.rpartition("/")[2] == METAFILE
+        )
+    ]
+    assert not strangers, strangers
+
+
+def _take(replay: _Replay, file: Path, instant: str) -> None:
+    """Apply one completed write, checking what its statistics say of themselves."""
+    with file.open("rb") as stream:
+        (metadata,) = list(fastavro.reader(stream))
+    assert isinstance(metadata, dict)
+    assert metadata["extraMetadata"]["schema"]
+    for partition, ids in (metadata.get("partitionToReplaceFileIds") or {}).items():
+        for file_id in ids:
+            assert (partition, file_id) in replay.live, f"{instant} replaces a file group that is not there"
+            del replay.live[partition, file_id]
+    for partition, stats in metadata["partitionToWriteStats"].items():
+        for stat in stats:
+            assert stat["partitionPath"] == partition
+            assert stat["path"].rpartition("/")[0] == partition
+            name = DATA_FILE.fullmatch(stat["path"].rpartition("/")[2])
+            assert name is not None, stat["path"]
+            assert (name["file_id"], name["instant"]) == (stat["fileId"], instant)
+            _assert_follows(stat, replay.live.get((partition, stat["fileId"])), instant, int(name["bucket"]))
+            replay.live[partition, stat["fileId"]] = stat
+            replay.written[stat["path"]] = stat
+
+
+def _assert_follows(stat: Stats, previous: Stats | None, instant: str, bucket: int) -> None:
+    """Assert that a file's counts lead from the file group's previous file to it, and that a new group's id is ours."""
+    rows_before = 0 if previous is None else previous["numWrites"]
+    assert stat["numWrites"] == rows_before + stat["numInserts"] - stat["numDeletes"], "the counts add up"
+    if previous is None:
+        invented = str(uuid.uuid5(NAMESPACE, f"{instant}/{stat['partitionPath']}/{bucket}"))
+        assert stat["prevCommit"] == "null"
+        assert stat["fileId"] == f"{bucket:08d}{invented[8:]}-0", "every attempt invents this id"
+    else:
+        name = previous["path"].rpartition("/")[2]
+        assert stat["prevBaseFile"] == name
+        assert stat["prevCommit"] == DATA_FILE.fullmatch(name)["instant"]  # type: ignore[index]
+
+
+def _assert_file(file: Path, name: str, stat: Stats, instants: set[str]) -> None:
+    """Assert a data file's size, rows, footer and meta columns."""
+    assert file.stat().st_size == stat["fileSizeInBytes"] == stat["totalWriteBytes"]
+    with pq.ParquetFile(file) as parquet:
+        footer = parquet.metadata.metadata
+        rows = parquet.read(columns=["_hoodie_commit_time", *_LABELS]).to_pydict()
+    assert len(rows["_hoodie_record_key"]) == stat["numWrites"]
+    assert set(rows["_hoodie_file_name"]) <= {name.rpartition("/")[2]}
+    assert set(rows["_hoodie_partition_path"]) <= {stat["partitionPath"]}
+    assert set(rows["_hoodie_commit_time"]) <= instants
+    assert b"parquet.avro.schema" in footer
+    keys = rows["_hoodie_record_key"]
+    if keys:
+        span = (footer[b"hoodie_min_record_key"].decode(), footer[b"hoodie_max_record_key"].decode())
+        assert span == (min(keys, key=str.encode), max(keys, key=str.encode))
+
+
+_LABELS = ("_hoodie_file_name", "_hoodie_partition_path", "_hoodie_record_key")
+
+
+def _assert_partition(root: Path, partition: str) -> None:
+    assert (root / partition / METAFILE).is_file(), f"{partition!r} is no partition"
+    text = (root / partition / METAFILE).read_text()
+    depth = len(partition.split("/")) if partition else 0
+    assert f"partitionDepth={depth}" in text.splitlines()
+
+
+def _assert_keys(root: Path, partition: str, replay: _Replay, buckets: int, properties: dict[str, str]) -> None:
+    """Assert that each bucket is one file group, and that each key is there once, where its hash says."""
+    live = {file_id: stat for (where, file_id), stat in replay.live.items() if where == partition}
+    counts = Counter(int(file_id[:8]) for file_id in live)
+    assert all(number == 1 for number in counts.values()), f"one file group a bucket: {counts}"
+    fields = properties["hoodie.bucket.index.hash.field"].split(",")
+    seen: Counter[str] = Counter()
+    for file_id, stat in live.items():
+        keys = pq.read_table(root / stat["path"], columns=["_hoodie_record_key"], partitioning=None)
+        for key in keys.column(0).to_pylist():
+            assert java_bucket(key, fields, buckets) == int(file_id[:8]), f"{key!r} is in another bucket"
+            seen[key] += 1
+    assert all(number == 1 for number in seen.values()), "keys are unique within their partition"
+
+
+def _assert_unique_numbers(root: Path, replay: _Replay) -> None:
+    numbers: list[str] = []
+    for stat in replay.live.values():
+        rows = pq.read_table(
+            root / stat["path"], columns=["_hoodie_commit_time", "_hoodie_commit_seqno"], partitioning=None
+        ).to_pydict()
+        for at, number in zip(rows["_hoodie_commit_time"], rows["_hoodie_commit_seqno"], strict=True):
+            assert number.startswith(f"{at}_")
+            numbers.append(number)
+    assert len(set(numbers)) == len(numbers), "sequence numbers are unique"

@@ -1,0 +1,146 @@
+"""Histories of writes held against a dict: the checks that the real tests and the mutations of the code both run."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.write import TaskResult, WritePlan, abort_write, commit_write
+from support.checks import assert_whole
+from support.drive import carry_out, plan, rows_of, task, write
+from support.model import SCHEMA, Model, Row, Step
+from support.readers import rows_by_hudi_rs
+
+TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
+ROOMY = WriteSettings()
+TINY = WriteSettings(batch_size=400, task_max_size=1200)
+COLUMNS = ("p", "id", "ts", "value")
+
+
+def check_history(history: Sequence[Step], *, bounds: WriteSettings = ROOMY, seed: int = 0) -> None:
+    """Assert that a history leaves what the dict says, some of its tasks being run twice.
+
+    Args:
+        history: The writes.
+        bounds: How much a task keeps in memory, and whether it holds whole file groups.
+        seed: Decides which tasks are run twice, and which of the two attempts is reported.
+    """
+    model, chance = Model(), random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "t"
+        for step in history:
+            planned = plan(table, SCHEMA, operation=step.operation, table=TABLE, settings=bounds)
+            parts = by_partition(step) if bounds.colocated else step.parts()
+            commit_write(planned, run_tasks(planned, parts, chance))
+            model.apply(step)
+
+            assert rows_of(table, *COLUMNS) == model.tuples()
+        assert_whole(table)
+        assert rows_by_hudi_rs(table, *COLUMNS) == model.tuples()
+
+
+def run_tasks(planned: WritePlan, parts: Sequence[pa.Table], chance: random.Random) -> list[TaskResult]:
+    """Run a task for each part, some of them twice, and return what one attempt of each reported."""
+    results = []
+    for number, rows in enumerate(parts):
+        attempts = [task(planned, rows, number)]
+        if chance.random() < 0.3:
+            attempts.append(task(planned, rows, number, attempt=500 + number))
+        results.append(chance.choice(attempts))
+    return results
+
+
+def by_partition(step: Step) -> list[pa.Table]:
+    """Return a step's rows so that each file group is in one part."""
+    table = pa.concat_tables(step.parts())
+    return [table.filter(pc.equal(table.column("p"), name)) for name in ("a", "b")]
+
+
+def row(key: str, *, ts: int, value: int, p: str = "a", deleted: bool = False) -> Row:
+    """Return one row as the dict keeps it."""
+    return {"id": key, "p": p, "ts": ts, "value": value, "_hoodie_is_deleted": deleted}
+
+
+def part(*rows: Row) -> pa.Table:
+    """Return rows as one task gets them."""
+    return pa.Table.from_pylist(list(rows), SCHEMA)
+
+
+def check_ties(folder: Path) -> None:
+    """Assert that among equal ordering values the later task wins, then the further row, then the newer write."""
+    table = folder / "t"
+    planned = plan(table, SCHEMA, table=TABLE)
+    late, early = part(row("k", ts=7, value=9), row("k", ts=7, value=8)), part(row("k", ts=7, value=1))
+    commit_write(planned, [task(planned, late, 1), task(planned, early, 0)])
+
+    assert rows_of(table, "value") == [(8,)]
+
+    write(table, part(row("k", ts=7, value=3)))
+    assert rows_of(table, "value") == [(3,)]
+
+    write(table, part(row("k", ts=7, value=4, deleted=True)))
+    assert rows_of(table, "value") == []
+    assert_whole(table)
+
+
+def check_lost_attempts(folder: Path) -> None:
+    """Assert that an attempt that published its files and failed before it reported leaves nothing behind.
+
+    Attempts are taken in both orders, because readers prefer the greater write token.
+    """
+    for number, (lost, reported) in enumerate([(100, 200), (200, 100)]):
+        table = folder / f"t{number}"
+        colocated = replace(ROOMY, colocated=True)
+        write(table, part(row("old", ts=1, value=0)), table=TABLE, settings=colocated)
+        planned = plan(table, SCHEMA, settings=colocated)
+        rows = [row("k", ts=2, value=5), row("old", ts=2, value=6), row("new", p="b", ts=2, value=7)]
+        without_report = task(planned, part(*rows, row("half", ts=2, value=1)), 0, attempt=lost)
+        result = task(planned, part(*rows), 0, attempt=reported)
+
+        ours = {(one.group, one.file_id) for one in result.outcomes}
+        theirs = {(one.group, one.file_id) for one in without_report.outcomes}
+        assert ours <= theirs, "every attempt invents the same file groups"
+        commit_write(planned, [result])
+        assert rows_of(table, "id", "value") == [("k", 5), ("new", 7), ("old", 6)]
+        assert_whole(table)
+
+
+def check_abort(folder: Path) -> None:
+    """Assert that a write given up after its tasks published leaves the table as it was."""
+    table = folder / "t"
+    colocated = replace(ROOMY, colocated=True)
+    write(table, part(row("old", ts=1, value=0)), table=TABLE, settings=colocated)
+    planned = plan(table, SCHEMA, settings=colocated)
+    task(planned, part(row("old", ts=2, value=1), row("new", p="b", ts=2, value=1)), 0)
+    abort_write(planned)
+
+    assert rows_of(table, "id", "value") == [("old", 0)]
+    assert [one.name for one in table.rglob("*.parquet")] == [one.name for one in (table / "a").glob("*.parquet")]
+    write(table, part(row("new", p="b", ts=3, value=2)), settings=colocated)
+    assert rows_of(table, "id", "value") == [("new", 2), ("old", 0)]
+    assert_whole(table)
+
+
+def check_many_row_groups(folder: Path) -> None:
+    """Assert that files of several row groups are written and merged whole."""
+    table = folder / "t"
+    tiny_groups = replace(ROOMY, row_group_bytes=1000)
+    carry_out(plan(table, SCHEMA, table=TABLE, settings=tiny_groups), [_many(range(400), value=1)])
+    carry_out(plan(table, SCHEMA, settings=tiny_groups), [_many(range(0, 400, 20), value=2)])
+
+    assert any(pq.ParquetFile(one).num_row_groups > 1 for one in table.rglob("*.parquet"))
+    expected = [(f"k{n:03}", 2 if n % 20 == 0 else 1) for n in range(400)]
+    assert rows_of(table, "id", "value") == expected
+    assert rows_by_hudi_rs(table, "id", "value") == expected
+    assert_whole(table)
+
+
+def _many(keys: range, *, value: int) -> pa.Table:
+    return part(*(row(f"k{n:03}", ts=value, value=value) for n in keys))

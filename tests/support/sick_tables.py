@@ -1,0 +1,177 @@
+"""Sick tables as data: ways in which a healthy table is spoiled, each with the error that tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyhudi import errors
+from pyhudi.errors import PyHudiError
+
+PROPERTIES = ".hoodie/hoodie.properties"
+TIMELINE = ".hoodie/timeline"
+
+
+def at(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    """Change the bytes of the one file that a pattern finds."""
+
+    def spoil(path: Path) -> None:
+        (file,) = path.glob(name)
+        file.write_bytes(change(file.read_bytes()))
+
+    return spoil
+
+
+def say(key: str, value: str | None) -> Callable[[Path], None]:
+    """Set a property of the table, or take it away."""
+
+    def change(data: bytes) -> bytes:
+        lines = [line for line in data.decode().splitlines() if not line.startswith(f"{key}=")]
+        return "\n".join([*lines, *([] if value is None else [f"{key}={value}"]), ""]).encode()
+
+    return at(PROPERTIES, change)
+
+
+def lose(name: str) -> Callable[[Path], None]:
+    return lambda path: (path / name).unlink()
+
+
+def leave(name: str) -> Callable[[Path], None]:
+    """Put an empty file where none was."""
+
+    def spoil(path: Path) -> None:
+        (path / name).write_bytes(b"")
+
+    return spoil
+
+
+def become_folder(name: str) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        (path / name).unlink()
+        (path / name).mkdir()
+
+    return spoil
+
+
+def rename_bucket(path: Path) -> None:
+    """Give a base file the name that an index without buckets would."""
+    (file,) = path.glob("x/*.parquet")
+    file.rename(file.with_name(f"abcdef12{file.name[8:]}"))
+
+
+@dataclass(frozen=True)
+class Sick:
+    """A table that cannot be used as it is.
+
+    Attributes:
+        name: Says what is wrong.
+        error: What a write raises, and a read unless `reads`.
+        says: What the message must name.
+        spoil: Makes a healthy table sick.
+        reads: Whether the table can still be read.
+    """
+
+    name: str
+    error: type[PyHudiError]
+    says: tuple[str, ...]
+    spoil: Callable[[Path], None]
+    reads: bool = False
+
+
+COMMIT = f"{TIMELINE}/*_*.commit"
+BASE = "x/*.parquet"
+SICK = [
+    *(
+        Sick(f"properties {name}", errors.TableConfigError, (f"{{path}}/{PROPERTIES}", *says), spoil)
+        for name, says, spoil in (
+            ("empty", ("empty or cut off",), at(PROPERTIES, lambda data: b"")),
+            ("cut off in a line", ("cut off",), at(PROPERTIES, lambda data: data[:400])),
+            ("cut off after a line", ("lacks",), at(PROPERTIES, lambda data: data[: data.index(b"\n", 300) + 1])),
+            ("of noise", (), at(PROPERTIES, lambda data: bytes(range(256)))),
+            ("with a broken escape", ("cannot be read",), at(PROPERTIES, lambda data: data + b"a=\\u12\n")),
+            ("with a wrong checksum", ("hoodie.table.checksum=1,",), say("hoodie.table.checksum", "1")),
+            ("with another name", ("hoodie.table.checksum", "'z'"), say("hoodie.table.name", "z")),
+            ("with no version", ("hoodie.table.version",), say("hoodie.table.version", None)),
+            ("with a version in words", ("hoodie.table.version=nine",), say("hoodie.table.version", "nine")),
+            ("with a type that is none", ("hoodie.table.type=COW",), say("hoodie.table.type", "COW")),
+            ("lost", ("is lost", "1 completed instants"), lose(PROPERTIES)),
+        )
+    ),
+    Sick("properties unreadable", errors.StorageError, (f"{{path}}/{PROPERTIES}",), become_folder(PROPERTIES)),
+    Sick("newer version", errors.TableVersionError, ("{path}", "version 10"), say("hoodie.table.version", "10")),
+    *(
+        Sick(f"{key} {value}", errors.UnsupportedTableError, ("{path}", f"{key}={value}"), say(key, value), reads)
+        for key, value, reads in (
+            ("hoodie.table.version", "6", False),
+            ("hoodie.table.version", "8", False),
+            ("hoodie.table.type", "MERGE_ON_READ", False),
+            ("hoodie.table.base.file.format", "ORC", False),
+            ("hoodie.populate.meta.fields", "false", False),
+            ("hoodie.datasource.write.drop.partition.columns", "true", False),
+            ("hoodie.index.type", "BLOOM", True),
+            ("hoodie.index.bucket.engine", "CONSISTENT_HASHING", True),
+            ("hoodie.record.merge.mode", "CUSTOM", True),
+            ("hoodie.table.cdc.enabled", "true", True),
+        )
+    ),
+    Sick(
+        "key generator of the user's own",
+        errors.UnsupportedTableError,
+        ("com.example.OwnKeys",),
+        say("hoodie.table.keygenerator.type", "com.example.OwnKeys"),
+        reads=True,
+    ),
+    Sick(
+        "record index",
+        errors.UnsupportedTableError,
+        ("{path}", "record_index", "hoodie.metadata.enable=false"),
+        say("hoodie.table.metadata.partitions", "files,record_index"),
+        reads=True,
+    ),
+    Sick(
+        "two ordering fields",
+        errors.UnsupportedTableError,
+        ("{path}", "ts, value"),
+        say("hoodie.table.ordering.fields", "ts,value"),
+        reads=True,
+    ),
+    Sick(
+        "no number of buckets",
+        errors.MissingOptionError,
+        ("{path}", "hoodie.bucket.index.num.buckets"),
+        say("hoodie.bucket.index.num.buckets", None),
+        reads=True,
+    ),
+    Sick("file of no bucket", errors.UnsupportedTableError, ("{path}", "abcdef12", "x/"), rename_bucket, reads=True),
+    *(
+        Sick(
+            f"pending {action}",
+            errors.UnsupportedTableError,
+            ("{path}", f"{action} 20260101000000000"),
+            leave(f"{TIMELINE}/20260101000000000.{action}.requested"),
+            reads=True,
+        )
+        for action in ("clustering", "compaction", "restore")
+    ),
+    *(
+        Sick(f"newest commit {name}", errors.CorruptInstantError, (f"{{path}}/{TIMELINE}/", ".commit"), at(COMMIT, do))
+        for name, do in {
+            "empty": lambda data: b"",
+            "cut off early": lambda data: data[:40],
+            "cut off late": lambda data: data[:-3],
+            "of noise": lambda data: bytes(range(200)),
+            "in JSON": lambda data: b'{"operationType": "UPSERT"}',
+        }.items()
+    ),
+    *(
+        Sick(f"base file {name}", errors.CorruptFileError, ("x/0000000", "instant in its name"), at(BASE, do))
+        for name, do in {
+            "empty": lambda data: b"",
+            "cut off": lambda data: data[: len(data) // 2],
+            "without its end": lambda data: data[:-4],
+            "of noise": lambda data: b"PAR1" + bytes(range(200)) + b"PAR1",
+            "with noise inside": lambda data: data[:4] + b"\xee" * 200 + data[204:],
+        }.items()
+    ),
+]
