@@ -317,7 +317,7 @@ OPTIONS = [
         Case(f"value of {key}", errors.InvalidOptionError, (f"{key}={value!r}",), ask({key: value}))
         for key, value in {
             "buckets": "0",
-            "hoodie.bucket.index.num.buckets": "many",
+            "hoodie.bucket.index.num.buckets": "100000001",
             "hoodie.datasource.write.hive_style_partitioning": "perhaps",
             OPERATION: "merge",
             "hoodie.write.batch.size": "12 parsecs",

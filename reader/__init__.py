@@ -1,0 +1,1 @@
+"""Files to rows: what to read of a snapshot, and reading it."""

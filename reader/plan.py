@@ -1,0 +1,91 @@
+"""What a read will do: which pieces of which files each task takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..table.view import FileSlice
+
+# As Spark counts the opening of a file (spark.sql.files.openCostInBytes), so that tiny files do not crowd one task.
+OPEN_COST = 4 << 20
+# Spark spreads a small table over its default parallelism, which it does not tell a data source.
+LEAST_TASKS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part of one base file.
+
+    Attributes:
+        path: The file, relative to the table's root.
+        partition_path: The partition it belongs to.
+        row_groups: Which of its row groups; None for all.
+        size: About how many bytes are read.
+    """
+
+    path: str
+    partition_path: str
+    row_groups: tuple[int, ...] | None
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What one task reads."""
+
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group that a read cannot leave out: its number, and the bytes of the columns that are read."""
+
+    number: int
+    size: int
+
+
+def plan_splits(
+    slices: Iterable[FileSlice], row_groups: Mapping[str, Sequence[RowGroup]], split_size: int
+) -> list[Split]:
+    """Share the slices out among tasks, each of which reads about ``split_size`` bytes or, of a small table, less.
+
+    Files are cut between row groups alone, and only where their footers are known. Pieces are packed largest first,
+    as Spark packs its own files (``FilePartition``).
+
+    Args:
+        slices: What to read.
+        row_groups: The row groups to read of every file whose footer is known, by path.
+        split_size: Bytes.
+    """
+    pieces = [piece for one in slices for piece in _pieces(one, row_groups.get(one.base.path), split_size)]
+    even = sum(piece.size + OPEN_COST for piece in pieces) // LEAST_TASKS
+    target = min(split_size, max(OPEN_COST, even))
+    splits: list[Split] = []
+    waiting: list[Piece] = []
+    size = 0
+    for piece in sorted(pieces, key=lambda one: (-one.size, one.path, one.row_groups or ())):
+        cost = piece.size + OPEN_COST
+        if waiting and size + cost > target:
+            splits.append(Split(tuple(waiting)))
+            waiting, size = [], 0
+        waiting.append(piece)
+        size += cost
+    return [*splits, Split(tuple(waiting))] if waiting else splits
+
+
+def _pieces(one: FileSlice, row_groups: Sequence[RowGroup] | None, split_size: int) -> list[Piece]:
+    if row_groups is None:
+        return [Piece(one.base.path, one.partition_path, None, one.base.size)]
+    pieces: list[Piece] = []
+    numbers: list[int] = []
+    size = 0
+    for group in row_groups:
+        if numbers and size + group.size > split_size:
+            pieces.append(Piece(one.base.path, one.partition_path, tuple(numbers), size))
+            numbers, size = [], 0
+        numbers.append(group.number)
+        size += group.size
+    if numbers:
+        pieces.append(Piece(one.base.path, one.partition_path, tuple(numbers), size))
+    return pieces

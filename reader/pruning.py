@@ -1,0 +1,151 @@
+"""Which partitions and buckets a query can find rows in; values in, decisions out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+
+from ..table.config import TableConfig
+from ..table.keys import KeyGenerator, parse_partition_path
+from ..table.partition_paths import HIVE_DEFAULT_PARTITION
+from .predicates import NULLS, Compare, OneOf, Predicate, Span, comparable, may_match_all
+
+MAX_KEYS = 10_000
+
+
+def partition_may_match(path: str, predicates: Sequence[Predicate], config: TableConfig, schema: pa.Schema) -> bool:
+    """Return False only where certainly no row of a partition satisfies every predicate.
+
+    Args:
+        path: The partition, relative to the table's root.
+        predicates: Conjuncts.
+        config: Says how partition paths are made.
+        schema: The table's columns, canonical.
+    """
+    values = parse_partition_path(path, config)
+    if values is None:
+        return True
+    known = [
+        [(field, span) for span in _spans(text, schema.field(field).type)]
+        for field, text in zip(config.partition_fields, values, strict=True)
+        if field in schema.names
+    ]
+    return any(may_match_all(predicates, dict(spans), schema) for spans in product(*known))
+
+
+def wanted_buckets(
+    predicates: Iterable[Predicate],
+    config: TableConfig,
+    schema: pa.Schema,
+    buckets_of: Callable[[pa.StringArray], Any],
+) -> frozenset[int] | None:
+    """Return the buckets that hold every key the predicates allow, None where they do not fix the key.
+
+    The key is fixed when each of its columns is compared for equality or with a list. Columns whose values have more
+    than one spelling in a record key (timestamps, binaries, floats) fix nothing.
+
+    Args:
+        predicates: Conjuncts.
+        config: Says how record keys are made.
+        schema: The table's columns, canonical.
+        buckets_of: The table's index: record keys in, bucket numbers out.
+    """
+    allowed = [_allowed(field, predicates, schema) for field in config.record_key_fields]
+    if not allowed or any(values is None for values in allowed):
+        return None
+    lists = [values for values in allowed if values is not None]
+    if math.prod(map(len, lists)) > MAX_KEYS:
+        return None
+    combinations = list(product(*lists))
+    if not combinations:
+        return frozenset()
+    fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
+    columns = [
+        pa.array(column, field.type) for column, field in zip(zip(*combinations, strict=True), fields, strict=True)
+    ]
+    batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    return frozenset(buckets_of(KeyGenerator(config, schema).record_keys(batch)).tolist())
+
+
+def _allowed(field: str, predicates: Iterable[Predicate], schema: pa.Schema) -> list[Any] | None:
+    """Return the values that a key column may have, as Python gives them to Arrow; None for any."""
+    if field not in schema.names or not _has_one_spelling(schema.field(field).type):
+        return None
+    allowed: list[Any] | None = None
+    for one in predicates:
+        if one.column != field:
+            continue
+        if isinstance(one, Compare) and one.op == "=":
+            values: tuple[Any, ...] = (one.value,)
+        elif isinstance(one, OneOf):
+            values = tuple(value for value in one.values if value is not None)
+        else:
+            continue
+        kind = schema.field(field).type
+        # An empty text is spelt in a way of its own.
+        if "" in values or any(comparable(value, kind) is None for value in values):
+            continue
+        unique = [value for value in dict.fromkeys(values) if _fits(value, kind)]
+        allowed = unique if allowed is None else [value for value in allowed if value in unique]
+    return allowed
+
+
+def _has_one_spelling(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_string(kind)
+        or types.is_boolean(kind)
+        or types.is_date(kind)
+        or types.is_decimal(kind)
+    )
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
+    """Return whether a column can hold a value at all."""
+    try:
+        pa.array([value], kind)
+    except (pa.ArrowInvalid, OverflowError):
+        return False
+    return True
+
+
+def _spans(text: str | None, kind: pa.DataType) -> list[Span]:
+    """Return what a partition's text may stand for; several spans where it is ambiguous."""
+    if text is None:
+        default = [NULLS]
+        if pa.types.is_string(kind):
+            default += [_exactly(""), _exactly(HIVE_DEFAULT_PARTITION)]
+        return default
+    value = _parse(text, kind)
+    return [Span() if value is None else _exactly(value)]
+
+
+def _exactly(value: Any) -> Span:
+    return Span(value, value, nulls=False)
+
+
+def _parse(text: str, kind: pa.DataType) -> Any:
+    """Return the value that a text in a path stands for, as `comparable` gives it; None where it stands for none."""
+    types = pa.types
+    try:
+        if types.is_integer(kind):
+            return int(text)
+        if types.is_string(kind):
+            return text
+        if types.is_boolean(kind):
+            return {"true": True, "false": False}.get(text)
+        if types.is_date(kind):
+            return pa.scalar(text).cast(kind).value
+        if types.is_timestamp(kind):
+            return int(text)
+        if types.is_decimal(kind):
+            return Decimal(text)
+    except (ValueError, InvalidOperation, pa.ArrowInvalid):
+        return None
+    return None

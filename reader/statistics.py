@@ -1,0 +1,108 @@
+"""What a Parquet footer tells of each row group's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .predicates import NULLS, Predicate, Span, may_match_all
+
+_MICROS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+
+
+def matching_row_groups(parquet: pq.ParquetFile, predicates: Iterable[Predicate], schema: pa.Schema) -> list[int]:
+    """Return the numbers of the row groups that may hold rows which satisfy every predicate.
+
+    Args:
+        parquet: An open file; only its footer is looked at.
+        predicates: Conjuncts on columns of ``schema``.
+        schema: The table's columns, canonical.
+    """
+    conjuncts = [one for one in predicates if one.column in schema.names]
+    groups = range(parquet.metadata.num_row_groups)
+    if not conjuncts:
+        return list(groups)
+    fields = {one.column: schema.field(one.column) for one in conjuncts}
+    present = parquet.schema_arrow
+    leaves = {parquet.schema.column(number).path: number for number in range(len(parquet.schema))}
+    matching = []
+    for number in groups:
+        group = parquet.metadata.row_group(number)
+        spans = {
+            # A column that the file lacks is read as null; a nested one has no leaf of its own name.
+            name: NULLS
+            if name not in present.names
+            else _span(group, leaves[name], present.field(name).type, field.type)
+            if name in leaves
+            else Span()
+            for name, field in fields.items()
+        }
+        if may_match_all(conjuncts, spans, schema):
+            matching.append(number)
+    return matching
+
+
+def leaves_of(parquet: pq.ParquetFile, columns: Container[str]) -> list[int]:
+    """Return the numbers of the leaves that lie in the given columns."""
+    schema = parquet.schema
+    return [number for number in range(len(schema)) if schema.column(number).path.partition(".")[0] in columns]
+
+
+def _span(group: pq.RowGroupMetaData, leaf: int, kind: pa.DataType, wanted: pa.DataType) -> Span:
+    """Return what is known of a flat column in a row group.
+
+    Args:
+        group: The row group.
+        leaf: The column's number in it.
+        kind: Its type in the file.
+        wanted: Its type in the table.
+    """
+    column = group.column(leaf)
+    statistics = column.statistics if column.is_stats_set else None
+    if statistics is None:
+        return Span()
+    nulls = not statistics.has_null_count or statistics.null_count > 0
+    if statistics.has_null_count and statistics.null_count == group.num_rows:
+        return NULLS
+    if not statistics.has_min_max:
+        return Span(nulls=nulls)
+    return Span(_bound(statistics, "min", kind, wanted), _bound(statistics, "max", kind, wanted), nulls)
+
+
+def _bound(statistics: pq.Statistics, which: str, kind: pa.DataType, wanted: pa.DataType) -> Any:
+    """Return a bound as `comparable` would, None where the file's type and the table's do not compare."""
+    types = pa.types
+    raw = getattr(statistics, f"{which}_raw")
+    if types.is_integer(kind) and types.is_integer(wanted):
+        return raw
+    if types.is_floating(kind) and types.is_floating(wanted):
+        return None if raw != raw else raw
+    if (types.is_boolean(kind) and types.is_boolean(wanted)) or (types.is_date32(kind) and types.is_date32(wanted)):
+        return raw
+    if (types.is_string(kind) or types.is_large_string(kind)) and types.is_string(wanted):
+        return _text(raw)
+    if types.is_decimal(kind) and types.is_decimal(wanted):
+        return Decimal(f"{_unscaled(raw)}E{-kind.scale}")
+    if types.is_timestamp(kind) and types.is_timestamp(wanted) and (kind.tz is None) == (wanted.tz is None):
+        times, divisor = _MICROS[kind.unit]
+        # Finer times are cut downwards for the least and upwards for the greatest.
+        return raw * times // divisor if which == "min" else -(-raw * times // divisor)
+    return None
+
+
+def _text(raw: Any) -> str | None:
+    """Return a string bound; a writer may have cut it inside a character."""
+    if isinstance(raw, str):
+        return raw
+    try:
+        return str(bytes(raw), "utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _unscaled(raw: Any) -> int:
+    return raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)

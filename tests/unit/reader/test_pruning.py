@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyhudi.index.registry import index_for
+from pyhudi.reader.predicates import Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
+from pyhudi.reader.pruning import partition_may_match, wanted_buckets
+from pyhudi.table.config import TableConfig
+from pyhudi.table.keys import KeyGenerator
+
+HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
+
+
+def config(record_key=("id",), partition=("p",), **options) -> TableConfig:
+    return TableConfig.new(
+        name="t", record_key_fields=record_key, partition_fields=partition, bucket_count=64, **options
+    )
+
+
+def matches(path: str, predicate: Predicate, kind: pa.DataType, **options) -> bool:
+    schema = pa.schema([("id", pa.int64()), ("p", kind)])
+    return partition_may_match(path, [predicate], config(**options), schema)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "predicate", "expected"),
+    [
+        ("x", pa.string(), Compare("p", "=", "x"), True),
+        ("x", pa.string(), Compare("p", "=", "y"), False),
+        ("10", pa.int32(), Compare("p", "<", 9), False),
+        ("-7", pa.int64(), OneOf("p", (-7, 1)), True),
+        ("2024-02-29", pa.date32(), Compare("p", ">", datetime.date(2024, 2, 29)), False),
+        ("2024-02-29", pa.date32(), Compare("p", ">=", datetime.date(2024, 2, 29)), True),
+        ("true", pa.bool_(), Compare("p", "=", False), False),
+        ("12.30", pa.decimal128(5, 2), Compare("p", "=", Decimal("12.3")), True),
+        ("12.30", pa.decimal128(5, 2), Compare("p", "=", Decimal("12.4")), False),
+        ("1000000", pa.timestamp("us"), Compare("p", "=", datetime.datetime(1970, 1, 1, 0, 0, 1)), True),
+        ("1000000", pa.timestamp("us"), Compare("p", "=", datetime.datetime(1970, 1, 1, 0, 0, 2)), False),
+        ("1970-01-01 00:00:01.0", pa.timestamp("us"), Compare("p", "=", datetime.datetime(1980, 1, 1)), True),
+        ("1.5", pa.float64(), Compare("p", "=", 9.0), True),
+        ("x", pa.string(), IsNull("p"), False),
+        ("x", pa.string(), StartsWith("p", "y"), False),
+        ("x", pa.string(), Compare("id", "=", 1), True),
+    ],
+)
+def test_a_partition_is_judged_by_the_value_in_its_path(path, kind, predicate, expected) -> None:
+    assert matches(path, predicate, kind) is expected
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        (IsNull("p"), True),
+        (IsNotNull("p"), True),
+        (Compare("p", "=", ""), True),
+        (Compare("p", "=", HIVE_DEFAULT), True),
+        (Compare("p", "=", "x"), False),
+        (Compare("p", "<", "A"), True),
+    ],
+)
+def test_hives_default_partition_stands_for_null_the_empty_string_and_its_own_name(predicate, expected) -> None:
+    assert matches(HIVE_DEFAULT, predicate, pa.string()) is expected
+
+
+def test_hives_default_partition_of_a_number_is_null_alone() -> None:
+    assert not matches(HIVE_DEFAULT, Compare("p", "=", 1), pa.int32())
+    assert matches(HIVE_DEFAULT, IsNull("p"), pa.int32())
+
+
+def test_hive_style_and_escaped_paths_are_understood() -> None:
+    options = {"hive_style": True, "url_encode": True}
+
+    assert matches("p=x%2Fy", Compare("p", "=", "x/y"), pa.string(), **options)
+    assert not matches("p=x%2Fy", Compare("p", "=", "x%2Fy"), pa.string(), **options)
+
+
+def test_conjuncts_on_two_partition_columns_both_count() -> None:
+    schema = pa.schema([("id", pa.int64()), ("p", pa.string()), ("q", pa.int32())])
+    both = config(partition=("p", "q"))
+
+    assert partition_may_match("a/1", [Compare("p", "=", "a"), Compare("q", "=", 1)], both, schema)
+    assert not partition_may_match("a/1", [Compare("p", "=", "a"), Compare("q", "=", 2)], both, schema)
+    assert partition_may_match("a/b/1", [Compare("p", "=", "z")], both, schema), "slashes inside values tell nothing"
+
+
+def wanted(predicates, kinds: dict[str, pa.DataType], record_key=("id",)) -> frozenset[int] | None:
+    schema = pa.schema(list(kinds.items()))
+    table = config(record_key)
+    return wanted_buckets(predicates, table, schema, index_for(table).buckets)
+
+
+keys = st.one_of(st.integers(-(2**31), 2**31 - 1), st.text(min_size=1, max_size=5))
+
+
+@given(st.lists(keys.filter(lambda key: isinstance(key, int)), min_size=1, max_size=5), st.text(min_size=1, max_size=5))
+def test_the_bucket_of_every_allowed_key_is_wanted(numbers: list[int], text: str) -> None:
+    kinds = {"id": pa.int32(), "name": pa.string()}
+    table = config(("id", "name"))
+    rows = pa.record_batch({"id": pa.array(numbers, pa.int32()), "name": [text] * len(numbers)})
+    buckets = index_for(table).buckets(KeyGenerator(table).record_keys(rows)).tolist()
+
+    found = wanted([OneOf("id", (*numbers, None)), Compare("name", "=", text)], kinds, ("id", "name"))
+
+    assert found == frozenset(buckets)
+
+
+@pytest.mark.parametrize(
+    ("predicates", "kind"),
+    [
+        ([], pa.int32()),
+        ([Compare("id", ">", 5)], pa.int32()),
+        ([Compare("id", "=", "5")], pa.int32()),
+        ([Compare("id", "=", "")], pa.string()),
+        ([OneOf("id", tuple(range(20_000)))], pa.int32()),
+        ([Compare("id", "=", 1.0)], pa.float64()),
+        ([Compare("id", "=", datetime.datetime(2024, 1, 1))], pa.timestamp("us")),
+        ([Compare("id", "=", b"a")], pa.binary()),
+    ],
+)
+def test_every_bucket_is_wanted_where_the_key_is_not_fixed(predicates, kind: pa.DataType) -> None:
+    assert wanted(predicates, {"id": kind}) is None
+
+
+def test_one_open_key_column_opens_all_buckets() -> None:
+    kinds = {"id": pa.int32(), "name": pa.string()}
+
+    assert wanted([Compare("id", "=", 1)], kinds, ("id", "name")) is None
+
+
+def test_keys_that_no_row_can_have_want_no_bucket() -> None:
+    assert wanted([Compare("id", "=", 2**40)], {"id": pa.int32()}) == frozenset()
+    assert wanted([Compare("id", "=", 1), Compare("id", "=", 2)], {"id": pa.int32()}) == frozenset()
+    assert wanted([OneOf("id", (None,))], {"id": pa.int32()}) == frozenset()
+
+
+def test_a_decimal_is_spelt_with_the_columns_digits() -> None:
+    table = config()
+    rows = pa.record_batch({"id": pa.array([Decimal("1.50")], pa.decimal128(5, 2))})
+    bucket = index_for(table).buckets(KeyGenerator(table).record_keys(rows)).tolist()
+
+    assert wanted([Compare("id", "=", Decimal("1.5"))], {"id": pa.decimal128(5, 2)}) == frozenset(bucket)
