@@ -1,0 +1,1 @@
+"""Spark: the data source, its options, the session API. The only layer that imports pyspark."""

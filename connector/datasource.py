@@ -1,0 +1,80 @@
+"""The data source ``pyhudi``: what ``spark.read.format`` and ``df.write.format`` find; thin, and quick to import."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from ..errors import MissingOptionError, OptionConflictError
+
+if TYPE_CHECKING:
+    from ..timeline.timeline import Watermark
+    from .option_model import HudiOptions
+
+
+class PyHudiDataSource(DataSource):
+    """Apache Hudi tables. The options are those of `pyhudi.connector.option_model.HudiOptions`.
+
+    Examples:
+        >>> df.write.format("pyhudi").option("recordkey", "id").mode("append").save(path)  # doctest: +SKIP
+        >>> spark.read.format("pyhudi").load(path)  # doctest: +SKIP
+    """
+
+    # The moment that `schema` saw. Spark pickles the source afterwards, so that every action on one DataFrame reads
+    # the same file slices.
+    _pinned: Watermark | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "pyhudi"
+
+    def schema(self) -> StructType:
+        """Return the table's columns, or those that the option ``columns`` names, and pin the moment of the read."""
+        from ..reader.snapshot import open_snapshot  # noqa: PLC0415 (Spark imports this module at each look-up)
+        from .spark_types import select, to_spark  # noqa: PLC0415
+
+        options, path = self._parsed()
+        snapshot = open_snapshot(path, options.storage_options)
+        self._pinned = snapshot.timeline.watermark()
+        columns = snapshot.schema if options.columns is None else select(snapshot.schema, options.columns, path)
+        return to_spark(columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return a reader of the columns of ``schema``, which is the user's own or what `schema` returned."""
+        from .reader import make_reader  # noqa: PLC0415
+
+        options, path = self._parsed()
+        asked = tuple(field.name for field in schema.fields)
+        if options.columns is not None and options.columns != asked:
+            raise OptionConflictError(
+                f"The option columns names {', '.join(options.columns)}, and the schema given for reading {path} has "
+                f"{', '.join(asked)}.",
+                "Give only one of them.",
+            )
+        return make_reader(path, options, schema, self._pinned)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a writer; nothing is written before the first task has rows."""
+        from .writer import HudiWriter  # noqa: PLC0415
+
+        options, path = self._parsed()
+        return HudiWriter.planned(path, options, schema, overwrite=overwrite)
+
+    def _parsed(self) -> tuple[HudiOptions, str]:
+        from .options import parse_options  # noqa: PLC0415
+
+        options = parse_options(self.options)
+        if not options.path:
+            raise MissingOptionError(
+                "No path is given, so that nobody knows where the table is.", "Give one to load() or save()."
+            )
+        return options, absolute(options.path)
+
+
+def absolute(path: str) -> str:
+    """Return a table's path so that a process with another working directory understands it."""
+    return path if ":" in path.partition("/")[0] else os.path.abspath(path)  # noqa: PTH100 (no links are followed)

@@ -1,0 +1,253 @@
+"""`HudiTable`: the session's view of one table, for jobs of any size, classic Spark or Spark Connect alike."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from ..errors import OptionConflictError, PyHudiError, TableNotFoundError, from_spark
+from ..operations.history import history, last_commit
+from ..operations.plan import GENERATED_ID, plan_write
+from ..operations.result import CommitResult
+from ..operations.table_settings import changes_to
+from ..reader.snapshot import open_snapshot
+from ..storage import Storage, open_storage
+from ..table import options as properties
+from ..table.config import TableConfig, create_config, load_config
+from ..table.latest_schema import latest_schema
+from ..table.schema import avro_schema
+from ..timeline.layout import layout_of
+from ..timeline.timeline import Timeline
+from .datasource import PyHudiDataSource, absolute
+from .options import format_value, parse_options
+from .placement import Placement, default_tasks, place
+from .spark_types import select, to_arrow, to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FORMAT = PyHudiDataSource.name()
+OPERATION = "hoodie.datasource.write.operation"
+
+
+class HudiTable:
+    """One Apache Hudi table, as a Spark session works with it.
+
+    This process reads the table's properties and timeline itself, so it must reach the table's path, on Spark Connect
+    too.
+
+    Args:
+        spark: The session.
+        path: The table's path.
+        options: Options of every read and write made here.
+
+    Examples:
+        >>> table = HudiTable.create(spark, path, df, record_key="id", order_by="ts")  # doctest: +SKIP
+        >>> table.upsert(df).inserts  # doctest: +SKIP
+        >>> table.to_df().show()  # doctest: +SKIP
+    """
+
+    def __init__(self, spark: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> None:
+        self._spark = spark
+        self._path = absolute(path)
+        self._options = dict(options or {})
+        self._storage = open_storage(self._path, parse_options(self._options).storage_options)
+
+    def __repr__(self) -> str:
+        return f"HudiTable({self._path!r})"
+
+    @property
+    def path(self) -> str:
+        """The table's path."""
+        return self._path
+
+    @classmethod
+    def create(
+        cls,
+        spark: SparkSession,
+        path: str,
+        schema: StructType | DataFrame | str,
+        *,
+        record_key: str | Sequence[str],
+        partition_by: str | Sequence[str] = (),
+        order_by: str | None = None,
+        buckets: int = 8,
+        options: Mapping[str, Any] | None = None,
+    ) -> HudiTable:
+        """Create an empty table.
+
+        Args:
+            spark: The session.
+            path: Where the table will be.
+            schema: Its columns: a schema, its DDL text, or a DataFrame that has them.
+            record_key: The columns that identify a row within its partition.
+            partition_by: The columns that the table is partitioned by.
+            order_by: The column whose greater value wins when two rows have one key; None for the later row.
+            buckets: Buckets of every partition, fixed for good; see `suggest_buckets`.
+            options: More options, by their keys.
+
+        Raises:
+            OptionConflictError: There is a table at the path already, or two options contradict each other.
+            NotATableError: The path holds something else.
+            UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
+            MissingColumnError: A column that an argument names is not in the schema.
+        """
+        named = {"recordkey": _names(record_key), "partitionby": _names(partition_by), "buckets": buckets}
+        given = {**(options or {}), **named, **({"orderby": order_by} if order_by else {})}
+        path = absolute(path)
+        parsed = parse_options(given, warn=True)
+        storage = open_storage(path, parsed.storage_options)
+        if _is_table(storage):
+            raise _exists(path)
+        plan = plan_write(parsed.to_write_request(path, to_arrow(_schema_of(spark, schema)), overwrite=False))
+        columns = avro_schema(plan.schema, plan.config.name)
+        if not create_config(storage, TableConfig({**plan.config.properties, properties.CREATE_SCHEMA: columns})):
+            raise _exists(path)
+        _make_timeline_folder(storage, plan.config)
+        return cls(spark, path, {key: value for key, value in (options or {}).items() if _is_for_storage(key)})
+
+    def upsert(self, df: DataFrame, **options: Any) -> CommitResult:
+        """Insert the rows whose keys are new and update the others, as one instant.
+
+        The rows are placed by file group first (see `colocate`), so that executors do all the merging.
+
+        Args:
+            df: Rows with the table's columns.
+            options: Options of this write; keys with dots are passed as ``**{"hoodie.…": value}``.
+
+        Raises:
+            PyHudiError: The write failed as a whole; the class says what can be done.
+        """
+        return self._write(df, {OPERATION: "upsert", **options})
+
+    def delete(self, df: DataFrame, **options: Any) -> CommitResult:
+        """Delete the rows of these keys, as one instant; keys that are not there are counted as ``not_found``.
+
+        Args:
+            df: Rows with the record key and partition columns; other columns are ignored.
+            options: Options of this write.
+
+        Raises:
+            PyHudiError: The write failed as a whole; the class says what can be done.
+        """
+        config = load_config(self._storage)
+        needed = [*config.record_key_fields, *config.partition_fields]
+        kept = [name for name in df.columns if name in needed]
+        return self._write(df.select(*kept), {OPERATION: "delete", **options})
+
+    def to_df(self, columns: Sequence[str] | None = None) -> DataFrame:
+        """Return the newest snapshot, read by Spark's own Parquet reader.
+
+        The DataFrame is fixed: it shows the table as it is now, whatever is written later.
+
+        Args:
+            columns: The columns to show, in this order; None for all, the meta columns first.
+
+        Raises:
+            MissingColumnError: The table has no such column.
+        """
+        snapshot = open_snapshot(self._path, parse_options(self._options).storage_options)
+        wanted = snapshot.schema if columns is None else select(snapshot.schema, columns, self._path)
+        schema = to_spark(wanted)
+        files = [self._storage.uri(piece.base.path) for piece in snapshot.slices()]
+        if not files:
+            return self._spark.createDataFrame([], schema)
+        reader = self._spark.read.schema(schema).options(**_READ_AS_THEY_ARE)
+        return reader.parquet(*files)
+
+    def history(self) -> DataFrame:
+        """Return one row for every instant of the active timeline, newest first.
+
+        Returns:
+            The columns instant, action, state, completed, operation, inserts, updates, deletes, files and bytes.
+        """
+        return self._spark.createDataFrame(history(self._storage))
+
+    def last_commit(self) -> CommitResult | None:
+        """Return what the newest completed write did, whoever made it; None where there is none."""
+        return last_commit(self._storage)
+
+    def _write(self, df: DataFrame, given: Mapping[str, Any]) -> CommitResult:
+        raw = {**self._options, **given}
+        options = parse_options(raw, warn=True)
+        write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
+        asked = options.to_write_request(self._path, to_arrow(df.schema), overwrite=False).table
+        config, _ = changes_to(load_config(self._storage), asked, self._path)
+        schema = latest_schema(self._storage, config, Timeline.load(self._storage, layout_of(config)))
+        settings = {
+            **{key: format_value(value) for key, value in raw.items() if value is not None},
+            "hoodie.pyhudi.colocated": "true",
+            "hoodie.pyhudi.write.id": write_id,
+            "hoodie.write.application.id": options.application or self._spark.conf.get("spark.app.name", "") or "",
+        }
+        with own_errors():
+            placed = place(df, Placement(config, schema, default_tasks(self._spark, config, self._storage)))
+            placed.write.format(_FORMAT).options(**settings).mode("append").save(self._path)
+        done = last_commit(self._storage, write_id)
+        return done or CommitResult(self._path, "", (options.operation or "upsert").upper(), write_id=write_id)
+
+
+# Nothing may be guessed from the paths, and nothing may be left out in silence.
+_READ_AS_THEY_ARE = {
+    "recursiveFileLookup": "true",
+    "mergeSchema": "false",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "__globPaths__": "false",
+}
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Raise the pyhudi error whose text a Spark error carries, from that error."""
+    try:
+        yield
+    except PyHudiError:
+        raise
+    except Exception as error:
+        known = from_spark(error)
+        if known is None:
+            raise
+        raise known from error
+
+
+def _names(columns: str | Sequence[str]) -> str:
+    return columns if isinstance(columns, str) else ",".join(columns)
+
+
+def _schema_of(spark: SparkSession, schema: StructType | DataFrame | str) -> StructType:
+    if isinstance(schema, StructType):
+        return schema
+    if isinstance(schema, str):
+        schema = spark.createDataFrame([], schema)
+    return schema.schema
+
+
+def _is_table(storage: Storage) -> bool:
+    try:
+        load_config(storage)
+    except TableNotFoundError:
+        return False
+    return True
+
+
+def _exists(path: str) -> OptionConflictError:
+    return OptionConflictError(
+        f"There is a Hudi table at {path} already.", "Open it with HudiTable(spark, path), or choose another path."
+    )
+
+
+def _make_timeline_folder(storage: Storage, config: TableConfig) -> None:
+    """Make the folder of the timeline, without which Apache Hudi fails to open a table, by a file that goes again."""
+    placeholder = f"{config.timeline_folder}/.created"
+    storage.create(placeholder, b"")
+    storage.delete(placeholder)
+
+
+def _is_for_storage(key: str) -> bool:
+    return key.lower().startswith("hoodie.pyhudi.storage.")

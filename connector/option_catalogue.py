@@ -1,0 +1,386 @@
+"""The keys of Apache Hudi that are no options of pyhudi, as data: what becomes of a write that carries one.
+
+Made from the ``ConfigProperty`` constants of Apache Hudi 1.2.0, plus keys of older releases that jobs still carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Effect(Enum):
+    """What pyhudi makes of an option that it knows and does not do."""
+
+    REFUSED = "any value but the default would change what is written or read, so it is an error"
+    NOT_DONE = "asks for a service that pyhudi does not do yet: accepted with a warning, unless it is switched off"
+    NO_MEANING = "concerns machinery that pyhudi does not have: accepted, and logged once"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """One key of Apache Hudi.
+
+    Attributes:
+        effect: What becomes of it.
+        why: A clause that says what pyhudi does instead.
+        default: Apache Hudi's default, lower-case; empty where it has none. Kept for refused keys only.
+    """
+
+    effect: Effect
+    why: str
+    default: str = ""
+
+
+def find_known(key: str) -> KnownKey | None:
+    """Return what is known of a lower-case key of Apache Hudi, None where nothing is."""
+    known = CATALOGUE.get(key)
+    if known is not None:
+        return known
+    return next((family for prefix, family in FAMILIES.items() if key.startswith(prefix)), None)
+
+
+_REFUSED = {
+    "the layout of keys and partitions is the one that the key generator and the columns give": """
+        hoodie.datasource.write.drop.partition.columns=false
+        hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=false
+        hoodie.datasource.write.slash.separated.date.partitioning=false
+        hoodie.datasource.write.secondarykey.column=
+        hoodie.write.complex.keygen.new.encoding=false
+        hoodie.write.complex.keygen.validation.enable=true
+        hoodie.keygen.datetime.parser.class=org.apache.hudi.keygen.parser.hoodiedatetimeparser
+        hoodie.keygen.timebased.input.dateformat=
+        hoodie.keygen.timebased.input.dateformat.list.delimiter.regex=,
+        hoodie.keygen.timebased.input.timezone=utc
+        hoodie.keygen.timebased.output.dateformat=
+        hoodie.keygen.timebased.output.timezone=utc
+        hoodie.keygen.timebased.timestamp.scalar.time.unit=seconds
+        hoodie.keygen.timebased.timestamp.type=
+        hoodie.keygen.timebased.timezone=utc
+        hoodie.deltastreamer.keygen.datetime.parser.class=org.apache.hudi.keygen.parser.hoodiedatetimeparser
+        hoodie.deltastreamer.keygen.timebased.input.dateformat=
+        hoodie.deltastreamer.keygen.timebased.input.dateformat.list.delimiter.regex=,
+        hoodie.deltastreamer.keygen.timebased.input.timezone=utc
+        hoodie.deltastreamer.keygen.timebased.output.dateformat=
+        hoodie.deltastreamer.keygen.timebased.output.timezone=utc
+        hoodie.deltastreamer.keygen.timebased.timestamp.scalar.time.unit=seconds
+        hoodie.deltastreamer.keygen.timebased.timestamp.type=
+        hoodie.deltastreamer.keygen.timebased.timezone=utc
+    """,
+    "every bucket of the table is found by one number of buckets": """
+        hoodie.bucket.index.max.num.buckets=
+        hoodie.bucket.index.min.num.buckets=
+        hoodie.bucket.index.merge.threshold=0.2
+        hoodie.bucket.index.split.threshold=2.0
+        hoodie.bucket.index.partition.expressions=
+        hoodie.bucket.index.partition.rule.type=regex
+        hoodie.index.class=
+    """,
+    "rows are merged by the table's merge mode alone": """
+        hoodie.write.record.merge.custom.implementation.classes=
+        hoodie.datasource.write.record.merger.impls=
+        hoodie.write.record.merge.strategy.id=
+        hoodie.record.merge.strategy.id=
+        hoodie.datasource.write.record.merger.strategy=
+        hoodie.compaction.record.merger.strategy=
+        hoodie.table.partial.update.mode=
+        hoodie.write.partial.update.schema=
+        hoodie.table.legacy.payload.class=
+    """,
+    "rows are written as the DataFrame has them, in the table's own columns": """
+        hoodie.avro.schema=
+        hoodie.avro.schema.external.transformation=false
+        hoodie.avro.schema.externaltransformation=false
+        hoodie.avro.schema.validate=false
+        hoodie.write.schema=
+        hoodie.internal.schema=
+        hoodie.schema.on.read.enable=false
+        hoodie.datasource.write.reconcile.schema=false
+        hoodie.datasource.write.schema.allow.auto.evolution.column.drop=false
+        hoodie.write.set.null.for.missing.columns=false
+        hoodie.table.create.schema=
+        hoodie.bulkinsert.schema.ddl=
+    """,
+    "the operation alone says which rows and file groups are touched": """
+        hoodie.datasource.write.insert.drop.duplicates=false
+        hoodie.datasource.insert.dup.policy=none
+        hoodie.datasource.overwrite.mode=
+        hoodie.datasource.write.partitions.to.delete=
+        hoodie.static.overwrite.partition.paths=
+        hoodie.bulkinsert.overwrite.operation.type=
+        hoodie.prewrite.cleaner.policy=none
+    """,
+    "tables are made of Parquet files with meta columns, without change data": """
+        hoodie.base.file.format=parquet
+        hoodie.table.base.file.format=parquet
+        hoodie.table.ro.file.format=parquet
+        hoodie.table.log.file.format=hoodie_log
+        hoodie.table.rt.file.format=hoodie_log
+        hoodie.table.format=native
+        hoodie.table.multiple.base.file.formats.enable=false
+        hoodie.populate.meta.fields=true
+        hoodie.allow.operation.metadata.field=false
+        hoodie.partition.metafile.use.base.format=false
+        hoodie.parquet.outputtimestamptype=timestamp_micros
+        hoodie.parquet.write.utc-timezone.enabled=true
+        hoodie.parquet.writelegacyformat.enabled=false
+        hoodie.parquet.write.config.injector.class=
+        hoodie.table.cdc.enabled=false
+        hoodie.table.cdc.supplemental.logging.mode=data_before_after
+        hoodie.bootstrap.base.path=
+        hoodie.storage.layout.type=default
+        hoodie.storage.layout.partitioner.class=
+    """,
+    "this part of the table's own description is pyhudi's to write": """
+        hoodie.archivelog.folder=archived
+        hoodie.timeline.path=timeline
+        hoodie.timeline.history.path=history
+        hoodie.timeline.layout.version=2
+        hoodie.table.initial.version=nine
+        hoodie.table.checksum=
+        hoodie.table.index.defs.path=
+        hoodie.table.metadata.partitions=
+        hoodie.table.metadata.partitions.inflight=
+        hoodie.table.secondary.indexes.metadata=
+    """,
+    "one writer at a time commits whole batches": """
+        hoodie.auto.commit=true
+        hoodie.write.concurrency.mode=single_writer
+        hoodie.write.concurrency.early.conflict.detection.enable=false
+        hoodie.errortable.enable=false
+        hoodie.precommit.validators=
+        hoodie.prewrite.validators=
+        hoodie.fileid.prefix.provider.class=org.apache.hudi.table.randomfileidprefixprovider
+    """,
+    "a read gives the newest snapshot of the whole table": """
+        as.of.instant=
+        hoodie.datasource.query.incremental.format=latest_state
+        hoodie.datasource.read.begin.instanttime=
+        hoodie.datasource.read.end.instanttime=
+        hoodie.datasource.read.create.filesystem.relation=false
+        hoodie.datasource.read.extract.partition.values.from.path=false
+        hoodie.datasource.read.incr.filters=
+        hoodie.datasource.read.incr.path.glob=
+        hoodie.datasource.read.incr.skip_cluster=false
+        hoodie.datasource.read.incr.skip_compact=false
+        hoodie.datasource.read.paths=
+        hoodie.datasource.read.schema.use.end.instanttime=false
+        hoodie.datasource.read.table.valued.function.filesystem.relation.subpath=
+        hoodie.datasource.read.table.valued.function.timeline.relation=false
+        hoodie.datasource.read.table.valued.function.timeline.relation.archived=false
+    """,
+}
+
+# A reason, then for each prefix the endings of the keys.
+_NOT_DONE = {
+    "old file versions are kept": {
+        "hoodie.clean.": """allow.multiple async async.enabled automatic commits.retained delete.bootstrap.base.file
+            fileversions.retained hours.retained incremental.enabled max.commits max.commits.to.clean multiple.enabled
+            optimize.using.local.engine.context parallelism partition.filter.regex partition.filter.selected policy
+            trigger.max.commits trigger.strategy""",
+        "hoodie.cleaner.": """commits.retained delete.bootstrap.base.file fileversions.retained hours.retained
+            incremental.mode parallelism partition.filter.regex partition.filter.selected policy""",
+        "hoodie.write.": "empty.clean.interval.hours",
+    },
+    "instants stay on the active timeline": {
+        "hoodie.archive.": """async automatic beyond.savepoint block.on.latest.clean.ectr delete.parallelism
+            merge.enable""",
+        "hoodie.keep.": "min.commits max.commits",
+        "hoodie.commits.": "archival.batch",
+    },
+    "file groups stay as the writes leave them": {
+        "hoodie.clustering.": "inline async.enabled schedule.inline enable.expirations",
+        "hoodie.datasource.clustering.": "inline.enable async.enable",
+        "hoodie.layout.optimize.": "enable",
+        "hoodie.compact.": "inline schedule.inline",
+        "hoodie.log.compaction.": "enable inline",
+    },
+    "no partition is ever expired": {
+        "hoodie.partition.ttl.": """inline management.strategy.type strategy.class strategy.days.retain
+            strategy.max.delete.partitions strategy.partition.selected""",
+    },
+    "no metadata table and no index in it is kept": {
+        "hoodie.metadata.": """bloom.filter.enable global.record.level.index.enable index.async
+            index.bloom.filter.enable index.column.stats.enable index.expression.enable index.partition.stats.enable
+            index.secondary.enable record.index.enable record.level.index.enable streaming.write.enabled""",
+        "hoodie.": "index.name",
+        "hoodie.expression.index.": "function range.metadata.storage.level type",
+    },
+    "no catalog is told of the table": {
+        "hoodie.datasource.": "hive_sync.enable meta.sync.enable",
+        "hoodie.metaserver.": "enabled",
+    },
+    "nobody is told of the commit": {"hoodie.": "write.commit.callback.on metrics.on"},
+    "no copy of a rolled back instant is made": {"hoodie.rollback.": "instant.backup.enabled"},
+}
+
+_NO_MEANING = {
+    "Spark decides how many tasks there are": {
+        "hoodie.": """upsert.shuffle.parallelism insert.shuffle.parallelism delete.shuffle.parallelism
+            finalize.write.parallelism file.listing.parallelism rollback.parallelism markers.delete.parallelism""",
+        "hoodie.bulkinsert.": """shuffle.parallelism sort.mode sort.suffix.record_key user.defined.partitioner.class
+            user.defined.partitioner.sort.columns""",
+    },
+    "there is no timeline server, no JVM writer and no Hadoop file system": {
+        "hoodie.embed.": """timeline.server timeline.server.async timeline.server.gzip timeline.server.port
+            timeline.server.reuse.enabled timeline.server.threads""",
+        "hoodie.markers.": "timeline_server_based.batch.interval_ms timeline_server_based.batch.num_threads",
+        "hoodie.": """write.markers.type io.factory.class storage.class avro.write.support.class
+            parquet.spark.row.write.support.class parquet.flink.rowdata.write.support.class
+            parquet.field_id.write.enabled fs.atomic_creation.support time.generator.type
+            time.generator.max_expected_clock_skew_ms writestatus.class write.merge.handle.class
+            write.merge.handle.fallback write.concat.handle.class compact.merge.handle.class
+            write.status.storage.level write.tagged.record.storage.level release.resource.on.completion.enable
+            client.init.callback.classes sensitive.config.keys block.writes.on.speculative.execution
+            table.partition_extractor_class datasource.partition_extractor_class schema.cache.enable""",
+        "hoodie.consistency.": "check.enabled check.initial_interval_ms check.max_checks check.max_interval_ms",
+        "hoodie.optimistic.": "consistency.guard.sleep_time_ms",
+        "hoodie.write.buffer.": "limit.bytes record.cache.limit record.sampling.rate",
+        "hoodie.write.executor.": "type disruptor.buffer.limit.bytes disruptor.wait.strategy",
+        "hoodie.memory.": """compaction.fraction compaction.max.size dfs.buffer.max.size merge.fraction merge.max.size
+            spillable.map.path writestatus.failure.fraction""",
+        "hoodie.common.": "diskmap.compression.enabled spillable.diskmap.type",
+        "_hoodie.": """metadata.ignore.spurious.deletes optimistic.consistency.guard.enable
+            record.size.estimator.max.commits time.generator.reuse.enable""",
+        "_.hoodie.": "allow.multi.write.on.same.instant",
+    },
+    "the number of buckets decides the size of files": {
+        "hoodie.": """parquet.max.file.size parquet.small.file.limit parquet.compression.ratio parquet.page.size
+            parquet.dictionary.enabled copyonwrite.insert.auto.split copyonwrite.insert.split.size
+            copyonwrite.record.size.estimate merge.small.file.group.candidates.limit""",
+        "hoodie.record.size.": "estimation.threshold estimator.average.metadata.size estimator.class",
+    },
+    "it concerns an index other than BUCKET": {
+        "hoodie.bloom.index.": """bucketized.checking bucketized.checking.enable.dynamic.parallelism
+            fileid.key.sorting.enable filter.dynamic.max.entries filter.type input.storage.level keys.per.bucket
+            parallelism prune.by.ranges update.partition.path use.caching use.metadata use.treebased.filter""",
+        "hoodie.simple.index.": "input.storage.level parallelism update.partition.path use.caching",
+        "hoodie.record.index.": "input.storage.level update.partition.path use.caching",
+        "hoodie.global.": "index.reconcile.parallelism simple.index.parallelism",
+        "hoodie.index.bloom.": "fpp num_entries",
+        "hoodie.bucket.index.": "query.pruning remote.partitioner.enable",
+    },
+    "it tunes a metadata table, which pyhudi does not keep yet": {
+        "hoodie.metadata.": """auto.delete.partitions auto.initialize bloom.filter.dynamic.max.entries bloom.filter.fpp
+            bloom.filter.num.entries bloom.filter.type clean.async cleaner.commits.retained compact.max.delta.commits
+            compact.max.delta.seconds compact.trigger.strategy derive.from.datatable.clean.policy dir.filter.regex
+            file.cache.max.size.mb global.record.level.index.max.filegroup.count
+            global.record.level.index.min.filegroup.count index.bloom.filter.column.list
+            index.bloom.filter.file.group.count index.bloom.filter.parallelism index.check.timeout.seconds
+            index.column.stats.column.list index.column.stats.file.group.count
+            index.column.stats.inmemory.projection.threshold index.column.stats.max.columns.to.index
+            index.column.stats.parallelism index.column.stats.processing.mode.override index.drop
+            index.expression.column index.expression.file.group.count index.expression.options
+            index.expression.parallelism index.partition.stats.file.group.count index.partition.stats.parallelism
+            index.secondary.column index.secondary.parallelism keep.max.commits keep.min.commits
+            log.compaction.blocks.threshold log.compaction.enable max.deltacommits.when_pending max.init.parallelism
+            max.logfile.size max.reader.buffer.size max.reader.memory metrics.enable
+            optimized.log.blocks.scan.enable partitioned.record.index.max.filegroup.count
+            partitioned.record.index.min.filegroup.count range.repartition.random.seed
+            range.repartition.sampling.fraction range.repartition.target.records.per.partition
+            record.index.enable.validation.on.initialization record.index.growth.factor
+            record.index.max.filegroup.count record.index.max.filegroup.size record.index.min.filegroup.count
+            record.level.index.defer.init record.level.index.max.filegroup.count
+            record.level.index.min.filegroup.count record.preparation.parallelism repartition.default.partitions
+            repartition.min.partitions.threshold spillable.map.path
+            streaming.write.datatable.write.statuses.coalesce.divisor table.service.manager.actions
+            table.service.manager.enabled write.concurrency.mode write.fail.on.table.service.failures""",
+    },
+    "it tunes a table service that pyhudi does not run": {
+        "hoodie.clustering.": """async.max.commits execution.strategy.class expiration.threshold.mins
+            fail.on.pending.ingestion.during.conflict.resolution group.read.parallelism inline.max.commits
+            max.parallelism plan.generation.use.local.engine.context plan.partition.filter.mode
+            plan.strategy.binary.copy.schema.evolution.enable plan.strategy.class plan.strategy.cluster.begin.partition
+            plan.strategy.cluster.end.partition plan.strategy.daybased.lookback.partitions
+            plan.strategy.daybased.skipfromlatest.partitions plan.strategy.earliest.commit.to.cluster
+            plan.strategy.file.slices.sort.by plan.strategy.max.bytes.per.group plan.strategy.max.num.groups
+            plan.strategy.partition.regex.pattern plan.strategy.partition.selected
+            plan.strategy.single.group.clustering.enabled plan.strategy.small.file.limit plan.strategy.sort.columns
+            plan.strategy.target.file.max.bytes rollback.pending.replacecommit.on.conflict updates.strategy""",
+        "hoodie.layout.optimize.": "build.curve.sample.size curve.build.method data.skipping.enable strategy",
+        "hoodie.compact.": "inline.max.delta.commits inline.max.delta.seconds inline.trigger.strategy",
+        "hoodie.compaction.": """daybased.target.partitions lazy.block.read logfile.num.threshold logfile.size.threshold
+            partition.path.regex plan.generator reverse.log.read strategy target.io""",
+        "hoodie.log.compaction.": "blocks.threshold",
+        "hoodie.datasource.compaction.": "async.enable",
+        "hoodie.timeline.": """compaction.batch.size compaction.target.file.max.bytes manifest.retained.versions""",
+        "hoodie.rollback.": "avoid.duplicate.plan instant.backup.dir using.markers",
+        "hoodie.table.services.": "enabled incremental.enabled",
+        "hoodie.": """fail.on.timeline.archiving fail.writes.on.inline.table.service.exception
+            metricscompaction.log.blocks.on""",
+    },
+    "it concerns log files and file formats that a copy-on-write table of Parquet files does not have": {
+        "hoodie.logfile.": "data.block.format data.block.max.size max.size to.parquet.compression.ratio",
+        "hoodie.hfile.": """block.cache.enabled block.cache.size block.cache.ttl.minutes block.size
+            compression.algorithm max.file.size writes.allow.duplicates""",
+        "hoodie.lance.": """max.file.size read.allocator.size.bytes read.metadata.allocator.size.bytes
+            write.allocator.size.bytes write.flush.byte.watermark""",
+        "hoodie.orc.": "block.size compression.codec max.file.size stripe.size",
+        "hoodie.": """merge.use.record.positions write.record.positions datasource.merge.type read.blob.inline.mode
+            cdc.file.group.iterator.memory.spill.bytes""",
+    },
+    "a failed write always fails as a whole and pyhudi never upgrades a table": {
+        "hoodie.": """write.ignore.failed write.auto.upgrade write.can.ignore.post.commit.failures
+            post.commit.failures.ignored fail.job.on.duplicate.data.file.detection skip.default.partition.validation
+            merge.data.validation.enabled merge.allow.duplicate.on.inserts write.num.retries.on.conflict.failures
+            write.track.event.time.watermark payload.event.time.field write.rolling.metadata.keys
+            write.rolling.metadata.timeline.lookback.commits auto.adjust.lock.configs
+            precommit.validators.equality.sql.queries precommit.validators.failure.policy
+            precommit.validators.inequality.sql.queries precommit.validators.single.value.sql.queries
+            precommit.validators.streaming.offset.tolerance.percentage""",
+        "hoodie.write.concurrency.": """async.conflict.detector.initial_delay_ms async.conflict.detector.period_ms
+            early.conflict.check.commit.conflict early.conflict.detection.strategy schema.conflict.resolution.enable""",
+    },
+    "it concerns streams, SQL statements or Spark's JVM readers": {
+        "hoodie.datasource.write.": """row.writer.enable streaming.checkpoint.identifier streaming.disable.compaction
+            streaming.ignore.failed.batch streaming.retry.count streaming.retry.interval.ms""",
+        "hoodie.datasource.": "streaming.startoffset",
+        "hoodie.datasource.read.": """file.index.list.partitions.from.catalog file.index.listing.mode
+            file.index.listing.partition-path-prefix.analysis.enabled
+            file.index.optimize.listing.using.path.filter incr.fallback.fulltablescan.enable incr.table.version
+            partition.value.extractor.enabled streaming.table.version""",
+        "hoodie.sql.": "bulk.insert.enable insert.mode",
+        "hoodie.spark.": """polaris.catalog.class sql.insert.into.operation sql.merge.into.partial.updates
+            sql.optimized.writes.enable""",
+        "hoodie.": """enable.data.skipping file.index.enable file.index.cache.spillable.mem
+            file.index.cache.use.spillable.map file.group.reader.enabled read.timeline.holes.resolution.policy""",
+    },
+    "tables are not bootstrapped": {
+        "hoodie.bootstrap.": """data.queries.only full.input.provider index.class index.enable index.type mode.selector
+            mode.selector.regex mode.selector.regex.mode parallelism partitionpath.translator.class""",
+    },
+}
+
+
+def _entries() -> Iterator[tuple[str, KnownKey]]:
+    for why, lines in _REFUSED.items():
+        for line in lines.split():
+            key, _, default = line.partition("=")
+            yield key, KnownKey(Effect.REFUSED, why, default)
+    for effect, groups in ((Effect.NOT_DONE, _NOT_DONE), (Effect.NO_MEANING, _NO_MEANING)):
+        for why, prefixes in groups.items():
+            for prefix, endings in prefixes.items():
+                for ending in endings.split():
+                    yield prefix + ending, KnownKey(effect, why)
+
+
+CATALOGUE: dict[str, KnownKey] = dict(_entries())
+
+# Families without an end: their members are other systems' settings.
+FAMILIES: dict[str, KnownKey] = {
+    "hoodie.datasource.hive_sync.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
+    "hoodie.datasource.meta.sync.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
+    "hoodie.datasource.meta_sync.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
+    "hoodie.meta.sync.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
+    "hoodie.meta_sync.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
+    "hoodie.metaserver.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
+    "hoodie.metrics.": KnownKey(Effect.NO_MEANING, "no metrics are reported"),
+    "hoodie.write.commit.callback.": KnownKey(Effect.NO_MEANING, "nobody is told of the commit"),
+    "hoodie.write.lock.": KnownKey(Effect.NO_MEANING, "a single writer needs no lock provider"),
+    "hoodie.filesystem.": KnownKey(Effect.NO_MEANING, "there is no timeline server and no Hadoop file system"),
+    "hoodie.errortable.": KnownKey(Effect.NO_MEANING, "a bad row fails the write"),
+    "hoodie.table.service.manager.": KnownKey(Effect.NO_MEANING, "it tunes a table service that pyhudi does not run"),
+    "hoodie.deltastreamer.": KnownKey(Effect.NO_MEANING, "it configures Apache Hudi's own ingestion tool"),
+    "hoodie.streamer.": KnownKey(Effect.NO_MEANING, "it configures Apache Hudi's own ingestion tool"),
+}

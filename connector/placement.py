@@ -1,0 +1,205 @@
+"""Rows of one file group brought into one task, so that executors merge and the commit has nothing left to do.
+
+A file group goes to the slot ``(hash of its partition path + its bucket) mod n``: few buckets still use all tasks,
+because the partitions begin at different slots. Only the key and partition columns go through Python to compute it.
+Spark 4.1 and later place rows by that number directly (``repartitionById``); Spark 4.0 only places by hash, so each
+slot is replaced by an integer whose hash (``Murmur3Hash``, seed 42) leads there, and all columns go through Python
+(``mapInArrow``, for which that Spark wants pandas installed; no other part of pyhudi does).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as sf
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from ..errors import DuplicateColumnError, InvalidOptionError, MissingColumnError
+from ..index.registry import index_for
+from ..operations.settings import TableSettings
+from ..operations.table_settings import changes_to
+from ..storage import Storage, open_storage
+from ..table.config import TableConfig, load_config
+from ..table.keys import KeyGenerator
+from ..table.latest_schema import latest_schema
+from ..timeline.layout import layout_of
+from ..timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SLOT = "_pyhudi_slot"
+_SPARK_SEED = 42
+
+Slots = np.ndarray[Any, np.dtype[np.int32]]
+Words = np.ndarray[Any, np.dtype[np.uint32]]
+
+
+class HasPath(Protocol):
+    """Something that has a table's path, such as a `HudiTable`."""
+
+    @property
+    def path(self) -> str:
+        """The table's path."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the rows of a table's file groups go; it travels with every task that places rows.
+
+    Attributes:
+        config: The table's properties.
+        schema: The table's columns, None where nobody knows them yet.
+        tasks: Number of slots.
+    """
+
+    config: TableConfig
+    schema: pa.Schema | None
+    tasks: int
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that decide."""
+        return list(dict.fromkeys((*self.config.record_key_fields, *self.config.partition_fields)))
+
+    def slots(self, rows: pa.RecordBatch) -> Slots:
+        """Return the slot of every row, n integers from 0 to ``tasks`` - 1.
+
+        Args:
+            rows: At least the deciding columns.
+
+        Raises:
+            NullKeyError: A record key is null or empty.
+        """
+        keys = KeyGenerator(self.config, self.schema)
+        buckets = index_for(self.config).buckets(keys.record_keys(rows))
+        paths = keys.partition_paths(rows)
+        names = paths.dictionary.to_pylist()  # O(partitions)
+        starts = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
+        codes = paths.indices.to_numpy(zero_copy_only=False)
+        slots: Slots = ((starts[codes] + buckets) % self.tasks).astype(np.int32)
+        return slots
+
+
+def colocate(df: DataFrame, table: HasPath | str, *, tasks: int | None = None, buckets: int | None = None) -> DataFrame:
+    """Return the same rows, those of each file group in one partition.
+
+    Write the result with the option ``hoodie.pyhudi.colocated=true``, and do nothing to it in between that moves rows.
+    `HudiTable` does both by itself.
+
+    Args:
+        df: Rows to be written.
+        table: The table, or its path.
+        tasks: Number of partitions; without it what `default_tasks` says.
+        buckets: The number of buckets of a table made by Apache Hudi, which keeps no note of it.
+
+    Raises:
+        TableError: There is no table that pyhudi can write.
+        MissingColumnError: The rows lack a key or partition column.
+        MissingOptionError: The table does not say how many buckets it has.
+    """
+    path = table if isinstance(table, str) else table.path
+    storage = open_storage(path)
+    config, _ = changes_to(load_config(storage), TableSettings(bucket_count=buckets), path)
+    schema = latest_schema(storage, config, Timeline.load(storage, layout_of(config)))
+    if tasks is None:
+        tasks = default_tasks(df.sparkSession, config, storage)
+    if tasks < 1:
+        raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
+    return place(df, Placement(config, schema, tasks))
+
+
+def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) -> int:
+    """Return into how many tasks the rows of one write are placed when nobody says.
+
+    ``spark.sql.shuffle.partitions``, which a session has on Spark Connect too, but no more than the table has file
+    groups, which are the units of work: the buckets of an unpartitioned table; of a partitioned one four times those of
+    the partitions it has, as the write may open new ones. A table without partitions so far sets no limit.
+    """
+    shuffle = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    buckets = config.bucket_count or 1
+    if not config.partition_fields:
+        return max(1, min(shuffle, buckets))
+    partitions = sum(not name.startswith(".") for name in storage.folders(""))
+    return min(shuffle, 4 * partitions * buckets) if partitions else shuffle
+
+
+def place(df: DataFrame, placement: Placement) -> DataFrame:
+    """Return the rows of ``df`` with those of each slot in one partition.
+
+    Raises:
+        MissingColumnError: The rows lack a key or partition column.
+    """
+    missing = [name for name in placement.columns if name not in df.columns]
+    if missing:
+        raise MissingColumnError(
+            f"The rows to be written lack {', '.join(map(repr, missing))}, from which the table "
+            f"{placement.config.name!r} takes its keys and partitions.",
+            "Add the column, or correct the case of its name.",
+        )
+    if hasattr(type(df), "repartitionById"):
+        return df.repartitionById(placement.tasks, _slot_column(placement))
+    return _place_by_hash(df, placement)
+
+
+def _slot_column(placement: Placement) -> Any:
+    arrow_udf: Any = sf.arrow_udf  # type: ignore[attr-defined]  # absent from Spark 4.0
+
+    def slot(*columns: pa.Array) -> pa.Array:
+        return pa.array(placement.slots(pa.RecordBatch.from_arrays(list(columns), names=placement.columns)))
+
+    return arrow_udf(slot, IntegerType())(*map(sf.col, placement.columns))
+
+
+def _place_by_hash(df: DataFrame, placement: Placement) -> DataFrame:
+    stand_ins = pa.array(integers_by_slot(placement.tasks))
+
+    def add_slot(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            column = stand_ins.take(pa.array(placement.slots(batch)))
+            fields = [*batch.schema, pa.field(_SLOT, pa.int32())]
+            yield pa.RecordBatch.from_arrays([*batch.columns, column], schema=pa.schema(fields))
+
+    if _SLOT in df.columns:
+        raise DuplicateColumnError(f"The rows have a column {_SLOT!r}, a name that pyhudi needs.", "Rename it.")
+    schema = StructType([*df.schema.fields, StructField(_SLOT, IntegerType())])
+    return df.mapInArrow(add_slot, schema).repartition(placement.tasks, _SLOT).drop(_SLOT)
+
+
+def integers_by_slot(tasks: int) -> Slots:
+    """Return for each slot an integer that Spark's hash partitioning sends there, n of n slots."""
+    found = np.full(tasks, -1, np.int32)
+    start = 0
+    while (found < 0).any():
+        candidates = np.arange(start, start + 8 * tasks, dtype=np.int32)
+        slots, first = np.unique(spark_hash(candidates).astype(np.int64) % tasks, return_index=True)
+        fresh = found[slots] < 0
+        found[slots[fresh]] = candidates[first[fresh]]
+        start += 8 * tasks
+    return found
+
+
+def spark_hash(values: Slots) -> Slots:
+    """Return Spark's hash of integers (``org.apache.spark.unsafe.hash.Murmur3_x86_32.hashInt``, seed 42)."""
+    with np.errstate(over="ignore"):
+        key = values.astype(np.uint32) * np.uint32(0xCC9E2D51)
+        key = _rotate(key, 15) * np.uint32(0x1B873593)
+        mixed: Words = _rotate(np.uint32(_SPARK_SEED) ^ key, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+        mixed ^= np.uint32(4)
+        mixed ^= mixed >> np.uint32(16)
+        mixed *= np.uint32(0x85EBCA6B)
+        mixed ^= mixed >> np.uint32(13)
+        mixed *= np.uint32(0xC2B2AE35)
+        mixed ^= mixed >> np.uint32(16)
+    return mixed.astype(np.int32)
+
+
+def _rotate(values: Words, bits: int) -> Words:
+    rotated: Words = (values << np.uint32(bits)) | (values >> np.uint32(32 - bits))
+    return rotated

@@ -1,0 +1,64 @@
+"""Spark Connect: no SparkContext, no py4j. In a process of its own, because one process holds one kind of session."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
+
+SCRIPT = """
+import sys
+from pyhudi import HudiTable, colocate, suggest_buckets
+from pyhudi.errors import NullKeyError
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+spark = (
+    SparkSession.builder.remote("local[2]")
+    .config("spark.ui.enabled", "false")
+    .config("spark.sql.shuffle.partitions", "3")
+    .getOrCreate()
+)
+assert "connect" in type(spark).__module__
+path = sys.argv[1]
+df = spark.range(100).selectExpr("id", "cast(id % 3 as string) p", "0 n")
+table = HudiTable.create(spark, path, df, record_key="id", partition_by="p", buckets=2)
+assert table.to_df().count() == 0
+assert table.upsert(df).inserts == 100
+assert table.upsert(df.where("id < 10").withColumn("n", sf.lit(1))).updates == 10
+assert table.delete(df.where("id >= 90")).deletes == 10
+assert table.to_df().count() == spark.read.format("pyhudi").load(path).count() == 90
+assert table.to_df().where("n = 1").count() == 10
+assert [row.operation for row in table.history().collect()] == ["DELETE", "UPSERT", "UPSERT"]
+assert suggest_buckets(df) == 1
+colocate(df, table, tasks=2).write.format("pyhudi").mode("append").save(path)
+try:
+    table.upsert(df.withColumn("id", sf.when(sf.col("id") != 7, sf.col("id"))))
+except NullKeyError as error:
+    assert str(error).startswith("PyHudiError[NULL_KEY]: ")
+else:
+    raise AssertionError("a null key was written")
+print("all is well")
+"""
+
+
+def test_the_session_api_works_over_spark_connect(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
+
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "t")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=environment,
+        cwd=tmp_path,
+    )
+
+    assert "all is well" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyhudi.connector.option_catalogue import CATALOGUE, FAMILIES, Effect, find_known
+from pyhudi.connector.options import describe_options, parse_options
+
+LIST = Path(__file__).parents[2] / "fixtures" / "options" / "hudi-1.2.0.tsv"
+OURS = {name for info in describe_options() for name in (info.key, *info.aliases)}
+# Apache Hudi has two opinions of these.
+TWO_DEFAULTS = {"hoodie.parquet.writelegacyformat.enabled"}
+
+
+def declared() -> list[tuple[str, str]]:
+    """Every key that Apache Hudi declares, alternatives too, lower-case, with its default."""
+    lines = [line.split("\t") for line in LIST.read_text(encoding="utf-8").splitlines()]
+    return [(name.lower(), default) for key, default, others in lines for name in (key, *others.split(",")) if name]
+
+
+def test_every_option_of_apache_hudi_is_known() -> None:
+    unknown = {key for key, _ in declared() if key not in OURS and find_known(key) is None}
+
+    assert len(declared()) > 700
+    assert unknown == set()
+
+
+def test_no_option_of_apache_hudi_is_refused_at_its_default() -> None:
+    for key, default in declared():
+        if key not in OURS and default and not key.startswith("_"):
+            parse_options({key: default})
+
+
+def test_refused_options_carry_apache_hudis_default() -> None:
+    defaults = {key: default.lower() for key, default in declared() if default}
+    wrong = {
+        key: known.default
+        for key, known in CATALOGUE.items()
+        if known.effect is Effect.REFUSED and key in defaults and key not in TWO_DEFAULTS
+        if known.default != defaults[key]
+    }
+
+    assert wrong == {}
+
+
+def test_the_catalogue_holds_none_of_our_own_options() -> None:
+    assert OURS & set(CATALOGUE) == set()
+    assert not [key for key in OURS for prefix in FAMILIES if key.startswith(prefix)]
+
+
+def test_every_entry_is_lower_case_and_says_why() -> None:
+    assert all(key == key.lower() and known.why for key, known in (*CATALOGUE.items(), *FAMILIES.items()))
+
+
+@pytest.mark.parametrize(
+    ("key", "effect"),
+    [
+        ("hoodie.clean.automatic", Effect.NOT_DONE),
+        ("hoodie.keep.max.commits", Effect.NOT_DONE),
+        ("hoodie.metadata.index.column.stats.enable", Effect.NOT_DONE),
+        ("hoodie.datasource.hive_sync.enable", Effect.NOT_DONE),
+        ("hoodie.datasource.hive_sync.anything", Effect.NO_MEANING),
+        ("hoodie.embed.timeline.server", Effect.NO_MEANING),
+        ("hoodie.table.cdc.enabled", Effect.REFUSED),
+    ],
+)
+def test_well_known_options_have_the_effect_that_people_should_expect(key: str, effect: Effect) -> None:
+    known = find_known(key)
+
+    assert known is not None
+    assert known.effect is effect

@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyhudi.connector import options as module
+from pyhudi.connector.option_model import HudiOptions
+from pyhudi.connector.options import PyHudiWarning, describe_options, format_value, parse_options
+from pyhudi.errors import (
+    InvalidOptionError,
+    OptionConflictError,
+    UnknownOptionError,
+    UnsupportedOptionError,
+)
+from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.table.keys import KeyGeneratorType
+
+SCHEMA = pa.schema([("id", pa.int64())])
+MIB = 1 << 20
+
+QUICKSTART = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "uuid",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.insert.shuffle.parallelism": "2",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "4",
+    "hoodie.datasource.hive_sync.enable": "false",
+    "hoodie.metadata.enable": "false",
+    "path": "/data/trips",
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_told", set())
+
+
+def test_a_job_written_for_apache_hudi_is_understood() -> None:
+    request = parse_options(QUICKSTART).to_write_request("/data/trips", SCHEMA, overwrite=False)
+
+    assert request.operation == "upsert"
+    assert request.table == TableSettings(
+        name="trips",
+        table_type="COPY_ON_WRITE",
+        record_key_fields=("uuid",),
+        partition_fields=("city",),
+        ordering_fields=("ts",),
+        hive_style=True,
+        index_type="BUCKET",
+        bucket_count=4,
+    )
+    assert request.write == WriteSettings(metadata_enable=False)
+
+
+def test_without_options_everything_is_left_to_the_table_and_the_defaults() -> None:
+    request = parse_options({}).to_write_request("/t", SCHEMA, overwrite=True)
+
+    assert request.table == TableSettings()
+    assert request.write == WriteSettings()
+    assert (request.operation, request.overwrite, request.write_id) == (None, True, "")
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "name", "value"),
+    [
+        ("recordKey", "a, b ,", "record_key", ("a", "b")),
+        ("partitionby", "", "partition_fields", ()),
+        ("orderby", "ts", "ordering_fields", ("ts",)),
+        ("hoodie.table.precombine.field", "ts", "ordering_fields", ("ts",)),
+        ("hoodie.datasource.write.ordering.fields", "ts", "ordering_fields", ("ts",)),
+        ("BUCKETS", "12", "buckets", 12),
+        ("operation", "DELETE", "operation", "delete"),
+        ("hoodie.write.batch.size", "1048576", "batch_size", MIB),
+        ("hoodie.write.batch.size", "256m", "batch_size", 256 * MIB),
+        ("hoodie.write.task.max.size", "1 GiB", "task_max_size", 1024 * MIB),
+        ("hoodie.parquet.compression.codec", "SNAPPY", "compression", "snappy"),
+        ("hoodie.table.timeline.timezone", "local", "timezone", "LOCAL"),
+        ("hoodie.combine.before.upsert", "FALSE", "combine_before_upsert", False),
+        ("hoodie.pyhudi.foreign.pending.max.age.seconds", "0.5", "foreign_age_s", 0.5),
+        ("columns", "b,a", "columns", ("b", "a")),
+        ("hoodie.cleaner.policy.failed.writes", "lazy", "failed_writes", "LAZY"),
+        ("hoodie.datasource.write.keygenerator.type", "complex", "key_generator_type", KeyGeneratorType.COMPLEX),
+        (
+            "hoodie.datasource.write.keygenerator.class",
+            "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+            "key_generator_class",
+            KeyGeneratorType.NON_PARTITION,
+        ),
+        (
+            "hoodie.datasource.write.payload.class",
+            "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+            "payload_mode",
+            "COMMIT_TIME_ORDERING",
+        ),
+    ],
+)
+def test_a_text_becomes_a_value(key: str, text: str, name: str, value: object) -> None:
+    assert getattr(parse_options({key: text}), name) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(True, "true"), (False, "false"), (8, "8"), (["a", "b"], "a,b"), ("x", "x")]
+)
+def test_a_python_value_becomes_the_text_that_spark_carries(value: Any, text: str) -> None:
+    assert format_value(value) == text
+
+
+def test_an_option_given_as_none_is_not_given() -> None:
+    assert parse_options({"recordkey": None}).record_key is None
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("buckets", "0"),
+        ("buckets", "many"),
+        ("operation", "upsrt"),
+        ("hoodie.write.batch.size", "12x"),
+        ("hoodie.write.batch.size", "-1"),
+        ("hoodie.combine.before.upsert", "perhaps"),
+        ("hoodie.index.type", "BUCKETS"),
+        ("hoodie.datasource.write.keygenerator.type", "CLEVER"),
+        ("hoodie.table.timeline.timezone", "Europe/Berlin"),
+        ("hoodie.client.heartbeat.interval_in_ms", "0"),
+        ("hoodie.pyhudi.foreign.pending.max.age.seconds", "-1"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_by_key_and_value(key: str, text: str) -> None:
+    with pytest.raises(InvalidOptionError, match=key.replace(".", r"\.")) as caught:
+        parse_options({key: text})
+
+    assert repr(text) in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("operation", "insert"),
+        ("hoodie.datasource.write.operation", "bulk_insert"),
+        ("hoodie.datasource.write.table.type", "MERGE_ON_READ"),
+        ("hoodie.index.type", "bloom"),
+        ("hoodie.index.bucket.engine", "CONSISTENT_HASHING"),
+        ("hoodie.write.record.merge.mode", "CUSTOM"),
+        ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),
+        ("hoodie.write.table.version", "6"),
+        ("hoodie.datasource.query.type", "incremental"),
+        ("as.of.instant", "2024-01-01"),
+        ("hoodie.datasource.write.insert.drop.duplicates", "true"),
+        ("hoodie.populate.meta.fields", "false"),
+        ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
+        ("hoodie.datasource.write.partitions.to.delete", "a/b"),
+    ],
+)
+def test_what_apache_hudi_does_and_pyhudi_does_not_is_refused(key: str, text: str) -> None:
+    with pytest.raises(UnsupportedOptionError, match=key.replace(".", r"\.")):
+        parse_options({key: text})
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("hoodie.datasource.write.insert.drop.duplicates", "false"),
+        ("hoodie.datasource.write.insert.drop.duplicates", "False"),
+        ("hoodie.populate.meta.fields", "true"),
+        ("hoodie.datasource.write.partitions.to.delete", ""),
+        ("hoodie.write.concurrency.mode", "SINGLE_WRITER"),
+        ("hoodie.compact.inline", "false"),
+    ],
+)
+def test_an_option_that_pyhudi_does_not_do_is_accepted_at_its_default(key: str, text: str) -> None:
+    assert parse_options({key: text}) == HudiOptions()
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("hoodie.datasource.write.recordkey.fields", "hoodie.datasource.write.recordkey.field"),
+        ("hoodie.metadata.enabled", "hoodie.metadata.enable"),
+        ("hoodie.bucket.index.num.bucket", "hoodie.bucket.index.num.buckets"),
+        ("colums", "columns"),
+        ("record_key", "recordkey"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_nearest_name(key: str, nearest: str) -> None:
+    with pytest.raises(UnknownOptionError) as caught:
+        parse_options({key: "x"})
+
+    assert f"{nearest}?" in caught.value.todo
+
+
+def test_an_unknown_option_that_resembles_none_is_refused_too() -> None:
+    with pytest.raises(UnknownOptionError, match="'zzzzzzzz'"):
+        parse_options({"zzzzzzzz": "x"})
+
+
+def test_two_names_of_one_option_must_agree() -> None:
+    agreed = parse_options({"orderby": "a,b", "hoodie.datasource.write.precombine.field": "a, b"})
+    assert agreed.ordering_fields == ("a", "b")
+
+    with pytest.raises(OptionConflictError, match=r"orderby and hoodie\.datasource\.write\.precombine\.field"):
+        parse_options({"orderby": "a", "hoodie.datasource.write.precombine.field": "b"})
+
+
+@pytest.mark.parametrize(
+    "given_options",
+    [
+        {
+            "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
+            "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+        },
+        {
+            "hoodie.datasource.write.keygenerator.type": "SIMPLE",
+            "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+        },
+    ],
+)
+def test_two_options_that_say_one_thing_must_agree(given_options: dict[str, str]) -> None:
+    with pytest.raises(OptionConflictError):
+        parse_options(given_options)
+
+
+def test_a_service_that_is_not_done_is_announced_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "pyhudi"):
+        for _ in range(2):
+            parse_options({"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "5"})
+
+    assert [(record.levelname, record.args) for record in caplog.records] == [("WARNING", ())] * 2
+    assert "hoodie.clean.automatic=true" in caplog.text
+    assert "old file versions are kept" in caplog.text
+
+
+def test_a_service_that_is_switched_off_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "pyhudi"):
+        parse_options({"hoodie.clean.automatic": "false", "hoodie.clustering.inline": "False"})
+
+    assert not caplog.records
+
+
+def test_an_option_without_a_meaning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "pyhudi"):
+        for _ in range(2):
+            parse_options({"hoodie.upsert.shuffle.parallelism": "2", "hoodie.metrics.on.something": "1"})
+
+    assert [record.levelname for record in caplog.records] == ["INFO", "INFO"]
+
+
+def test_the_users_own_process_is_warned_every_time() -> None:
+    for _ in range(2):
+        with pytest.warns(PyHudiWarning, match=r"hoodie\.clustering\.inline"):
+            parse_options({"hoodie.clustering.inline": "true"}, warn=True)
+
+
+def test_storage_options_and_extra_metadata_are_families_of_keys() -> None:
+    options = parse_options({"hoodie.pyhudi.storage.key": "k", "_checkpoint": "7"})
+
+    assert options.storage_options == {"key": "k"}
+    assert options.extra_metadata == {"_checkpoint": "7"}
+
+
+def test_the_prefix_of_extra_metadata_can_be_chosen() -> None:
+    options = parse_options({"hoodie.datasource.write.commitmeta.key.prefix": "my.", "my.source": "kafka"})
+
+    assert options.extra_metadata == {"my.source": "kafka"}
+
+
+def test_every_write_setting_can_be_said() -> None:
+    said = {
+        "hoodie.write.batch.size": "1m",
+        "hoodie.write.task.max.size": "2m",
+        "hoodie.pyhudi.commit.merge.max.bytes": "3m",
+        "hoodie.pyhudi.colocated": "true",
+        "hoodie.combine.before.upsert": "false",
+        "hoodie.combine.before.insert": "true",
+        "hoodie.combine.before.delete": "false",
+        "hoodie.allow.empty.commit": "false",
+        "hoodie.metadata.enable": "false",
+        "hoodie.clean.failed.writes.policy": "EAGER",
+        "hoodie.pyhudi.foreign.pending.max.age.seconds": "5",
+        "hoodie.client.heartbeat.interval_in_ms": "1500",
+        "hoodie.client.heartbeat.tolerable.misses": "3",
+        "hoodie.parquet.compression.codec": "uncompressed",
+        "hoodie.parquet.block.size": "4m",
+        "hoodie.parquet.bloom.filter.enabled": "false",
+        "_a": "b",
+    }
+
+    assert parse_options(said).to_write_request("/t", SCHEMA, overwrite=False).write == WriteSettings(
+        batch_size=MIB,
+        task_max_size=2 * MIB,
+        commit_merge_max_bytes=3 * MIB,
+        colocated=True,
+        combine_before_upsert=False,
+        combine_before_insert=True,
+        combine_before_delete=False,
+        allow_empty_commit=False,
+        metadata_enable=False,
+        eager_rollback=True,
+        foreign_age_s=5.0,
+        heartbeat_interval_s=1.5,
+        heartbeat_misses=3,
+        compression="none",
+        row_group_bytes=4 * MIB,
+        bloom_filter=False,
+        extra_metadata={"_a": "b"},
+    )
+
+
+def test_every_option_is_described_and_no_name_is_used_twice() -> None:
+    described = describe_options()
+    names = [name for info in described for name in (info.key, *info.aliases)]
+
+    assert len(set(names)) == len(names)
+    assert all(name == name.lower() for name in names)
+    assert all(info.doc.endswith(".") and info.type and info.since for info in described)
+    assert {info.name for info in described} == set(HudiOptions.model_fields) - {"storage_options", "extra_metadata"}
+
+
+@given(st.integers(0, 2**40), st.sampled_from(["", "k", "K", "mb", "GiB", " t"]))
+def test_sizes_count_in_powers_of_1024(number: int, unit: str) -> None:
+    factor = 1024 ** " kmgt".index(unit.strip()[:1].lower() or " ")
+
+    if number:
+        assert parse_options({"hoodie.write.batch.size": f"{number}{unit}"}).batch_size == number * factor
+    else:
+        with pytest.raises(InvalidOptionError):
+            parse_options({"hoodie.write.batch.size": f"{number}{unit}"})
