@@ -1,0 +1,96 @@
+"""Apache Hudi behind a pipe: one Spark session with its bundle that obeys JSON lines on stdin.
+
+It runs in an environment of its own (the bundle needs Spark 3.5, pyhudi Spark 4) and so imports nothing but PySpark.
+A request is one line ``{"command": name, ...}``; its answer is one line ``{"ok": true, "result": ...}`` or
+``{"ok": false, "error": text}``, the text with the whole stack trace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+
+
+def start_session(folder: str, master: str) -> SparkSession:
+    """Start Spark with Apache Hudi."""
+    settings = {
+        "spark.jars.packages": BUNDLE,
+        "spark.driver.memory": "1500m",
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    }
+    builder = SparkSession.builder.master(master).appName("apache-hudi")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    return spark
+
+
+class Server:
+    """The commands, one method each."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def ping(self) -> dict[str, str]:
+        """Say which Spark answers."""
+        return {"spark": self.spark.version, "bundle": BUNDLE}
+
+    def hadoop(self, settings: dict[str, str | None]) -> None:
+        """Set Hadoop's options for the commands that follow; None unsets one."""
+        configuration = self.spark.sparkContext._jsc.hadoopConfiguration()
+        for key, value in settings.items():
+            if value is None:
+                configuration.unset(key)
+            else:
+                configuration.set(key, value)
+
+    def write(self, table: str, rows: str, options: dict[str, str], mode: str) -> None:
+        """Write the rows of a Parquet file; they stay in the file's order, in one Spark partition."""
+        frame = self.spark.read.parquet(rows).coalesce(1)
+        frame.write.format("hudi").options(**options).mode(mode).save(table)
+
+    def read(self, table: str, options: dict[str, str], out: str) -> int:
+        """Dump what a query of the table returns, with the meta columns, as Parquet into the folder `out`."""
+        self.spark.read.format("hudi").options(**options).load(table).coalesce(1).write.parquet(out)
+        return self.spark.read.parquet(out).count()
+
+    def sql(self, text: str) -> list[dict[str, Any]]:
+        """Run one statement and return its rows; values that JSON lacks become text."""
+        return [row.asDict(recursive=True) for row in self.spark.sql(text).collect()]
+
+
+def main() -> None:
+    """Answer until stdin ends."""
+    folder, master = sys.argv[1:]
+    # Java prints to stdout too, so the answers take a private copy of it and everything else goes to stderr.
+    answers = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+    os.dup2(2, 1)
+    server = Server(start_session(folder, master))
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            result = getattr(server, request.pop("command"))(**request)
+            answer = {"ok": True, "result": result}
+        except Exception:  # noqa: BLE001 - whatever went wrong is the answer
+            answer = {"ok": False, "error": traceback.format_exc()}
+        print(json.dumps(answer, default=str), file=answers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The three readers that must agree on every table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import hudi
+import pyarrow as pa
+import pytest
+from interop.apache_hudi import ApacheHudi
+from interop.scenarios import META, Model, Row, Scenario, as_rows, without_file_names
+from pyspark.sql import SparkSession
+
+
+def read_hudi_rs(table: Path) -> pa.Table:
+    """Return a snapshot as hudi-rs reads it, meta columns first."""
+    return pa.Table.from_batches([pa.record_batch(batch) for batch in hudi.HudiTable(str(table)).read()])
+
+
+def read_pyhudi(spark: SparkSession, table: Path) -> pa.Table:
+    """Return a snapshot as pyhudi reads it through Spark, meta columns first."""
+    return spark.read.format("pyhudi").load(str(table)).toArrow()
+
+
+@dataclass(frozen=True)
+class Readers:
+    """pyhudi on Spark, Apache Hudi on its Spark, and hudi-rs."""
+
+    spark: SparkSession
+    apache: ApacheHudi
+
+    def all_of(self, table: Path, scenario: Scenario) -> dict[str, pa.Table]:
+        """Return a snapshot by each of them; hudi-rs must fail where it is known to, so that a cure is noticed."""
+        found = {"pyhudi": read_pyhudi(self.spark, table), "Apache Hudi": self.apache.read(table)}
+        if scenario.hudi_rs_fails is None:
+            found["hudi-rs"] = read_hudi_rs(table)
+        else:
+            with pytest.raises(BaseException, match=scenario.hudi_rs_fails):  # a panic is no Exception
+                read_hudi_rs(table)
+        return found
+
+    def check(self, table: Path, model: Model) -> None:
+        """Hold every reader against the model, and the readers against each other on what each writer invents."""
+        found = self.all_of(table, model.scenario)
+        for reader, content in found.items():
+            assert content.column_names[: len(META)] == META, reader
+            assert set(content.column_names) == {*META, *model.scenario.schema.names}, reader
+        rows = {reader: as_rows(content) for reader, content in found.items()}
+        for reader, theirs in rows.items():
+            difference = _difference(without_file_names(theirs), model.expected())
+            assert not difference, f"{reader} differs from the model:\n{difference}"
+        for reader, theirs in rows.items():
+            assert theirs == rows["Apache Hudi"], reader
+        numbers = [row["_hoodie_commit_seqno"] for row in rows["pyhudi"]]
+        assert len(set(numbers)) == len(numbers)
+
+
+def _difference(found: Sequence[Row], expected: Sequence[Row]) -> str:
+    """Return the first rows that are on one side only, as text; empty when both sides are alike."""
+    lines = [f"  found    {row}" for row in found if row not in expected][:3]
+    lines += [f"  expected {row}" for row in expected if row not in found][:3]
+    if not lines and len(found) != len(expected):
+        lines = [f"  {len(found)} rows found, {len(expected)} expected"]
+    return "\n".join(lines)

@@ -1,0 +1,270 @@
+"""The tables that the interop tests write, and a dict that says what must be in them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+Row = dict[str, Any]
+
+KEY = "_hoodie_record_key"
+PARTITION = "_hoodie_partition_path"
+TIME = "_hoodie_commit_time"
+META = [TIME, "_hoodie_commit_seqno", KEY, PARTITION, "_hoodie_file_name"]
+DELETED = "_hoodie_is_deleted"
+BUCKETS = "hoodie.bucket.index.num.buckets"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One shape of table.
+
+    Attributes:
+        name: Name of the test's parameter.
+        columns: The columns of the data beside ``ts`` and ``_hoodie_is_deleted``, which every table has.
+        key_fields: The record key fields.
+        partition_fields: The partition fields.
+        row: Makes the columns' values of row number i in its n-th version.
+        record_key: The record key that Hudi makes of a row.
+        partition_path: The partition path that Hudi makes of a row.
+        options: Further write options.
+        hadoop: Hadoop options that Apache Hudi needs to write such rows at all.
+        hudi_rs_fails: What hudi-rs says when it cannot read such a table, whoever wrote it.
+    """
+
+    name: str
+    columns: pa.Schema
+    key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    row: Callable[[int, int], Row]
+    record_key: Callable[[Row], str]
+    partition_path: Callable[[Row], str]
+    options: Mapping[str, str] = field(default_factory=dict)
+    hadoop: Mapping[str, str] = field(default_factory=dict)
+    hudi_rs_fails: str | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns of the data."""
+        return pa.schema([*self.columns, pa.field("ts", pa.int64()), pa.field(DELETED, pa.bool_())])
+
+    @property
+    def table_options(self) -> dict[str, str]:
+        """The options that make the table, bucket number left out; they hold for pyhudi and Apache Hudi alike."""
+        return {
+            "hoodie.table.name": self.name.replace("-", "_"),
+            "hoodie.datasource.write.recordkey.field": ",".join(self.key_fields),
+            "hoodie.datasource.write.partitionpath.field": ",".join(self.partition_fields),
+            "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.index.type": "BUCKET",
+            **self.options,
+        }
+
+    def rows(self, numbers: Iterable[int], version: int, ts: int, *, deleted: bool = False) -> list[Row]:
+        """Make the rows of those numbers in one version."""
+        return [{**self.row(i, version), "ts": ts, DELETED: deleted} for i in numbers]
+
+    def table(self, rows: Iterable[Row]) -> pa.Table:
+        """Return rows as Arrow."""
+        return pa.Table.from_pylist(list(rows), schema=self.schema)
+
+
+class Model:
+    """What a table must hold: a dict with event-time ordering, ties won by the later row."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.content: dict[tuple[str, str], Row] = {}
+
+    def upsert(self, rows: Iterable[Row], instant: str) -> None:
+        """Fold the rows of one commit by key, then merge each with what the table held before."""
+        newest: dict[tuple[str, str], Row] = {}
+        for row in rows:
+            identity = self._identity(row)
+            if identity not in newest or row["ts"] >= newest[identity]["ts"]:
+                newest[identity] = row
+        for identity, row in newest.items():
+            held = self.content.get(identity)
+            if held is not None and row["ts"] < held["ts"]:
+                continue
+            if row[DELETED]:
+                self.content.pop(identity, None)
+            else:
+                self.content[identity] = {**row, TIME: instant, PARTITION: identity[0], KEY: identity[1]}
+
+    def delete(self, rows: Iterable[Row]) -> None:
+        """Remove keys, whatever their ordering value."""
+        for row in rows:
+            self.content.pop(self._identity(row), None)
+
+    def expected(self) -> list[Row]:
+        """Return the rows in the order of their identity."""
+        return [self.content[identity] for identity in sorted(self.content)]
+
+    def _identity(self, row: Row) -> tuple[str, str]:
+        return self.scenario.partition_path(row), self.scenario.record_key(row)
+
+
+def as_rows(table: pa.Table) -> list[Row]:
+    """Return what a reader found as dicts in the order of (partition, key), duplicates kept."""
+    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    return sorted(rows, key=lambda row: (row[PARTITION], row[KEY], str(row)))
+
+
+def without_file_names(rows: Iterable[Row]) -> list[Row]:
+    """Return rows less the two meta columns that each writer invents."""
+    return [{k: v for k, v in row.items() if k not in ("_hoodie_commit_seqno", "_hoodie_file_name")} for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):  # maps come as pairs, in any order
+        pairs = bool(value) and all(isinstance(item, tuple) and len(item) == 2 for item in value)
+        return sorted(map(_plain, value)) if pairs else [_plain(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(_plain(item) for item in value)
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.timezone.utc)
+    return value
+
+
+def _nested_row(i: int, n: int) -> Row:
+    if i % 7 == 0:
+        return {"id": i, "p": "x", "nothing": None} | dict.fromkeys(_NESTED.names[2:])
+    return {
+        "id": i,
+        "p": "xyz"[i % 3],
+        "nothing": None,
+        "address": {"city": f"c{i}", "at": {"lat": i / 8, "lon": None if i % 2 else -n / 4}},
+        "tags": [f"t{k}" for k in range(i % 4)],
+        "visits": [{"day": dt.date(2024, 2, 29) + dt.timedelta(k), "count": k + n} for k in range(i % 3)],
+        "scores": [(f"s{k}", k * n if k else None) for k in range(i % 3)],
+        "price": Decimal(i * 100 + n) / 100,
+        "huge": Decimal(i) * 10**20 - n,
+        "born": dt.date(1969, 12, 28) + dt.timedelta(i),
+        "seen": dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.timezone.utc) + dt.timedelta(hours=i * n),
+        "raw": bytes([0, 255, i % 256, n]),
+        "ratio": i / 3,
+        "share": i / 4,
+        "flag": i % 2 == 0,
+    }
+
+
+_NESTED = pa.schema(
+    [
+        ("id", pa.int32()),
+        ("p", pa.string()),
+        ("nothing", pa.string()),
+        (
+            "address",
+            pa.struct([("city", pa.string()), ("at", pa.struct([("lat", pa.float64()), ("lon", pa.float64())]))]),
+        ),
+        ("tags", pa.list_(pa.string())),
+        ("visits", pa.list_(pa.struct([("day", pa.date32()), ("count", pa.int32())]))),
+        ("scores", pa.map_(pa.string(), pa.int32())),
+        ("price", pa.decimal128(12, 2)),
+        ("huge", pa.decimal128(30, 0)),
+        ("born", pa.date32()),
+        ("seen", pa.timestamp("us", "UTC")),
+        ("raw", pa.binary()),
+        ("ratio", pa.float64()),
+        ("share", pa.float32()),
+        ("flag", pa.bool_()),
+    ]
+)
+
+
+def _lists_with_nulls_row(i: int, n: int) -> Row:
+    return {
+        "id": i,
+        "tags": [None, f"t{n}", None] if i % 3 else [],
+        "visits": [{"who": None}, None, {"who": f"w{i}"}] if i % 2 else None,
+        "grid": [[i, None], None, []],
+    }
+
+
+def _text(value: Any) -> str:
+    return "__null__" if value is None else "__empty__" if value == "" else str(value)
+
+
+UNPARTITIONED = Scenario(
+    name="unpartitioned",
+    columns=pa.schema([("id", pa.string()), ("name", pa.string()), ("amount", pa.float64())]),
+    key_fields=("id",),
+    partition_fields=(),
+    row=lambda i, n: {"id": f"k{i}é😀"[: 2 + i % 5] + str(i), "name": f"name {i}.{n}", "amount": i + n / 10},
+    record_key=lambda row: row["id"],
+    partition_path=lambda row: "",
+)
+PARTITIONED = Scenario(
+    name="partitioned",
+    columns=pa.schema([("id", pa.int64()), ("p", pa.string()), ("name", pa.string())]),
+    key_fields=("id",),
+    partition_fields=("p",),
+    row=lambda i, n: {"id": i * 10**10 - 7, "p": ["a", "b c", "日本", None][i % 4], "name": f"name {i}.{n}"},
+    record_key=lambda row: str(row["id"]),
+    partition_path=lambda row: row["p"] or "__HIVE_DEFAULT_PARTITION__",
+)
+TWO_PARTITIONS = Scenario(
+    name="two-partitions-hive-style",
+    columns=pa.schema([("id", pa.string()), ("country", pa.string()), ("year", pa.int32()), ("name", pa.string())]),
+    key_fields=("id",),
+    partition_fields=("country", "year"),
+    row=lambda i, n: {"id": f"k{i}", "country": ["de", "fr"][i % 2], "year": 2020 + i % 3, "name": f"{i}.{n}"},
+    record_key=lambda row: f"id:{row['id']}",
+    partition_path=lambda row: f"country={row['country']}/year={row['year']}",
+    options={"hoodie.datasource.write.hive_style_partitioning": "true"},
+)
+COMPOSITE_KEY = Scenario(
+    name="composite-key",
+    columns=pa.schema([("a", pa.string()), ("b", pa.int32()), ("p", pa.string()), ("name", pa.string())]),
+    key_fields=("a", "b"),
+    partition_fields=("p",),
+    row=lambda i, n: {"a": ["", None, "q,r", "x:y", f"a{i}"][i % 5], "b": i, "p": f"p{i % 2}", "name": f"{i}.{n}"},
+    record_key=lambda row: f"a:{_text(row['a'])},b:{_text(row['b'])}",
+    partition_path=lambda row: row["p"],
+)
+NESTED = Scenario(
+    name="nested",
+    columns=_NESTED,
+    key_fields=("id",),
+    partition_fields=("p",),
+    row=_nested_row,
+    record_key=lambda row: str(row["id"]),
+    partition_path=lambda row: row["p"],
+)
+LOCAL_TIMESTAMP = Scenario(
+    name="local-timestamp",
+    columns=pa.schema([("id", pa.int32()), ("local", pa.timestamp("us"))]),
+    key_fields=("id",),
+    partition_fields=(),
+    row=lambda i, n: {"id": i, "local": dt.datetime(1969, 12, 31, 12, 34, 56, 789_123) + dt.timedelta(hours=i * n)},
+    record_key=lambda row: str(row["id"]),
+    partition_path=lambda row: "",
+    hudi_rs_fails="not yet implemented",
+)
+LISTS_WITH_NULLS = Scenario(
+    name="lists-with-nulls",
+    columns=pa.schema(
+        [
+            ("id", pa.int32()),
+            ("tags", pa.list_(pa.string())),
+            ("visits", pa.list_(pa.struct([("who", pa.string())]))),
+            ("grid", pa.list_(pa.list_(pa.int32()))),
+        ]
+    ),
+    key_fields=("id",),
+    partition_fields=(),
+    row=_lists_with_nulls_row,
+    record_key=lambda row: str(row["id"]),
+    partition_path=lambda row: "",
+    hadoop={"parquet.avro.write-old-list-structure": "false"},  # two-level lists cannot hold a null
+)
+
+SCENARIOS = [UNPARTITIONED, PARTITIONED, TWO_PARTITIONS, COMPOSITE_KEY, NESTED, LOCAL_TIMESTAMP, LISTS_WITH_NULLS]

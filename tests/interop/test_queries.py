@@ -1,0 +1,82 @@
+"""Apache Hudi's other queries over commits of pyhudi."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from interop.apache_hudi import ApacheHudi
+from interop.instants import completed, upserted
+from interop.scenarios import BUCKETS, PARTITIONED, Model, as_rows, without_file_names
+from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.interop
+
+INCREMENTAL = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "000"}
+
+
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model]:
+    """A table of three commits by pyhudi, and what it holds."""
+    folder = tmp_path_factory.mktemp("queries")
+    table, model = folder / "table", Model(PARTITIONED)
+    for n, rows in enumerate(
+        [
+            PARTITIONED.rows(range(30), 1, ts=1),
+            PARTITIONED.rows(range(20, 40), 2, ts=2),
+            PARTITIONED.rows(range(5, 10), 3, ts=3, deleted=True),
+        ]
+    ):
+        pq.write_table(PARTITIONED.table(rows), folder / f"{n}.parquet", store_schema=False)
+        frame = spark.read.parquet(str(folder / f"{n}.parquet"))
+        options = {} if n else {**PARTITIONED.table_options, BUCKETS: "2"}
+        frame.write.format("pyhudi").options(**options).mode("append").save(str(table))
+        upserted(table, model, rows)
+    return table, model
+
+
+def test_an_incremental_query_from_the_beginning_returns_every_row(
+    apache: ApacheHudi, written: tuple[Path, Model]
+) -> None:
+    table, model = written
+
+    rows = as_rows(apache.read(table, INCREMENTAL))
+
+    assert without_file_names(rows) == model.expected()
+
+
+def test_an_incremental_query_after_a_commit_returns_what_came_later(
+    apache: ApacheHudi, written: tuple[Path, Model]
+) -> None:
+    table, model = written
+    first, *later = completed(table)
+    [file] = (table / ".hoodie" / "timeline").glob(f"{first}_*.commit")
+    begin = {"hoodie.datasource.read.begin.instanttime": file.stem.split("_")[1]}
+
+    rows = as_rows(apache.read(table, {**INCREMENTAL, **begin}))
+
+    assert without_file_names(rows) == [row for row in model.expected() if row["_hoodie_commit_time"] in later]
+    assert rows
+
+
+def test_time_travel_returns_the_rows_of_the_first_commit(apache: ApacheHudi, written: tuple[Path, Model]) -> None:
+    table, _ = written
+    first = Model(PARTITIONED)
+    first.upsert(PARTITIONED.rows(range(30), 1, ts=1), completed(table)[0])
+
+    rows = as_rows(apache.read(table, {"as.of.instant": completed(table)[0]}))
+
+    assert without_file_names(rows) == first.expected()
+
+
+def test_show_commits_lists_our_instants_with_their_counts(apache: ApacheHudi, written: tuple[Path, Model]) -> None:
+    table, _ = written
+    apache.sql(f"create table pyhudi_queries using hudi location '{table}'")
+
+    shown = apache.sql("call show_commits(table => 'pyhudi_queries', limit => 100)")
+
+    assert [line["commit_time"] for line in reversed(shown)] == completed(table)
+    assert {line["action"] for line in shown} == {"commit"}
+    assert [line["total_update_records_written"] for line in reversed(shown)] == [0, 10, 0]
+    assert {line["total_errors"] for line in shown} == {0}

@@ -1,0 +1,160 @@
+"""pyhudi and Apache Hudi take turns in writing one table, and every reader sees what a dict says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from interop.apache_hudi import ApacheHudi, data_files
+from interop.instants import completed, pending, properties, upserted
+from interop.readers import Readers
+from interop.scenarios import BUCKETS, SCENARIOS, Model, Row, Scenario
+from pyhudi.errors import MissingOptionError, from_spark
+from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name),
+]
+
+INLINE_CLEAN = {
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.policy": "KEEP_LATEST_COMMITS",
+    "hoodie.clean.commits.retained": "1",
+}
+DELETE = {"hoodie.datasource.write.operation": "delete"}
+
+
+@pytest.fixture
+def table(tmp_path: Path, scenario: Scenario) -> Path:
+    """Where the table will be; its folder's name has a blank."""
+    return tmp_path / f"a {scenario.name}"
+
+
+@pytest.fixture
+def hudi(apache: ApacheHudi, scenario: Scenario):
+    """Apache Hudi with the Hadoop options that the scenario needs."""
+    apache.call("hadoop", settings=dict(scenario.hadoop))
+    yield apache
+    apache.call("hadoop", settings=dict.fromkeys(scenario.hadoop))
+
+
+class Writer:
+    """pyhudi's end of the table."""
+
+    def __init__(self, spark: SparkSession, table: Path, folder: Path) -> None:
+        self.spark, self.table, self.folder = spark, table, folder
+
+    def write(self, rows: pa.Table, options: dict[str, str]) -> None:
+        """Run one ``df.write.format("pyhudi")`` on rows in their order."""
+        path = self.folder / f"rows-{len(list(self.folder.glob('rows-*')))}.parquet"
+        pq.write_table(rows, path, store_schema=False)
+        frame = self.spark.read.parquet(str(path)).coalesce(1)
+        frame.write.format("pyhudi").options(**options).mode("append").save(str(self.table))
+
+
+@pytest.fixture
+def pyhudi(spark: SparkSession, table: Path, tmp_path: Path) -> Writer:
+    """pyhudi, without any option that the table itself can tell."""
+    return Writer(spark, table, tmp_path)
+
+
+def second_version(scenario: Scenario) -> list[Row]:
+    """Rows that meet a table of rows 0..39 with ts 10: newer, late, tied, deleted, late deleted, new, new deleted."""
+    return [
+        *scenario.rows(range(0, 8), 2, ts=20),
+        *scenario.rows(range(8, 14), 2, ts=5),
+        *scenario.rows(range(14, 20), 2, ts=10),
+        *scenario.rows(range(20, 24), 2, ts=20, deleted=True),
+        *scenario.rows(range(24, 28), 2, ts=5, deleted=True),
+        *scenario.rows(range(40, 50), 2, ts=7),
+        *scenario.rows(range(50, 53), 2, ts=7, deleted=True),
+    ]
+
+
+def several_of_one_key(scenario: Scenario) -> list[Row]:
+    """Rows of which several share a key: an older one comes later, two are tied, a tombstone is the newest."""
+    return [
+        *scenario.rows(range(0, 4), 3, ts=31),
+        *scenario.rows(range(0, 4), 4, ts=30),
+        *scenario.rows(range(4, 8), 3, ts=30),
+        *scenario.rows(range(4, 8), 4, ts=30),
+        *scenario.rows(range(60, 64), 3, ts=30),
+        *scenario.rows(range(60, 64), 4, ts=31, deleted=True),
+    ]
+
+
+def test_a_table_of_pyhudi_is_carried_on_by_apache_hudi_and_back(
+    scenario: Scenario, table: Path, pyhudi: Writer, hudi: ApacheHudi, readers: Readers
+) -> None:
+    model = Model(scenario)
+
+    def upsert(rows: list[Row], options: dict[str, str] | None = None) -> None:
+        pyhudi.write(scenario.table(rows), options or {})
+        upserted(table, model, rows)
+
+    upsert(scenario.rows(range(40), 1, ts=10), {**scenario.table_options, BUCKETS: "2"})
+    upsert(second_version(scenario))
+    upsert(several_of_one_key(scenario))
+    gone = scenario.rows([1, 9, 30, 77], 9, ts=0)
+    pyhudi.write(scenario.table(gone), DELETE)
+    model.delete(gone)
+    readers.check(table, model)
+
+    theirs = {**scenario.table_options, BUCKETS: "2", **INLINE_CLEAN}
+    rows = [*scenario.rows(range(10, 30), 5, ts=40), *scenario.rows(range(70, 80), 5, ts=40)]
+    hudi.write(table, scenario.table(rows), theirs)
+    upserted(table, model, rows)
+    gone = scenario.rows([2, 11, 71], 9, ts=0)
+    hudi.write(table, scenario.table(gone), {**theirs, **DELETE})
+    model.delete(gone)
+    assert completed(table, "clean"), "Apache Hudi cleaned nothing"
+    readers.check(table, model)
+
+    upsert([*scenario.rows(range(5, 15), 6, ts=50), *scenario.rows(range(75, 85), 6, ts=30)])
+    upsert(scenario.rows([3, 4, 84], 7, ts=60, deleted=True))
+    readers.check(table, model)
+    assert pending(table) == set()
+    assert not (table / ".hoodie" / "metadata").exists()
+
+
+def test_a_table_of_apache_hudi_is_carried_on_by_pyhudi_and_back(
+    scenario: Scenario, table: Path, pyhudi: Writer, hudi: ApacheHudi, readers: Readers
+) -> None:
+    model = Model(scenario)
+    theirs = {**scenario.table_options, BUCKETS: "3"}
+    rows = scenario.rows(range(40), 1, ts=10)
+    hudi.write(table, scenario.table(rows), theirs, mode="overwrite")
+    upserted(table, model, rows)
+    rows = second_version(scenario)
+    hudi.write(table, scenario.table(rows), theirs)
+    upserted(table, model, rows)
+    readers.check(table, model)
+    assert "files" in properties(table)["hoodie.table.metadata.partitions"]
+
+    rows = several_of_one_key(scenario)
+    files = data_files(table)
+    with pytest.raises(Exception, match="PyHudiError") as refused:
+        pyhudi.write(scenario.table(rows), {})
+    assert isinstance(from_spark(refused.value), MissingOptionError)
+    assert BUCKETS in str(refused.value)
+    assert data_files(table) == files
+
+    pyhudi.write(scenario.table(rows), {BUCKETS: "3"})
+    upserted(table, model, rows)
+    assert properties(table).get("hoodie.table.metadata.partitions", "") == ""
+    assert not (table / ".hoodie" / "metadata").exists()
+    readers.check(table, model)
+
+    rows = [*scenario.rows(range(10, 20), 4, ts=35), *scenario.rows(range(30, 33), 4, ts=35, deleted=True)]
+    pyhudi.write(scenario.table(rows), {})
+    upserted(table, model, rows)
+    readers.check(table, model)
+
+    rows = scenario.rows(range(30, 70), 5, ts=40)
+    hudi.write(table, scenario.table(rows), theirs)
+    upserted(table, model, rows)
+    readers.check(table, model)
+    assert pending(table) == set()
