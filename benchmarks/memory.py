@@ -1,0 +1,123 @@
+"""Measure how much memory one task needs to upsert into one large file group.
+
+    make bench-memory ROWS=20000000
+
+A child process loads that many rows of 18 columns into an unpartitioned table of one bucket; another one upserts as
+many again, half of them new. The rows are made batch by batch as a task takes them. Each child's resident memory is
+watched from outside through /proc. Exits with code 1 when the upsert's peak passes the limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MIB = 1 << 20
+BATCH = 10_000  # what Spark hands over at a time
+PRIME = 2_654_435_761
+
+
+def batches(rows: int, *, ts: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows whose keys come in a scattered order: 0, 2, 4, … in the load (ts 1), 0, 1, 2, … in the upsert."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chance = np.random.default_rng(ts)
+    words = pa.array([f"instruction {number:03}" for number in range(500)])
+    for start in range(0, rows, BATCH):
+        count = min(BATCH, rows - start)
+        # A prime that does not divide the number of rows permutes their numbers.
+        scattered = np.arange(start, start + count, dtype=np.int64) * PRIME % rows
+        columns = {
+            "id": pa.array(scattered * 2 if ts == 1 else scattered),
+            "ts": pa.array(np.full(count, ts, dtype=np.int64)),
+            "comment": pc.binary_join_element_wise(
+                pa.array(chance.integers(0, 1 << 60, count)).cast(pa.string()), "carefully", " "
+            ),
+        }
+        columns |= {f"count_{n}": pa.array(chance.integers(0, 1 << 40, count)) for n in range(4)}
+        columns |= {f"amount_{n}": pa.array(chance.random(count)) for n in range(4)}
+        columns |= {
+            f"day_{n}": pa.array(chance.integers(8_000, 11_000, count, dtype=np.int32)).cast(pa.date32())
+            for n in range(3)
+        }
+        columns |= {f"word_{n}": words.take(pa.array(chance.integers(0, len(words), count))) for n in range(4)}
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+def write(table: str, rows: int, ts: int) -> None:
+    """Do one whole write as a single task, in this process, and print what it did."""
+    from pyhudi.operations.settings import TableSettings, WriteRequest, WriteSettings
+    from pyhudi.operations.write import commit_write, plan_write, run_task
+    from pyhudi.table.names import WriteToken
+
+    request = WriteRequest(
+        path=table,
+        operation=None,
+        overwrite=False,
+        schema=next(batches(1, ts=ts)).schema,
+        table=TableSettings(name="memory", record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1),
+        write=WriteSettings(colocated=True),
+    )
+    start = time.perf_counter()
+    plan = plan_write(request)
+    result = commit_write(plan, [run_task(plan, batches(rows, ts=ts), WriteToken(0, 0, 0))])
+    seconds = round(time.perf_counter() - start, 1)
+    print(json.dumps({"seconds": seconds, "inserts": result.inserts, "updates": result.updates, "bytes": result.bytes}))
+
+
+def watched(table: str, rows: int, ts: int) -> tuple[dict[str, float], int]:
+    """Run `write` in a child process; return what it printed and the peak of its resident memory in bytes."""
+    command = [sys.executable, __file__, "--rows", str(rows), "--child", table, str(ts)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=table)
+    peak = 0
+    while child.poll() is None:
+        status = Path(f"/proc/{child.pid}/status").read_text(encoding="ascii")
+        peak = max([peak, *(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM"))])
+        time.sleep(0.05)
+    printed = child.stdout.read() if child.stdout else b""
+    if child.returncode:
+        raise SystemExit(child.returncode)
+    done: dict[str, float] = json.loads(printed.splitlines()[-1])
+    return done, peak
+
+
+def main() -> None:
+    """Load, upsert, report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--limit-mib", type=int, default=1536)
+    parser.add_argument("--folder", type=Path, help="where to make the table, instead of the system's temporary folder")
+    parser.add_argument("--child", nargs=2, metavar=("TABLE", "TS"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        write(arguments.child[0], arguments.rows, int(arguments.child[1]))
+        return
+
+    with tempfile.TemporaryDirectory(prefix="pyhudi-memory-", dir=arguments.folder) as table:
+        for name, ts in (("load", 1), ("upsert", 2)):
+            done, peak = watched(table, arguments.rows, ts)
+            print(
+                f"{name:<6} {done['inserts']:>11,} inserted {done['updates']:>11,} updated in {done['seconds']:>6} s, "
+                f"file of {done['bytes'] / MIB:,.0f} MiB, peak of {peak / MIB:,.0f} MiB",
+                flush=True,
+            )
+            if done["inserts"] + done["updates"] != arguments.rows:
+                raise SystemExit(f"{arguments.rows:,} rows went in")
+    if peak > arguments.limit_mib * MIB:
+        raise SystemExit(f"the upsert's peak passes the limit of {arguments.limit_mib:,} MiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Compare pyhudi with Apache Hudi and plain Parquet on one machine: load, two upserts of 11 % of the rows, reads.
+
+Every system works in a process of its own, one after the other, on the same rows; all must find the same content at
+the end. Seconds differ from machine to machine: compare only within one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from drive import BUNDLE, SYSTEMS
+from lineitem import prepare
+
+ROOT = Path(__file__).parents[1]
+PHASES = ("load", "up1", "up2", "scan3", "scan_all", "point", "partition")
+Seconds = Mapping[str, Mapping[str, float]]
+
+
+def drive(system: str, data: Path, work: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Run one system; its log stays beside its table."""
+    python = ROOT / SYSTEMS[system].venv / "bin" / "python"
+    command = [python, ROOT / "benchmarks" / "drive.py", system, data, work / system]
+    # A Spark of another environment must not find this one's home, and its workers need the right Python.
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
+    clean["PYSPARK_PYTHON"] = str(python)
+    with (work / f"{system}.log").open("wb") as log:
+        done = subprocess.run(
+            [*map(str, command), str(arguments.scale), arguments.memory],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=work,
+            env=clean,
+            check=False,
+        )
+    if done.returncode:
+        raise SystemExit(f"{system} failed, see {log.name}")
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def markdown(title: str, seconds: Seconds, base: Mapping[str, float] | None = None) -> str:
+    """Return a table of seconds, or of their ratio to those of `base`."""
+    lines = [f"### {title}", "", f"| | {' | '.join(PHASES)} |", f"|---|{'---:|' * len(PHASES)}"]
+    for row, by_phase in seconds.items():
+        cells = []
+        for phase in PHASES:
+            known = phase in by_phase and (base is None or phase in base)
+            value = by_phase[phase] / (base[phase] if base else 1) if known else 0.0
+            cells.append(f"{value:.2f}" if known else "–")
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def machine() -> dict[str, Any]:
+    """Say what the numbers were measured on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory / 2**30, 1),
+        "python": platform.python_version(),
+        "apache_hudi": BUNDLE,
+        **{package: importlib.metadata.version(package) for package in ("pyhudi", "pyspark", "pyarrow")},
+    }
+
+
+def main() -> None:
+    """Prepare the rows, run the systems, print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor; 1 is 6 million rows")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    parser.add_argument("--memory", default="8g", help="memory of Spark's driver")
+    parser.add_argument("--work", type=Path, default=ROOT / ".bench", help="folder of rows, tables, logs and results")
+    arguments = parser.parse_args()
+
+    data = arguments.work / f"lineitem-{arguments.scale:g}"
+    expected = prepare(data, arguments.scale)
+    work = arguments.work / "tables"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    seconds: dict[str, Mapping[str, float]] = {}
+    for system in arguments.systems:
+        print(f"{system} …", flush=True)
+        result = drive(system, data, work, arguments)
+        if result["found"] != expected[SYSTEMS[system].holds]:
+            raise SystemExit(f"{system} found {result['found']}, expected {expected[SYSTEMS[system].holds]}")
+        seconds |= result["seconds"]
+
+    results = {"scale": arguments.scale, "driver_memory": arguments.memory, "machine": machine(), "seconds": seconds}
+    (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system found what DuckDB expects.\n")
+    print(markdown("Seconds", seconds))
+    for base in ("Apache Hudi", "Parquet"):
+        if base in seconds:
+            print(markdown(f"As a multiple of {base} (below 1 is faster)", seconds, seconds[base]))
+
+
+if __name__ == "__main__":
+    main()
