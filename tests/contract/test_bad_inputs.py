@@ -192,6 +192,23 @@ def test_a_table_of_apache_hudi_with_another_number_of_buckets(tmp_path: Path) -
     assert write(path, rows).updates == 6
 
 
+@pytest.mark.parametrize("buckets", [1, 3, 4])
+@pytest.mark.parametrize("name", ["x y", "brand new"], ids=["known partition", "new partition"])
+def test_a_wrong_number_of_buckets_is_never_remembered(tmp_path: Path, name: str, buckets: int) -> None:
+    """Not even by a write that opens a new partition and merges none of the files which betray it."""
+    path = Path(unpack("v9_cow_hive_urlencoded", tmp_path))
+    rows = pa.table({"id": pa.array([99], pa.int32()), "s": [name], "n": pa.array([2], pa.int32())})
+    before, content = less_notes(path), read_all(path)
+    misfit = Sick(
+        "", errors.BucketMisfitError, ("record key 'id:", "hoodie.bucket.index.num.buckets"), lambda path: None
+    )
+    refuse(misfit, partial(write, path, rows, table=TableSettings(bucket_count=buckets)), path)
+
+    assert less_notes(path) == before
+    assert read_all(path) == content
+    assert write(path, rows, table=TableSettings(bucket_count=2)).inserts == 1
+
+
 def test_every_error_that_a_user_can_cause_has_a_case() -> None:
     """A class without one is either dead or untried."""
     tried = {case.error for case in [*ROWS, *COLUMNS, *OPTIONS, *OTHERS, *CREATIONS, *SICK]}

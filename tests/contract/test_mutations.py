@@ -42,7 +42,6 @@ from support.races import (
     check_start_after_abort,
     check_start_during_abort,
     check_straggler,
-    check_taken_for_dead,
 )
 
 Patch = pytest.MonkeyPatch

@@ -1,0 +1,135 @@
+"""A Spark job whose tasks stop in the middle of their rows; a program that test_kills.py starts and kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyhudi import colocate
+from pyhudi.errors import from_spark
+from pyhudi.storage.process import responsible_process
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+
+DDL = "id bigint, p string, ts bigint, value bigint"
+TABLE = {"recordkey": "id", "partitionby": "p", "orderby": "ts", "buckets": "2"}
+ROWS = 30_000
+# Late enough for the first rows to have reached the table's writer through all buffers.
+STOP_AT = 25_000
+
+
+@dataclass(frozen=True)
+class Job:
+    """One write of `ROWS` rows a task.
+
+    Attributes:
+        path: The table.
+        flags: Folder through which the job and its test speak; a task that stops says so in ``stopped-<partition>``.
+        value: Ordering value and value of all rows.
+        tasks: Number of tasks.
+        stops: Partitions whose first attempt stops until ``go-<partition>`` is there.
+        fails: Partitions that fail when they are told to go on.
+        repeat: Write again and again until ``enough`` is there; what came of each write is in ``answers-<value>``.
+        master: Where Spark runs.
+        colocated: Whether each file group's rows are brought into one task.
+        options: Options of the write.
+    """
+
+    path: str
+    flags: str
+    value: int = 1
+    tasks: int = 2
+    stops: tuple[int, ...] = ()
+    fails: tuple[int, ...] = ()
+    repeat: bool = False
+    master: str = "local[4]"
+    colocated: bool = False
+    options: dict[str, str] = field(default_factory=dict)
+
+    def encode(self) -> str:
+        """Return the job as one argument of a command line."""
+        return json.dumps(asdict(self))
+
+
+def tuples(job: Job) -> list[tuple[int, str, int, int]]:
+    """Return the job's rows as the table shows them, sorted by id."""
+    return [(n, f"p{n % 3}", job.value, job.value) for n in range(ROWS * job.tasks)]
+
+
+def stop(job: Job, partition: int, rows: Iterator[Any]) -> Iterator[Any]:
+    """Yield the rows of one partition, stopping on the way if the job says so."""
+    context = TaskContext.get()
+    stops = partition in job.stops and context is not None and context.attemptNumber() == 0
+    for number, row in enumerate(rows):
+        if number == STOP_AT and stops:
+            flags = Path(job.flags)
+            note = flags / f".stopped-{partition}"
+            note.write_text(str(responsible_process().pid))
+            note.rename(flags / f"stopped-{partition}")
+            while not (flags / f"go-{partition}").exists():
+                time.sleep(0.1)
+            if partition in job.fails:
+                raise ValueError(f"partition {partition} fails on purpose")
+        yield row
+
+
+def frame(spark: SparkSession, job: Job) -> DataFrame:
+    """Return the job's rows, stops included."""
+    rows = spark.sparkContext.range(0, ROWS * job.tasks, numSlices=job.tasks)
+    df = spark.createDataFrame(rows.map(lambda n: (n, f"p{n % 3}", job.value, job.value)), DDL)
+    if job.colocated:
+        df = colocate(df, job.path, tasks=job.tasks)
+    return spark.createDataFrame(df.rdd.map(tuple).mapPartitionsWithIndex(partial(stop, job)), DDL)
+
+
+def write(spark: SparkSession, job: Job) -> str:
+    """Write and return what came of it: ``COMMITTED`` or the code of the error."""
+    options = {**TABLE, **job.options, "hoodie.pyhudi.colocated": str(job.colocated).lower()}
+    try:
+        frame(spark, job).write.format("pyhudi").options(**options).mode("append").save(job.path)
+    except Exception as error:
+        known = from_spark(error)
+        if known is None and not job.fails:
+            raise
+        return "FAILED" if known is None else known.code
+    return "COMMITTED"
+
+
+def say(job: Job, answer: str) -> None:
+    """Add a line to the job's answers."""
+    with Path(job.flags, f"answers-{job.value}").open("a") as answers:
+        answers.write(f"{answer}\n")
+
+
+def main(job: Job) -> None:
+    """Write once, or until told that it is enough."""
+    spark = (
+        SparkSession.builder.master(job.master)
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.executor.memory", "700m")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "500")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    if not job.repeat:
+        say(job, write(spark, job))
+        return
+    while not Path(job.flags, "enough").exists():
+        say(job, write(spark, job))
+        time.sleep(1)
+
+
+if __name__ == "__main__":
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    said = json.loads(sys.argv[1])
+    main(Job(**{**said, "stops": tuple(said["stops"]), "fails": tuple(said["fails"])}))

@@ -1,0 +1,71 @@
+"""The pages that are made from the code are those that the code makes now, and no link leads nowhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+]
+# What differs each time that a table is made: file ids but for the bucket, write tokens, instants, and column widths.
+PASSING = re.compile(r"(?<=\d{8})-[0-9a-f-]{27}-0_\d+-\d+-\d+(?=_)|\d{17}| {2,}(?=\S)")
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_list_of_options_is_current() -> None:
+    """Make it anew with `python docs/make_options.py`."""
+    assert read("docs/options.md") == script("make_options").page()
+
+
+def test_the_picture_of_a_table_is_current() -> None:
+    """Make it anew with `python docs/make_layout.py`."""
+    page = read("docs/concepts.md")
+    made = script("make_layout")
+
+    assert made.BEGIN in page
+    assert PASSING.sub("*", page) == PASSING.sub("*", made.with_picture(page))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    text = re.sub(r"^```.*?^```$", "", read(page), flags=re.MULTILINE | re.DOTALL)
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", text)
+    missing = [target for target in targets if not ((ROOT / page).parent / target).exists()]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_and_name_of_the_code_exists(page: str) -> None:
+    """A page that speaks of a module, a folder or a public name speaks of one that is there."""
+    import pyhudi
+
+    text = read(page)
+    modules = re.findall(
+        r"`((?:connector|operations|writer|reader|index|table|timeline|storage|tests|docs)/[\w/]*\.?\w*)`", text
+    )
+    names = re.findall(r"`(?:pyhudi\.)?(HudiTable|colocate|suggest_buckets|from_spark|PyHudiDataSource)\b", text)
+
+    assert [one for one in modules if not (ROOT / one).exists()] == []
+    assert [one for one in names if not hasattr(pyhudi, one)] == []
