@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pyarrow as pa
 
 from ..errors import UnsupportedTableError
@@ -9,11 +11,13 @@ from ..index.registry import index_for
 from ..storage.base import Storage
 from ..table.base_file import RECORD_KEY, BaseFileReader
 from ..table.names import bucket_of, new_bucket_file_id
-from ..table.view import FileSlice, open_view
+from ..table.view import FileSlice, FileView, open_view
 from ..timeline.timeline import Timeline
 from ..writer.group_writer import GroupJob, check_bucket
 from ..writer.rows import Group
 from .plan import OVERWRITE, WritePlan
+
+_FILES_LOOKED_INTO = 8
 
 
 class JobPlanner:
@@ -30,6 +34,8 @@ class JobPlanner:
         self._storage = storage
         self._view = None if plan.operation == OVERWRITE else open_view(storage, timeline)
         self._buckets: dict[str, dict[int, FileSlice]] = {}
+        if self._view is not None and plan.config_changes:
+            self._check_lesson(self._view)
 
     def job(self, group: Group) -> GroupJob:
         """Return what is to be written for one bucket of a partition.
@@ -53,17 +59,22 @@ class JobPlanner:
                 if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
                     raise self._misfit(piece)
                 buckets[bucket] = piece
-            if buckets and self._plan.config_changes:
-                self._check_lesson(next(iter(buckets.items())))
             self._buckets[partition_path] = buckets
         return self._buckets[partition_path]
 
-    def _check_lesson(self, known: tuple[int, FileSlice]) -> None:
-        """Hold the number of buckets, which the table did not know so far, against the keys of one base file."""
-        bucket, piece = known
-        with BaseFileReader(self._storage, piece.base.path) as reader:
-            for batch in reader.batches(pa.schema([pa.field(RECORD_KEY, pa.string())])):
-                check_bucket(index_for(self._plan.config), batch.column(RECORD_KEY), bucket, piece.base)
+    def _check_lesson(self, view: FileView) -> None:
+        """Hold the number of buckets, which the table did not know so far, against keys of some base files.
+
+        Wherever they are: a number that is wrong must not be remembered because this write opens new partitions only.
+        """
+        pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())
+        for piece in islice(pieces, _FILES_LOOKED_INTO):
+            bucket = bucket_of(piece.file_id)
+            if bucket is None:
+                raise self._misfit(piece)
+            with BaseFileReader(self._storage, piece.base.path) as reader:
+                for batch in islice(reader.batches(pa.schema([pa.field(RECORD_KEY, pa.string())])), 1):
+                    check_bucket(index_for(self._plan.config), batch.column(RECORD_KEY), bucket, piece.base)
 
     def _misfit(self, piece: FileSlice) -> UnsupportedTableError:
         return UnsupportedTableError(
