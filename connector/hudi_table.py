@@ -199,6 +199,7 @@ _READ_AS_THEY_ARE = {
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
     "__globPaths__": "false",
+    "datetimeRebaseMode": "CORRECTED",
 }
 
 

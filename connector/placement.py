@@ -91,7 +91,8 @@ def colocate(df: DataFrame, table: HasPath | str, *, tasks: int | None = None, b
     """Return the same rows, those of each file group in one partition.
 
     Write the result with the option ``hoodie.pyhudi.colocated=true``, and do nothing to it in between that moves rows.
-    `HudiTable` does both by itself.
+    `HudiTable` does both by itself. Rows of one key keep no order among themselves: give an ordering field where it
+    matters which of them is newer.
 
     Args:
         df: Rows to be written.

@@ -15,7 +15,7 @@ SEAL_KEPT_S = 24 * 3600.0
 
 
 def sweep(storage: Storage, layout: Layout, *, own: str, tolerance_s: float) -> None:
-    """Remove marker and working folders, and heartbeats, of instants that are not pending, once nobody can be at work in them.
+    """Remove working folders, markers and heartbeats of instants that are not pending, once nobody can need them.
 
     Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
     first write and absent from it. An older one may have completed and been archived.

@@ -89,8 +89,8 @@ def _bound(statistics: pq.Statistics, which: str, kind: pa.DataType, wanted: pa.
         return Decimal(f"{_unscaled(raw)}E{-kind.scale}")
     if types.is_timestamp(kind) and types.is_timestamp(wanted) and (kind.tz is None) == (wanted.tz is None):
         times, divisor = _MICROS[kind.unit]
-        # Finer times are cut downwards for the least and upwards for the greatest.
-        return raw * times // divisor if which == "min" else -(-raw * times // divisor)
+        # Times finer than a microsecond are refused when they are read.
+        return raw * times // divisor
     return None
 
 

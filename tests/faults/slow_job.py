@@ -15,7 +15,6 @@ from typing import Any
 from pyhudi import colocate
 from pyhudi.errors import from_spark
 from pyhudi.storage.process import responsible_process
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 DDL = "id bigint, p string, ts bigint, value bigint"
@@ -65,14 +64,15 @@ def tuples(job: Job) -> list[tuple[int, str, int, int]]:
 
 def stop(job: Job, partition: int, rows: Iterator[Any]) -> Iterator[Any]:
     """Yield the rows of one partition, stopping on the way if the job says so."""
-    context = TaskContext.get()
-    stops = partition in job.stops and context is not None and context.attemptNumber() == 0
+    flags = Path(job.flags)
+    note = flags / f"stopped-{partition}"
+    # Not by the attempt's number: a stage that is run again counts from 0.
+    stops = partition in job.stops and not note.exists()
     for number, row in enumerate(rows):
         if number == STOP_AT and stops:
-            flags = Path(job.flags)
-            note = flags / f".stopped-{partition}"
-            note.write_text(str(responsible_process().pid))
-            note.rename(flags / f"stopped-{partition}")
+            unfinished = flags / f".stopped-{partition}"
+            unfinished.write_text(str(responsible_process().pid))
+            unfinished.rename(note)
             while not (flags / f"go-{partition}").exists():
                 time.sleep(0.1)
             if partition in job.fails:

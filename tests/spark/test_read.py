@@ -177,3 +177,17 @@ def test_counting_and_aggregating_need_no_column_in_particular(spark: SparkSessi
 
     assert df.count() == 6
     assert df.groupBy("extra").count().count() == 2
+
+
+def test_sql_reads_through_a_temporary_view(spark: SparkSession, tmp_path: Path) -> None:
+    path = unpack("v9_cow_evolved", tmp_path)
+    spark.sql(f"create or replace temporary view evolved using pyhudi options (path '{path}', columns 'id')")
+
+    assert sorted(row.id for row in spark.sql("select * from evolved where id > 3").collect()) == [4, 5]
+
+
+def test_a_catalogs_table_is_refused_when_it_is_made(spark: SparkSession, tmp_path: Path) -> None:
+    path = unpack("v9_cow_evolved", tmp_path)
+
+    with pytest.raises(PySparkException, match=r"PyHudiError\[UNSUPPORTED_OPTION\].*TEMPORARY VIEW"):
+        spark.sql(f"create table evolved_table using pyhudi options (path '{path}')")

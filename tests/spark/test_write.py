@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from pyhudi import HudiTable
 from pyhudi.connector.options import parse_options
 from pyhudi.connector.writer import HudiWriter
 from pyhudi.errors import (
@@ -102,6 +103,7 @@ def test_every_type_survives_the_way_to_disk_and_back(spark: SparkSession, tmp_p
 
     expected = source.withColumn("by", sf.col("by").cast("int")).withColumn("sh", sf.col("sh").cast("int"))
     assert read.sort("id").collect() == expected.sort("id").collect()
+    assert HudiTable(spark, str(path)).to_df(source.columns).sort("id").collect() == expected.sort("id").collect()
     assert [field.dataType.typeName() for field in read.schema] == [f.dataType.typeName() for f in expected.schema]
 
 

@@ -315,6 +315,17 @@ def test_every_write_setting_can_be_said() -> None:
     )
 
 
+def test_a_payload_class_means_a_merge_mode_and_a_class_a_key_generator() -> None:
+    request = parse_options(
+        {
+            "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+            "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+        }
+    ).to_write_request("/t", SCHEMA, overwrite=False)
+
+    assert request.table == TableSettings(merge_mode="COMMIT_TIME_ORDERING", key_generator=KeyGeneratorType.COMPLEX)
+
+
 def test_every_option_is_described_and_no_name_is_used_twice() -> None:
     described = describe_options()
     names = [name for info in described for name in (info.key, *info.aliases)]

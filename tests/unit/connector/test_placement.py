@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.connector.placement import Placement, integers_by_slot, spark_hash
+from pyhudi.connector.placement import Placement, default_tasks, integers_by_slot, spark_hash
 from pyhudi.errors import NullKeyError
+from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig
 
 PARTITIONED = TableConfig.new(name="t", record_key_fields=["id"], partition_fields=["p"], bucket_count=4)
@@ -49,6 +54,27 @@ def test_columns_that_decide_are_named_once() -> None:
     config = TableConfig.new(name="t", record_key_fields=["p", "id"], partition_fields=["p"], bucket_count=4)
 
     assert Placement(config, None, 3).columns == ["p", "id"]
+
+
+@pytest.mark.parametrize(
+    ("shuffle", "partition_fields", "folders", "expected"),
+    [
+        ("200", [], [], 4),
+        ("3", [], [], 3),
+        ("200", ["p"], [], 200),
+        ("200", ["p"], ["a", "b"], 32),
+        ("20", ["p"], ["a", "b"], 20),
+    ],
+)
+def test_no_more_tasks_than_there_are_file_groups_to_write(
+    tmp_path: Path, shuffle: str, partition_fields: list[str], folders: list[str], expected: int
+) -> None:
+    config = TableConfig.new(name="t", record_key_fields=["id"], partition_fields=partition_fields, bucket_count=4)
+    for folder in [*folders, ".hoodie"]:
+        (tmp_path / folder).mkdir()
+    spark: Any = SimpleNamespace(conf={"spark.sql.shuffle.partitions": shuffle})
+
+    assert default_tasks(spark, config, open_storage(str(tmp_path))) == expected
 
 
 def test_a_null_key_has_no_place() -> None:

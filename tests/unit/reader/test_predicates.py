@@ -80,6 +80,7 @@ def test_a_prefix_is_looked_for_between_the_bounds(prefix: str, least: str, grea
 
 @pytest.mark.parametrize("op", [">", ">=", "!="])
 def test_a_float_column_may_hold_nan_which_spark_ranks_above_all(op) -> None:
+    assert may_match(Compare("a", op, 1.0), Span(1.0, 1.0), pa.float64())
     assert may_match(Compare("a", op, 100.0), Span(1.0, 1.0), pa.float64())
 
 

@@ -66,7 +66,7 @@ def test_decimals_kept_as_integers_are_understood() -> None:
 
 def test_milliseconds_and_nanoseconds_in_a_file_compare_with_microseconds() -> None:
     micros = datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999)
-    for unit, raw in (("ms", [-2, 0]), ("ns", [-1_500, 0])):
+    for unit, raw in (("ms", [-2, 0]), ("ns", [-1_000, 0]), ("s", [-1, 0])):
         column = pa.array(raw, pa.timestamp(unit))
         assert matching(column, Compare("a", "<=", micros), pa.timestamp("us")) == [0]
 
@@ -85,6 +85,9 @@ def test_null_counts_decide_about_nulls() -> None:
 
     assert matching(column, IsNull("a")) == [0]
     assert matching(column, IsNotNull("a")) == [1]
+    mixed = written(pa.table({"a": pa.array([None, 1], pa.int32())}), rows=2)
+    assert matching_row_groups(mixed, [IsNull("a")], pa.schema([("a", pa.int32())])) == [0]
+    assert matching_row_groups(mixed, [Compare("a", "=", 1)], pa.schema([("a", pa.int32())])) == [0]
 
 
 def test_nan_is_not_in_the_statistics_and_is_found_nevertheless() -> None:
