@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 COLUMNS = ("id", "p", "ts", "value")
 # What a straggler leaves is swept after a second instead of two minutes.
 BRIEF = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.heartbeat.tolerable.misses": "1"}
-PATIENCE_S = 180
+PATIENCE_S = 300
 
 
 @contextmanager
