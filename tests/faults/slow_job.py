@@ -32,7 +32,7 @@ class Job:
         path: The table.
         flags: Folder through which the job and its test speak; a task that stops says so in ``stopped-<partition>``.
         value: Ordering value and value of all rows.
-        tasks: Number of tasks.
+        tasks: Number of tasks; with 2 each has half of the rows, colocated too.
         stops: Partitions whose first attempt stops until ``go-<partition>`` is there.
         fails: Partitions that fail when they are told to go on.
         repeat: Write again and again until ``enough`` is there; what came of each write is in ``answers-<value>``.
