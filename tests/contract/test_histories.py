@@ -19,7 +19,7 @@ from support.histories import (
 from support.model import Step, histories
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(histories(), st.booleans(), st.integers(0, 1 << 30))
 def test_any_dealing_of_rows_gives_what_the_dict_says(history: list[Step], spills: bool, seed: int) -> None:
     """Partitioning, order, retries, duplicate attempts and spilling change nothing in the table's content."""
