@@ -58,6 +58,10 @@ class Faults:
             raise self._error(name)
         return result
 
+    def name_of(self, number: int) -> str:
+        """Return the name of a step that was taken, from 1; a step may fall away when the clock ticks differently."""
+        return self.steps[number - 1] if number <= len(self.steps) else "not reached"
+
     def _error(self, name: str) -> BaseException:
         if self.kill:
             return Killed(name)
