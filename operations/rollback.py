@@ -12,7 +12,7 @@ import time
 from ..storage.base import Storage, split
 from ..table.config import PROPERTIES_PATH, TableConfig
 from ..table.names import BaseFileName
-from ..table.partitions import METAFILE, list_partitions, parse_partition_metafile
+from ..table.partitions import list_partitions, metafile_of, parse_partition_metafile
 from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
 from ..timeline.codec import encode
@@ -109,7 +109,7 @@ def forget_partitions(storage: Storage, instant_time: str, paths: list[str]) -> 
     relied on one makes it again when it commits.
     """
     for partition in _by_partition(paths):
-        metafile = f"{partition}/{METAFILE}" if partition else METAFILE
+        metafile = metafile_of(partition)
         try:
             made_by = parse_partition_metafile(storage.read(metafile), metafile).instant_time
         except FileNotFoundError:

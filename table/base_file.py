@@ -14,7 +14,7 @@ from ..errors import CorruptFileError, StorageError
 from ..storage.base import Storage
 from ..version import VERSION
 from .conform import conform
-from .schema import META_COLUMNS, with_meta
+from .schema import with_meta
 
 STAMP = b"pyhudi.version"
 MIN_KEY = "hoodie_min_record_key"
@@ -230,17 +230,3 @@ def _corrupt(path: str, error: Exception) -> CorruptFileError:
         f"The base file {path} cannot be read ({type(error).__name__}: {error}).",
         "Restore the file from a backup, or roll back the instant in its name with Apache Hudi.",
     )
-
-
-__all__ = [
-    "FILE_NAME",
-    "MAX_KEY",
-    "META_COLUMNS",
-    "MIN_KEY",
-    "RECORD_KEY",
-    "STAMP",
-    "BaseFileReader",
-    "BaseFileWriter",
-    "constant",
-    "file_schema",
-]

@@ -62,7 +62,7 @@ class FileView:
 
     def partitions(self) -> list[str]:
         """Return the paths of all partitions, sorted."""
-        return sorted(list_partitions(self._storage))
+        return list_partitions(self._storage)
 
     def slices(self, partition_path: str) -> dict[str, FileSlice]:
         """Return the newest committed slice of every live file group of one partition, by file id."""

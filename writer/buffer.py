@@ -61,7 +61,7 @@ class RowBuffers:
         """Spill what is still in memory and return the finished file, None where there were no rows."""
         if self._buffers:
             self._flush(list(self._buffers))
-        return None if self._spill is None else self._spill.publish()
+        return self.finish_spill()
 
     def finish_spill(self) -> SpillFile | None:
         """Finish the spill, if there is one; what is in memory stays there."""
