@@ -18,9 +18,9 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from ..errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
-from . import option_model
+from . import option_types
 from .option_catalogue import CATALOGUE, Effect, KnownKey, find_known
-from .option_model import HudiOptions
+from .option_model import SECTIONS, HudiOptions
 
 logger = logging.getLogger("pyhudi")
 
@@ -38,6 +38,7 @@ class OptionInfo:
     """One option as its documentation shows it."""
 
     name: str
+    section: str
     key: str
     aliases: tuple[str, ...]
     type: str
@@ -51,6 +52,7 @@ def describe_options() -> list[OptionInfo]:
     return [
         OptionInfo(
             name=name,
+            section=_section(name),
             key=extra["key"],
             aliases=tuple(extra["aliases"]),
             type=_type_words(name),
@@ -62,11 +64,18 @@ def describe_options() -> list[OptionInfo]:
     ]
 
 
+def _section(name: str) -> str:
+    return next((title for title, part in SECTIONS.items() if name in part.model_fields), next(iter(SECTIONS)))
+
+
 def _type_words(name: str) -> str:
-    kind = HudiOptions.__annotations__[name].replace(" | None", "")
+    annotations = {
+        key: kind for part in (*SECTIONS.values(), HudiOptions) for key, kind in part.__annotations__.items()
+    }
+    kind = annotations[name].replace(" | None", "")
     if kind in _TYPE_WORDS:
         return _TYPE_WORDS[kind]
-    return _either(_EXTRA[name].get("supported") or get_args(get_args(getattr(option_model, kind))[0]))
+    return _either(_EXTRA[name].get("supported") or get_args(get_args(getattr(option_types, kind))[0]))
 
 
 _TYPE_WORDS = {

@@ -20,11 +20,8 @@ SECTIONS = {
     "One write": "They say how one write goes about its work.",
     "Reading": "They belong to `spark.read`.",
 }
-READING = {"columns", "query_type", "split_size"}
-FIRST_OF_WRITE = "combine_before_upsert"
-ABOUT_THE_WRITE = {"operation"}
 TEMPLATE = """\
-<!-- Made by docs/make_options.py: change the model in connector/option_model.py, not this page. -->
+<!-- Made by docs/make_options.py: change the models in connector/*_options.py, not this page. -->
 
 # Options
 
@@ -53,17 +50,7 @@ UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"))
 
 def section_of(options: Sequence[OptionInfo]) -> dict[str, list[OptionInfo]]:
     """Return the options by section, each in the order of the model."""
-    found: dict[str, list[OptionInfo]] = {name: [] for name in SECTIONS}
-    about_table = True
-    for option in options:
-        about_table = about_table and option.name != FIRST_OF_WRITE
-        if option.name in READING:
-            found["Reading"].append(option)
-        elif about_table and option.name not in ABOUT_THE_WRITE:
-            found["The table"].append(option)
-        else:
-            found["One write"].append(option)
-    return found
+    return {name: [one for one in options if one.section == name] for name in SECTIONS}
 
 
 def row(option: OptionInfo) -> str:

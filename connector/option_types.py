@@ -1,0 +1,138 @@
+"""The types that options have, and the words that each is given in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ..errors import UnsupportedTableError
+from ..table.keys import KeyGeneratorType
+
+_SINCE = "0.1.0"
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+)\s*([bkmgt]?)(?:i?b)?", re.IGNORECASE)
+
+
+def _split(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _parse_size(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError("a size is a number of bytes, or a number with one of the units k, m, g, t")
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def _upper(value: object) -> object:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+# Apache Hudi's older way to name a merge mode.
+_PAYLOADS = {
+    "OverwriteWithLatestAvroPayload": "COMMIT_TIME_ORDERING",
+    "DefaultHoodieRecordPayload": "EVENT_TIME_ORDERING",
+    "EventTimeAvroPayload": "EVENT_TIME_ORDERING",
+}
+
+
+def _parse_payload(value: object) -> object:
+    return _PAYLOADS.get(value.strip().rpartition(".")[2], "CUSTOM") if isinstance(value, str) else value
+
+
+def _parse_generator(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return KeyGeneratorType.parse(value)
+    except UnsupportedTableError as error:
+        raise ValueError("it is no key generator that pyhudi knows") from error
+
+
+Fields = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Size = Annotated[int, BeforeValidator(_parse_size), Field(gt=0)]
+Count = Annotated[int, Field(gt=0)]
+# The bucket is the first eight digits of a file id.
+Buckets = Annotated[int, Field(gt=0, le=10**8)]
+
+Generator = Annotated[KeyGeneratorType, BeforeValidator(_parse_generator)]
+TableType = Annotated[Literal["COPY_ON_WRITE", "MERGE_ON_READ"], BeforeValidator(_upper)]
+Operation = Annotated[
+    Literal[
+        "upsert",
+        "delete",
+        "insert_overwrite_table",
+        "insert",
+        "bulk_insert",
+        "insert_overwrite",
+        "delete_partition",
+        "upsert_prepped",
+        "insert_prepped",
+        "bulk_insert_prepped",
+        "delete_prepped",
+        "bootstrap",
+        "cluster",
+        "compact",
+    ],
+    BeforeValidator(_lower),
+]
+IndexType = Annotated[
+    Literal[
+        "BUCKET",
+        "SIMPLE",
+        "GLOBAL_SIMPLE",
+        "BLOOM",
+        "GLOBAL_BLOOM",
+        "RECORD_INDEX",
+        "RECORD_LEVEL_INDEX",
+        "GLOBAL_RECORD_LEVEL_INDEX",
+        "INMEMORY",
+        "HBASE",
+        "FLINK_STATE",
+    ],
+    BeforeValidator(_upper),
+]
+BucketEngine = Annotated[Literal["SIMPLE", "CONSISTENT_HASHING"], BeforeValidator(_upper)]
+MergeMode = Annotated[Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"], BeforeValidator(_upper)]
+Payload = Annotated[Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"], BeforeValidator(_parse_payload)]
+Timezone = Annotated[Literal["UTC", "LOCAL"], BeforeValidator(_upper)]
+FailedWrites = Annotated[Literal["EAGER", "LAZY", "NEVER"], BeforeValidator(_upper)]
+QueryType = Annotated[Literal["snapshot", "read_optimized", "incremental"], BeforeValidator(_lower)]
+Codec = Annotated[Literal["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"], BeforeValidator(_lower)]
+
+
+def option(
+    default: Any,
+    doc: str,
+    key: str,
+    *aliases: str,
+    supported: Sequence[object] | None = None,
+    instead: str | None = None,
+    since: str = _SINCE,
+) -> Any:
+    """Describe one option.
+
+    Args:
+        default: Its value when nothing is said; None leaves the choice to the table.
+        doc: One sentence for people.
+        key: Hudi's own name, or ours below ``hoodie.pyhudi``.
+        aliases: Other names, Hudi's first.
+        supported: The values that pyhudi does, where Apache Hudi has more of them.
+        instead: What to use in place of a value that is not supported; the supported ones without it.
+        since: The version of pyhudi that has it first.
+    """
+    extra: Any = {"key": key, "aliases": list(aliases), "since": since}
+    if supported is not None:
+        extra |= {"supported": list(supported), "instead": instead}
+    return Field(default, description=doc, json_schema_extra=extra)

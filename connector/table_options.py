@@ -1,0 +1,151 @@
+"""Options that describe a table when it is created."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from ..operations.settings import TableSettings
+from ..table.keys import KeyGeneratorType
+from .option_types import (
+    BucketEngine,
+    Buckets,
+    Fields,
+    Generator,
+    IndexType,
+    MergeMode,
+    Payload,
+    TableType,
+    Timezone,
+    option,
+)
+
+
+class TableOptions(BaseModel):
+    """What a write says of the table itself; later writes need none of it, and one that disagrees is refused."""
+
+    table_name: str | None = option(
+        None,
+        "Name of a new table; without it the last part of the path.",
+        "hoodie.table.name",
+        "hoodie.datasource.write.table.name",
+    )
+    database: str | None = option(None, "Database that a new table belongs to.", "hoodie.database.name")
+    table_type: TableType | None = option(
+        None,
+        "Type of a new table.",
+        "hoodie.datasource.write.table.type",
+        "hoodie.table.type",
+        "hoodie.datasource.write.storage.type",
+        supported=["COPY_ON_WRITE"],
+    )
+    table_version: int | None = option(
+        None,
+        "Version of a new table; 9 without it. An existing table keeps its own.",
+        "hoodie.write.table.version",
+        "hoodie.table.version",
+        supported=[9],
+    )
+    record_key: Fields | None = option(
+        None,
+        "The columns whose values identify a row within its partition; a new table needs them.",
+        "hoodie.datasource.write.recordkey.field",
+        "hoodie.table.recordkey.fields",
+        "recordkey",
+    )
+    partition_fields: Fields | None = option(
+        None,
+        "The columns that a new table is partitioned by; none without it.",
+        "hoodie.datasource.write.partitionpath.field",
+        "hoodie.table.partition.fields",
+        "partitionby",
+    )
+    ordering_fields: Fields | None = option(
+        None,
+        "The column whose greater value wins when two rows have one key; without it the later row wins.",
+        "hoodie.table.ordering.fields",
+        "hoodie.datasource.write.precombine.field",
+        "hoodie.datasource.write.ordering.fields",
+        "hoodie.table.precombine.field",
+        "hoodie.payload.ordering.field",
+        "orderby",
+    )
+    key_generator_type: Generator | None = option(
+        None,
+        "How keys and partition paths are made of columns: SIMPLE, COMPLEX or NON_PARTITION; follows from the columns.",
+        "hoodie.datasource.write.keygenerator.type",
+        "hoodie.table.keygenerator.type",
+    )
+    key_generator_class: Generator | None = option(
+        None,
+        "The same, named by Apache Hudi's Java class.",
+        "hoodie.datasource.write.keygenerator.class",
+        "hoodie.table.keygenerator.class",
+    )
+    hive_style: bool | None = option(
+        None,
+        "Whether a new table's folders read `column=value`; false without it.",
+        "hoodie.datasource.write.hive_style_partitioning",
+    )
+    url_encode: bool | None = option(
+        None,
+        "Whether a new table escapes special characters in its folders; false without it.",
+        "hoodie.datasource.write.partitionpath.urlencode",
+    )
+    index_type: IndexType | None = option(None, "The index.", "hoodie.index.type", supported=["BUCKET"])
+    buckets: Buckets | None = option(
+        None,
+        "Number of buckets in every partition, fixed when the table is made; 8 without it.",
+        "hoodie.bucket.index.num.buckets",
+        "buckets",
+    )
+    hash_fields: Fields | None = option(
+        None,
+        "The record key columns that choose the bucket; all of them without it.",
+        "hoodie.bucket.index.hash.field",
+    )
+    bucket_engine: BucketEngine | None = option(
+        None, "The kind of buckets.", "hoodie.index.bucket.engine", supported=["SIMPLE"]
+    )
+    merge_mode: MergeMode | None = option(
+        None,
+        "Who wins when two rows have one key; event time with an ordering field, commit time without.",
+        "hoodie.write.record.merge.mode",
+        "hoodie.record.merge.mode",
+        supported=["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"],
+    )
+    payload_mode: Payload | None = option(
+        None,
+        "The merge mode, named by one of Apache Hudi's older payload classes.",
+        "hoodie.datasource.write.payload.class",
+        "hoodie.compaction.payload.class",
+        supported=["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"],
+        instead="DefaultHoodieRecordPayload or OverwriteWithLatestAvroPayload",
+    )
+    timezone: Timezone | None = option(
+        None, "The zone of a new table's instant times; UTC without it.", "hoodie.table.timeline.timezone"
+    )
+
+    @property
+    def key_generator(self) -> KeyGeneratorType | None:
+        """The key generator that was named, by type or by class."""
+        return self.key_generator_type or self.key_generator_class
+
+    def table_settings(self) -> TableSettings:
+        """Return what these options say of the table."""
+        return TableSettings(
+            name=self.table_name,
+            database=self.database,
+            table_type=self.table_type,
+            version=self.table_version,
+            record_key_fields=self.record_key,
+            partition_fields=self.partition_fields,
+            ordering_fields=self.ordering_fields,
+            merge_mode=self.merge_mode or self.payload_mode,
+            key_generator=self.key_generator,
+            hive_style=self.hive_style,
+            url_encode=self.url_encode,
+            timezone=self.timezone,
+            index_type=self.index_type,
+            bucket_count=self.buckets,
+            hash_fields=self.hash_fields,
+        )

@@ -1,0 +1,125 @@
+"""Options that say how one write goes about its work."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from ..operations.settings import WriteSettings
+from .option_types import Codec, Count, FailedWrites, Operation, Size, option
+
+DEFAULTS = WriteSettings()
+
+
+class WriteOptions(BaseModel):
+    """How one write goes about its work; nothing here is kept in the table."""
+
+    operation: Operation | None = option(
+        None,
+        "What the write does; upsert without it, insert_overwrite_table in mode overwrite.",
+        "hoodie.datasource.write.operation",
+        "operation",
+        supported=["upsert", "delete", "insert_overwrite_table"],
+    )
+    combine_before_upsert: bool = option(
+        DEFAULTS.combine_before_upsert,
+        "Whether incoming rows of one key are folded into one.",
+        "hoodie.combine.before.upsert",
+    )
+    combine_before_insert: bool = option(
+        DEFAULTS.combine_before_insert, "The same when the table is overwritten.", "hoodie.combine.before.insert"
+    )
+    combine_before_delete: bool = option(
+        DEFAULTS.combine_before_delete, "The same for deletes.", "hoodie.combine.before.delete"
+    )
+    allow_empty_commit: bool = option(
+        DEFAULTS.allow_empty_commit, "Whether a write without rows leaves an instant.", "hoodie.allow.empty.commit"
+    )
+    metadata_enable: bool | None = option(
+        None,
+        "False agrees to a write taking Apache Hudi's metadata table away; pyhudi keeps none yet.",
+        "hoodie.metadata.enable",
+    )
+    failed_writes: FailedWrites | None = option(
+        None,
+        "EAGER counts pending instants of other writers as dead at once.",
+        "hoodie.clean.failed.writes.policy",
+        "hoodie.cleaner.policy.failed.writes",
+    )
+    heartbeat_interval_ms: Count = option(
+        int(DEFAULTS.heartbeat_interval_s * 1000),
+        "Milliseconds between two signs of life of a running write.",
+        "hoodie.client.heartbeat.interval_in_ms",
+    )
+    heartbeat_misses: Count = option(
+        DEFAULTS.heartbeat_misses,
+        "After how many missed signs of life a write counts as dead.",
+        "hoodie.client.heartbeat.tolerable.misses",
+    )
+    foreign_age_s: Annotated[float, Field(ge=0)] = option(
+        DEFAULTS.foreign_age_s,
+        "Seconds after which another writer's pending instant without a heartbeat counts as dead.",
+        "hoodie.pyhudi.foreign.pending.max.age.seconds",
+    )
+    colocated: bool = option(
+        DEFAULTS.colocated,
+        "Promises that every file group's rows sit in one task, as `pyhudi.colocate` leaves them.",
+        "hoodie.pyhudi.colocated",
+    )
+    commit_merge_max_bytes: Size = option(
+        DEFAULTS.commit_merge_max_bytes,
+        "Bytes that the commit of a write that was not colocated may merge by itself.",
+        "hoodie.pyhudi.commit.merge.max.bytes",
+    )
+    write_id: str = option(
+        "", "Names the write: done once, it is not done again under the same name.", "hoodie.pyhudi.write.id"
+    )
+    application: str = option("", "Name of the application, shown to other writers.", "hoodie.write.application.id")
+    batch_size: Size = option(
+        DEFAULTS.batch_size, "Buffered bytes of one file group before they are spilled.", "hoodie.write.batch.size"
+    )
+    task_max_size: Size = option(
+        DEFAULTS.task_max_size, "Buffered bytes of one task before they are spilled.", "hoodie.write.task.max.size"
+    )
+    compression: Codec = option(
+        DEFAULTS.compression, "Parquet codec of base files.", "hoodie.parquet.compression.codec"
+    )
+    row_group_bytes: Size = option(
+        DEFAULTS.row_group_bytes, "Bytes that a row group aims at.", "hoodie.parquet.block.size"
+    )
+    bloom_filter: bool | None = option(
+        None,
+        "Whether base files carry a bloom filter of their keys; a bucket index needs none.",
+        "hoodie.parquet.bloom.filter.enabled",
+    )
+    metadata_prefix: str = option(
+        "_",
+        "Options that begin with it are kept in the commit's extra metadata.",
+        "hoodie.datasource.write.commitmeta.key.prefix",
+    )
+
+    # Filled from a family of keys, not from a key of its own.
+    extra_metadata: dict[str, str] = Field(default_factory=dict)
+
+    def write_settings(self) -> WriteSettings:
+        """Return how the write is to go about its work."""
+        return WriteSettings(
+            batch_size=self.batch_size,
+            task_max_size=self.task_max_size,
+            commit_merge_max_bytes=self.commit_merge_max_bytes,
+            colocated=self.colocated,
+            combine_before_upsert=self.combine_before_upsert,
+            combine_before_insert=self.combine_before_insert,
+            combine_before_delete=self.combine_before_delete,
+            allow_empty_commit=self.allow_empty_commit,
+            metadata_enable=self.metadata_enable,
+            eager_rollback=self.failed_writes == "EAGER",
+            foreign_age_s=self.foreign_age_s,
+            heartbeat_interval_s=self.heartbeat_interval_ms / 1000,
+            heartbeat_misses=self.heartbeat_misses,
+            compression="none" if self.compression == "uncompressed" else self.compression,
+            row_group_bytes=self.row_group_bytes,
+            bloom_filter=self.bloom_filter,
+            extra_metadata=dict(self.extra_metadata),
+        )
