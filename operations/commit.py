@@ -30,8 +30,9 @@ from .conflicts import Changes, check_conflicts, check_ownership
 from .fence import snapshot
 from .history import result_from, result_of
 from .merge_spills import merge_spills
+from .operation import OVERWRITE
 from .phases import Phases
-from .plan import OVERWRITE, WritePlan
+from .plan import WritePlan
 from .result import CommitResult
 from .rollback import forget
 from .task import TaskResult

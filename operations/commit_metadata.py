@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..table.schema import avro_schema
 from ..timeline.metadata import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ..writer.group_writer import GroupOutcome
-from .plan import OVERWRITE, WritePlan
+from .operation import OVERWRITE
+from .plan import WritePlan
 from .replay import WRITE_ID
 
 NOT_FOUND = "pyhudi.deletes.not.found"

@@ -17,8 +17,9 @@ from ..timeline.instants import WRITE_ACTIONS, Instant, State
 from ..timeline.metadata import RollbackPlan
 from ..timeline.timeline import Timeline
 from ..writer.group_writer import GroupOutcome
+from .operation import OVERWRITE
 from .pending import BLOCKING
-from .plan import OVERWRITE, WritePlan
+from .plan import WritePlan
 
 Touched = set[tuple[str, str]]
 

@@ -15,7 +15,8 @@ from ..table.view import FileSlice, FileView, open_view
 from ..timeline.timeline import Timeline
 from ..writer.group_writer import GroupJob, check_bucket
 from ..writer.rows import Group
-from .plan import OVERWRITE, WritePlan
+from .operation import OVERWRITE
+from .plan import WritePlan
 
 _FILES_LOOKED_INTO = 8
 

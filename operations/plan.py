@@ -5,38 +5,31 @@ from __future__ import annotations
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..errors import (
-    MissingColumnError,
-    SchemaMismatchError,
-    TableNotFoundError,
-    UnsupportedOptionError,
-    UnsupportedTableError,
-    UnsupportedTypeError,
-)
+from ..errors import TableNotFoundError
 from ..storage import open_storage
 from ..storage.base import Storage
 from ..table.config import TableConfig, check_supported, load_config
-from ..table.conform import conform_array
 from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
-from ..table.schema import META_COLUMNS, canonical, check_storable
+from ..table.schema import check_storable, without_meta
 from ..timeline.clock import next_time
 from ..timeline.layout import layout_of
 from ..timeline.owner import Owner
 from ..timeline.timeline import Timeline, Watermark
 from ..writer.rows import IS_DELETED, RowSpec
 from .metadata_table import check_retirable
+from .operation import DELETE, OVERWRITE, choose_operation
 from .pending import PlannedRollback, settle_pending
 from .replay import find_write
 from .settings import WriteRequest, WriteSettings
 from .table_settings import changes_to, new_config
+from .write_schema import check_columns, check_judges, table_schema
 
-UPSERT, DELETE, OVERWRITE = "UPSERT", "DELETE", "INSERT_OVERWRITE_TABLE"
 GENERATED_ID = "auto-"
 
 
@@ -113,7 +106,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         PyHudiError: The options, the schema or the table do not allow the write; see `pyhudi.errors`.
     """
     storage = open_storage(request.path, request.storage_options)
-    operation, combine = _operation(request)
+    operation, combine = choose_operation(request)
     try:
         existing = load_config(storage)
     except TableNotFoundError:
@@ -128,10 +121,10 @@ def plan_write(request: WriteRequest) -> WritePlan:
         config, changes = changes_to(existing, request.table, storage.path)
     timeline = Timeline.load(storage, layout_of(config))
     schema = latest_schema(storage, config, timeline) if existing is not None else None
-    incoming = _incoming(request.schema)
+    incoming = without_meta(request.schema)
     check_storable(incoming)
-    _check_columns(config, incoming, operation, storage.path)
-    schema = _table_schema(schema, incoming, operation, storage.path)
+    check_columns(config, incoming, operation, storage.path)
+    schema = table_schema(schema, incoming, operation, storage.path)
     KeyGenerator(config, schema).check(incoming)
 
     replays = None
@@ -160,116 +153,8 @@ def plan_write(request: WriteRequest) -> WritePlan:
         settings=request.write,
         replays=replays,
     )
-    _check_spec(plan.spec)
+    check_judges(plan.spec)
     return plan
-
-
-def _operation(request: WriteRequest) -> tuple[str, bool]:
-    asked = (request.operation or ("insert_overwrite_table" if request.overwrite else "upsert")).upper()
-    settings = request.write
-    if asked not in {UPSERT, DELETE, OVERWRITE}:
-        raise UnsupportedOptionError(
-            f"The operation {asked.lower()!r} (hoodie.datasource.write.operation) is not done by pyhudi yet.",
-            "Use upsert, delete or insert_overwrite_table.",
-        )
-    if settings.bloom_filter:
-        raise UnsupportedOptionError(
-            "hoodie.parquet.bloom.filter.enabled=true is not done by pyhudi yet; the bucket index needs none.",
-            "Leave the option out.",
-        )
-    if request.overwrite and asked == DELETE:
-        raise UnsupportedOptionError(
-            "The operation delete cannot be combined with mode overwrite, which replaces the whole table.",
-            'Use mode("append") with the operation delete.',
-        )
-    combine = {
-        UPSERT: settings.combine_before_upsert,
-        DELETE: settings.combine_before_delete,
-        OVERWRITE: settings.combine_before_insert,
-    }[asked]
-    if not combine and asked != OVERWRITE:
-        raise UnsupportedOptionError(
-            f"hoodie.combine.before.{asked.lower()}=false is not done by pyhudi: rows of one key are always folded.",
-            "Leave the option out.",
-        )
-    return (OVERWRITE if request.overwrite else asked), combine
-
-
-def _incoming(schema: pa.Schema) -> pa.Schema:
-    """Return the caller's columns without Hudi's meta columns, which a table that was read brings along."""
-    return pa.schema([field for field in schema if field.name not in META_COLUMNS])
-
-
-def _check_columns(config: TableConfig, incoming: pa.Schema, operation: str, where: str) -> None:
-    needed = {
-        "record key column": config.record_key_fields,
-        "partition column": config.partition_fields,
-        "ordering column": () if operation == DELETE else config.ordering_fields,
-    }
-    if len(config.ordering_fields) > 1:
-        raise UnsupportedTableError(
-            f"The table {where} has several ordering fields ({', '.join(config.ordering_fields)}).",
-            "Write it with Apache Hudi; pyhudi knows one ordering field so far.",
-        )
-    for role, names in needed.items():
-        for name in names:
-            if name not in incoming.names:
-                raise MissingColumnError(
-                    f"The {role} {name!r} of the table {where} is not among the incoming columns "
-                    f"({', '.join(incoming.names)}).",
-                    "Add the column to the DataFrame, or correct the option that names it.",
-                )
-
-
-def _table_schema(table: pa.Schema | None, incoming: pa.Schema, operation: str, where: str) -> pa.Schema:
-    """Return the table's columns, having checked that the incoming ones fit them."""
-    fresh = canonical(incoming)
-    if table is None:
-        if operation == DELETE:
-            raise TableNotFoundError(
-                f"The table {where} was created and never written, so that there is nothing to delete.",
-                "Write rows first.",
-            )
-        return fresh
-    if operation == DELETE:
-        return table
-    differences = []
-    for field in table:
-        if field.name not in fresh.names:
-            if field.name != IS_DELETED:
-                differences.append(f"{field.name}: {field.type} in the table, absent here")
-        elif not _fits(fresh.field(field.name), field):
-            differences.append(f"{field.name}: {field.type} in the table, {fresh.field(field.name).type} here")
-    known = {*table.names, IS_DELETED}
-    differences += [
-        f"{field.name}: absent in the table, {field.type} here" for field in fresh if field.name not in known
-    ]
-    if differences:
-        raise SchemaMismatchError(
-            f"The incoming columns differ from those of the table {where}: {'; '.join(differences)}.",
-            "Select and cast the DataFrame to the table's columns; pyhudi does not evolve a schema yet.",
-        )
-    return table
-
-
-def _fits(incoming: pa.Field, kept: pa.Field) -> bool:
-    try:
-        conform_array(pa.array([], incoming.type), kept)
-    except SchemaMismatchError:
-        return False
-    return True
-
-
-def _check_spec(spec: RowSpec) -> None:
-    _check_judge(spec.columns, IS_DELETED, "says which rows are deletes", pa.types.is_boolean)
-    _check_judge(spec.columns, spec.ordering_field, "orders rows", lambda kind: not pa.types.is_nested(kind))
-
-
-def _check_judge(schema: pa.Schema, name: str | None, role: str, fits: Callable[[pa.DataType], bool]) -> None:
-    if name in schema.names and not fits(schema.field(name).type):
-        raise UnsupportedTypeError(
-            f"Column {name!r} {role}, which no value of its type {schema.field(name).type} can.", "Cast the column."
-        )
 
 
 def _times(count: int, timeline: Timeline, config: TableConfig) -> list[str]:
