@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..operations.settings import WriteRequest
 from .option_types import option
@@ -11,7 +11,7 @@ from .read_options import ReadOptions
 from .table_options import TableOptions
 from .write_options import WriteOptions
 
-SECTIONS = {"The table": TableOptions, "One write": WriteOptions, "Reading": ReadOptions}
+SECTIONS: dict[str, type[BaseModel]] = {"The table": TableOptions, "One write": WriteOptions, "Reading": ReadOptions}
 
 
 class HudiOptions(ReadOptions, WriteOptions, TableOptions):
