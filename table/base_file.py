@@ -14,6 +14,7 @@ from ..errors import CorruptFileError, StorageError
 from ..storage.base import Storage
 from ..version import VERSION
 from .conform import conform
+from .encodings import dictionary_columns
 from .schema import with_meta
 
 STAMP = b"pyhudi.version"
@@ -64,15 +65,9 @@ class BaseFileWriter:
     def __init__(
         self, stream: Any, schema: pa.Schema, avro_schema: str, *, compression: str, row_group_bytes: int
     ) -> None:
-        leaves = [f.name for f in schema if f.name not in _UNIQUE]
-        self._parquet = pq.ParquetWriter(
-            stream,
-            schema,
-            compression=compression,
-            store_schema=False,
-            use_dictionary=_leaf_paths(schema, leaves),
-            write_statistics=True,
-        )
+        self._stream = stream
+        self._compression = compression
+        self._parquet: pq.ParquetWriter | None = None
         self._schema = schema
         self._avro_schema = avro_schema
         self._row_group_bytes = row_group_bytes
@@ -99,16 +94,17 @@ class BaseFileWriter:
     def close(self) -> None:
         """Write the last row group and the footer."""
         self._flush()
+        parquet = self._parquet or self._open(self._schema.empty_table())
         footer = {"parquet.avro.schema": self._avro_schema, STAMP.decode(): VERSION}
         if self._least is not None and self._greatest is not None:
             footer |= {MIN_KEY: self._least, MAX_KEY: self._greatest}
-        self._parquet.add_key_value_metadata(footer)
-        self._parquet.close()
+        parquet.add_key_value_metadata(footer)
+        parquet.close()
 
     def abandon(self) -> None:
         """Close the writer of a file that nobody wants; its bytes are no whole file."""
         self._waiting = []
-        if self._parquet.is_open:
+        if self._parquet is not None and self._parquet.is_open:
             with suppress(Exception):
                 self._parquet.close()
 
@@ -116,13 +112,21 @@ class BaseFileWriter:
         if self._waiting:
             # A dictionary that changes within a row group would make Parquet give up dictionary encoding there.
             table = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
-            self._parquet.write_table(table, row_group_size=max(table.num_rows, 1))
+            parquet = self._parquet or self._open(table)
+            parquet.write_table(table, row_group_size=max(table.num_rows, 1))
         self._waiting, self._waiting_bytes = [], 0
 
-
-def _leaf_paths(schema: pa.Schema, names: Sequence[str]) -> list[str]:
-    """Return the names by which Parquet knows the flat columns among ``names``; nested ones stay undictionaried."""
-    return [name for name in names if not pa.types.is_nested(schema.field(name).type)]
+    def _open(self, rows: pa.Table) -> pq.ParquetWriter:
+        """Begin the file, whose columns are encoded as the first row group suggests."""
+        self._parquet = pq.ParquetWriter(
+            self._stream,
+            self._schema,
+            compression=self._compression,
+            store_schema=False,
+            use_dictionary=dictionary_columns(rows.drop_columns(sorted(_UNIQUE))),
+            write_statistics=True,
+        )
+        return self._parquet
 
 
 class BaseFileReader:
