@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from drive import BUNDLE, SYSTEMS
 from lineitem import prepare
+from systems import BUNDLE, SYSTEMS
 
 ROOT = Path(__file__).parents[1]
 PHASES = ("load", "up1", "up2", "scan3", "scan_all", "point", "partition")

@@ -1,0 +1,218 @@
+"""The systems that are compared: how each loads, upserts and reads the benchmark's rows.
+
+A new system is a function here and an entry of `SYSTEMS`; it imports its packages inside the function, because they
+exist in its own environment only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lineitem import KEYS, ORDERING, PARTITION, point_key
+
+if TYPE_CHECKING:
+    from drive import Run
+    from pyspark.sql import SparkSession
+
+BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+OPTIONS = {
+    "hoodie.table.name": "lineitem",
+    "hoodie.datasource.write.recordkey.field": ",".join(KEYS),
+    "hoodie.datasource.write.partitionpath.field": PARTITION,
+    "hoodie.datasource.write.precombine.field": ORDERING,
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "2",
+}
+DELTA = "io.delta:delta-spark_2.13:4.0.1"
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1"
+# Of the table's row and the incoming one, as MERGE sees them.
+SAME_KEY = " and ".join(f"t.{column} = s.{column}" for column in (*KEYS, PARTITION))
+NEWER = f"s.{ORDERING} >= t.{ORDERING}"
+
+
+def apache_hudi(run: Run) -> list[Any]:
+    """Apache Hudi itself: copy-on-write, bucket index, everything else as it comes."""
+    spark = run.session(
+        spark__jars__packages=BUNDLE,
+        spark__serializer="org.apache.spark.serializer.KryoSerializer",
+        spark__kryo__registrator="org.apache.spark.HoodieSparkKryoRegistrar",
+        spark__sql__extensions="org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        spark__sql__catalog__spark_catalog="org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    )
+    parallelism = {"hoodie.upsert.shuffle.parallelism": "8", "hoodie.bulkinsert.shuffle.parallelism": "8"}
+
+    def write(rows: str) -> None:
+        writer = spark.read.parquet(rows).write.format("hudi").options(**OPTIONS, **parallelism)
+        writer.option("hoodie.datasource.write.operation", "upsert").mode("append").save(run.table)
+
+    run.writes("Apache Hudi", write)
+    return run.reads("Apache Hudi", lambda: spark.read.format("hudi").load(run.table))
+
+
+def pyhudi_plain(run: Run) -> list[Any]:
+    """pyhudi through Spark's own verbs; its table is read in both ways."""
+    from pyhudi import HudiTable
+
+    spark = run.session()
+
+    def write(rows: str) -> None:
+        spark.read.parquet(rows).write.format("pyhudi").options(**OPTIONS).mode("append").save(run.table)
+
+    run.writes("pyhudi, df.write", write)
+    by_table = run.reads("pyhudi, HudiTable.to_df", lambda: HudiTable(spark, run.table).to_df())
+    by_format = run.reads("pyhudi, df.write", lambda: spark.read.format("pyhudi").load(run.table))
+    if by_table != by_format:
+        raise SystemExit(f"to_df() found {by_table}, the data source {by_format}")
+    return by_format
+
+
+def pyhudi_colocated(run: Run) -> list[Any]:
+    """pyhudi through HudiTable, which places each file group in one task; reads are those of the plain run."""
+    from pyhudi import HudiTable
+
+    spark = run.session()
+    table = HudiTable.create(
+        spark,
+        run.table,
+        spark.read.parquet(str(run.data / "base")),
+        record_key=KEYS,
+        partition_by=PARTITION,
+        order_by=ORDERING,
+        buckets=2,
+    )
+    run.writes("pyhudi, HudiTable.upsert", lambda rows: table.upsert(spark.read.parquet(rows)))
+    found = run.reads("untimed", table.to_df)
+    del run.seconds["untimed"]
+    return found
+
+
+def parquet(run: Run) -> list[Any]:
+    """Plain Parquet, which cannot upsert: the load and the reads of what was loaded."""
+    spark = run.session()
+
+    def write() -> None:
+        rows = spark.read.parquet(str(run.data / "base"))
+        rows.repartition(8, PARTITION).write.partitionBy(PARTITION).parquet(run.table)
+
+    run.timed("Parquet", "load", write)
+    return run.reads("Parquet", lambda: spark.read.parquet(run.table))
+
+
+def merge(spark: SparkSession, target: str) -> Callable[[str], Any]:
+    """Return what upserts a part by SQL's MERGE, keeping the greater ordering value."""
+
+    def upsert(rows: str) -> None:
+        spark.read.parquet(rows).createOrReplaceTempView("s")
+        spark.sql(
+            f"merge into {target} t using s on {SAME_KEY} "
+            f"when matched and {NEWER} then update set * when not matched then insert *"
+        )
+
+    return upsert
+
+
+def delta(run: Run, row: str = "Delta Lake, MERGE", *, deletion_vectors: bool = False) -> list[Any]:
+    """Delta Lake, whose MERGE rewrites files or marks the rows that are gone."""
+    spark = run.session(
+        spark__jars__packages=DELTA,
+        spark__sql__extensions="io.delta.sql.DeltaSparkSessionExtension",
+        spark__sql__catalog__spark_catalog="org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        spark__databricks__delta__properties__defaults__enableDeletionVectors=str(deletion_vectors).lower(),
+    )
+
+    def load(rows: str) -> None:
+        spark.read.parquet(rows).write.format("delta").partitionBy(PARTITION).save(run.table)
+
+    run.writes(row, merge(spark, f"delta.`{run.table}`"), load)
+    return run.reads(row, lambda: spark.read.format("delta").load(run.table))
+
+
+def delta_vectors(run: Run) -> list[Any]:
+    """Delta Lake with deletion vectors."""
+    return delta(run, "Delta Lake, MERGE, deletion vectors", deletion_vectors=True)
+
+
+def iceberg(run: Run, mode: str) -> list[Any]:
+    """Iceberg in one of its two modes of MERGE."""
+    row = f"Iceberg, MERGE {mode}"
+    spark = run.session(
+        spark__jars__packages=ICEBERG,
+        spark__sql__extensions="org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        spark__sql__catalog__local="org.apache.iceberg.spark.SparkCatalog",
+        spark__sql__catalog__local__type="hadoop",
+        spark__sql__catalog__local__warehouse=run.table,
+    )
+
+    def load(rows: str) -> None:
+        table = spark.read.parquet(rows).writeTo("local.db.t").tableProperty("format-version", "2")
+        table.tableProperty("write.merge.mode", mode).partitionedBy(PARTITION).create()
+
+    run.writes(row, merge(spark, "local.db.t"), load)
+    return run.reads(row, lambda: spark.table("local.db.t"))
+
+
+def iceberg_copy(run: Run) -> list[Any]:
+    """Iceberg whose MERGE rewrites files."""
+    return iceberg(run, "copy-on-write")
+
+
+def iceberg_deltas(run: Run) -> list[Any]:
+    """Iceberg whose MERGE leaves position deletes."""
+    return iceberg(run, "merge-on-read")
+
+
+def delta_rs(run: Run) -> list[Any]:
+    """delta-rs, which needs no Spark and all of its rows in one process."""
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+    from deltalake import DeltaTable, write_deltalake
+
+    row = "delta-rs, merge"
+
+    def load(rows: str) -> None:
+        write_deltalake(run.table, ds.dataset(rows).to_table(), partition_by=[PARTITION])
+
+    def upsert(rows: str) -> None:
+        merger = DeltaTable(run.table).merge(ds.dataset(rows).to_table(), SAME_KEY, source_alias="s", target_alias="t")
+        merger.when_matched_update_all(NEWER).when_not_matched_insert_all().execute()
+
+    run.writes(row, upsert, load)
+    columns = ["l_orderkey", "l_extendedprice", "l_shipdate"]
+    dataset = DeltaTable(run.table).to_pyarrow_dataset
+    read = run.timed(row, "scan3", lambda: dataset().to_table(columns=columns))
+    run.timed(row, "scan_all", lambda: dataset().to_table())
+    at_point = (ds.field(KEYS[0]) == point_key(run.scale)) & (ds.field(KEYS[1]) == 1)
+    found = run.timed(row, "point", lambda: dataset().count_rows(at_point))
+    year = ds.field(PARTITION) == "1995"
+    run.timed(row, "partition", lambda: pc.sum(dataset().to_table(["l_extendedprice"], year)["l_extendedprice"]))
+    return [read.num_rows, str(pc.sum(read["l_extendedprice"])), str(pc.max(read["l_shipdate"])), found]
+
+
+@dataclass(frozen=True)
+class System:
+    """How a system is run.
+
+    Attributes:
+        drive: Does the work and returns what was found at the end.
+        venv: The virtual environment it needs.
+        holds: The state its table ends in: "final", or "base" for one that cannot upsert.
+    """
+
+    drive: Callable[[Run], list[Any]]
+    venv: str = ".venv"
+    holds: str = "final"
+
+
+SYSTEMS = {
+    "hudi-cow-bucket": System(apache_hudi, venv=".venv-hudi"),
+    "pyhudi": System(pyhudi_plain),
+    "pyhudi-colocated": System(pyhudi_colocated),
+    "delta": System(delta, venv=".venv-spark40"),
+    "delta-vectors": System(delta_vectors, venv=".venv-spark40"),
+    "iceberg-cow": System(iceberg_copy, venv=".venv-spark40"),
+    "iceberg-mor": System(iceberg_deltas, venv=".venv-spark40"),
+    "delta-rs": System(delta_rs),
+    "parquet": System(parquet, holds="base"),
+}
