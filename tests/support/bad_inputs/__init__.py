@@ -1,0 +1,12 @@
+"""Bad inputs as data: what a user may ask of a table and be refused, each with the error that says so."""
+
+from __future__ import annotations
+
+from support.bad_inputs.case import GOOD, KEYED, Act, Case
+from support.bad_inputs.columns import COLUMNS
+from support.bad_inputs.creations import CREATIONS
+from support.bad_inputs.options import OPTIONS
+from support.bad_inputs.others import OTHERS
+from support.bad_inputs.rows import ROWS
+
+__all__ = ["COLUMNS", "CREATIONS", "GOOD", "KEYED", "OPTIONS", "OTHERS", "ROWS", "Act", "Case"]

@@ -1,0 +1,97 @@
+"""Columns that a healthy table refuses before there are rows."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyhudi import errors
+from support.bad_inputs.case import GOOD, Case, added, changed, upsert
+
+UNSUPPORTED_TYPES = [
+    pa.uint8(),
+    pa.uint64(),
+    pa.float16(),
+    pa.null(),
+    pa.time32("ms"),
+    pa.time64("us"),
+    pa.duration("us"),
+    pa.month_day_nano_interval(),
+    pa.decimal256(50, 2),
+    pa.map_(pa.int32(), pa.string()),
+    pa.struct([]),
+]
+COLUMNS = [
+    *(
+        Case(
+            f"no {role} column",
+            errors.MissingColumnError,
+            (f"{role} column {name!r}", "{path}"),
+            upsert(GOOD.drop_columns([name])),
+        )
+        for role, name in {"record key": "id", "partition": "p", "ordering": "ts"}.items()
+    ),
+    Case(
+        "key column in another case",
+        errors.MissingColumnError,
+        ("'id'", "ID, p, ts, value"),
+        upsert(GOOD.rename_columns(["ID", "p", "ts", "value"])),
+    ),
+    Case(
+        "delete without the partition column",
+        errors.MissingColumnError,
+        ("'p'", "{path}"),
+        upsert(GOOD.select(["id"]), operation="delete"),
+    ),
+    Case("two columns of one name", errors.DuplicateColumnError, ("'value'",), upsert(added("value", pa.int64()))),
+    Case("two columns but for case", errors.DuplicateColumnError, ("'Value'",), upsert(added("Value", pa.int64()))),
+    Case(
+        "two fields but for case",
+        errors.DuplicateColumnError,
+        ("'s.a'", "'s.A'"),
+        upsert(added("s", pa.struct([("a", pa.int32()), ("A", pa.int32())]))),
+    ),
+    *(
+        Case(f"column of type {kind}", errors.UnsupportedTypeError, ("'odd'",), upsert(added("odd", kind)))
+        for kind in UNSUPPORTED_TYPES
+    ),
+    Case(
+        "nested column of an unsupported type",
+        errors.UnsupportedTypeError,
+        ("'odd.element.day'", "duration[s]"),
+        upsert(added("odd", pa.list_(pa.struct([("day", pa.duration("s"))])))),
+    ),
+    *(
+        Case(f"column named {name!r}", errors.UnsupportedTypeError, (repr(name),), upsert(added(name, pa.int32())))
+        for name in ("", "a b", "a-b", "a.b", "1a")
+    ),
+    Case(
+        "column missing",
+        errors.SchemaMismatchError,
+        ("value: int64 in the table, absent here", "{path}"),
+        upsert(GOOD.drop_columns(["value"])),
+    ),
+    Case(
+        "column too many",
+        errors.SchemaMismatchError,
+        ("extra: absent in the table, string here", "{path}"),
+        upsert(added("extra", pa.string())),
+    ),
+    Case(
+        "column of another type",
+        errors.SchemaMismatchError,
+        ("value: int64 in the table, string here", "{path}"),
+        upsert(changed("value", ["10", "20"], pa.string())),
+    ),
+    Case(
+        "column of a narrower type",
+        errors.SchemaMismatchError,
+        ("value: int32 in the table, int64 here", "{path}"),
+        upsert(GOOD),
+        good=changed("value", [1, 2], pa.int32()),
+    ),
+    Case(
+        "mark of deletes that is no boolean",
+        errors.SchemaMismatchError,
+        ("'_hoodie_is_deleted'", "bool"),
+        upsert(added("_hoodie_is_deleted", pa.string())),
+    ),
+]

@@ -1,0 +1,117 @@
+"""Writes and reads where no table is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+from pyhudi import errors
+from pyhudi.operations.settings import WriteSettings
+from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.table.key_types import KeyGeneratorType
+from support.bad_inputs.case import COMPOSITE, GOOD, KEYED, Case, added, changed, upsert
+from support.drive import write
+
+CREATIONS = [
+    Case(
+        "no record key",
+        errors.MissingOptionError,
+        ("{path}", "hoodie.datasource.write.recordkey.field"),
+        upsert(GOOD),
+    ),
+    Case("delete", errors.TableNotFoundError, ("{path}",), upsert(GOOD, table=KEYED, operation="delete")),
+    Case("read", errors.TableNotFoundError, ("{path}",), lambda path: lambda: open_snapshot(str(path))),
+    *(
+        Case(
+            f"key column {column!r}",
+            errors.MissingColumnError,
+            (f"'{column}'", "{path}"),
+            upsert(GOOD, table=replace(KEYED, record_key_fields=(column,))),
+        )
+        for column in ("nope", "ID", "id.x")
+    ),
+    *(
+        Case(
+            f"new {name} {said}",
+            errors.UnsupportedOptionError,
+            ("{path}", f"{key}={said}"),
+            upsert(GOOD, table=replace(KEYED, **{name: said})),
+        )
+        for name, said, key in (
+            ("table_type", "MERGE_ON_READ", "hoodie.datasource.write.table.type"),
+            ("version", 6, "hoodie.write.table.version"),
+            ("version", 10, "hoodie.write.table.version"),
+            ("index_type", "RECORD_INDEX", "hoodie.index.type"),
+            ("merge_mode", "CUSTOM", "hoodie.write.record.merge.mode"),
+        )
+    ),
+    Case(
+        "event time without an ordering field",
+        errors.OptionConflictError,
+        ("{path}", "EVENT_TIME_ORDERING", "hoodie.table.ordering.fields"),
+        upsert(GOOD, table=replace(KEYED, ordering_fields=None, merge_mode="EVENT_TIME_ORDERING")),
+    ),
+    Case(
+        "hash field outside the key",
+        errors.OptionConflictError,
+        ("{path}", "hoodie.bucket.index.hash.field", "'value'", "'id'"),
+        upsert(GOOD, table=replace(KEYED, hash_fields=("value",))),
+    ),
+    *(
+        Case(
+            f"key generator {generator.value}",
+            errors.OptionConflictError,
+            ("{path}", generator.value, "hoodie.datasource.write.keygenerator.type"),
+            upsert(GOOD, table=replace(COMPOSITE, key_generator=generator)),
+        )
+        for generator in KeyGeneratorType
+        if generator is not KeyGeneratorType.COMPLEX
+    ),
+    Case(
+        "two ordering fields",
+        errors.UnsupportedTableError,
+        ("{path}", "ts, value"),
+        upsert(GOOD, table=replace(KEYED, ordering_fields=("ts", "value"))),
+    ),
+    *(
+        Case(
+            f"{role} of type {column.schema.field(name).type}",
+            errors.UnsupportedTypeError,
+            (f"'{name}'", str(column.schema.field(name).type)),
+            upsert(column, table=KEYED),
+        )
+        for role, name, column in (
+            ("key", "id", changed("id", [1.5, 2.5], pa.float64())),
+            ("key", "id", changed("id", [b"a", b"b"], pa.binary())),
+            ("key", "id", changed("id", [["a"], ["b"]], pa.list_(pa.field("element", pa.string())))),
+            ("partition", "p", changed("p", [1, 2], pa.timestamp("us", "UTC"))),
+            ("partition", "p", changed("p", [1.5, 2.5], pa.float32())),
+            ("ordering", "ts", changed("ts", [{"a": 1}, {"a": 2}], pa.struct([("a", pa.int32())]))),
+        )
+    ),
+    Case(
+        "mark of deletes that is a number",
+        errors.UnsupportedTypeError,
+        ("'_hoodie_is_deleted'", "int32"),
+        upsert(added("_hoodie_is_deleted", pa.int32()), table=KEYED),
+    ),
+    Case("null key in the first rows", errors.NullKeyError, ("'id'",), upsert(changed("id", ["a", None]), table=KEYED)),
+    Case(
+        "first partition value",
+        errors.PartitionValueError,
+        ("'p'",),
+        upsert(changed("p", ["x", "../y"]), table=KEYED),
+    ),
+    Case(
+        "first commit too large",
+        errors.PlacementError,
+        ("{path}",),
+        upsert(GOOD, table=KEYED, settings=WriteSettings(commit_merge_max_bytes=1)),
+    ),
+    Case(
+        "scheme that nobody knows",
+        errors.InvalidOptionError,
+        ("nope://somewhere/t", "scheme nope"),
+        lambda path: lambda: write("nope://somewhere/t", GOOD, table=KEYED),
+    ),
+]

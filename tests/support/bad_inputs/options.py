@@ -1,0 +1,121 @@
+"""Options that a healthy table refuses."""
+
+from __future__ import annotations
+
+from pyhudi import errors
+from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.table.key_types import KeyGeneratorType
+from support.bad_inputs.case import GOOD, Case, ask, upsert
+from support.drive import write
+
+CONFLICTS = {
+    "name": ("other", "hoodie.table.name", "'bad_inputs'"),
+    "database": ("other", "hoodie.database.name", "''"),
+    "table_type": ("MERGE_ON_READ", "hoodie.datasource.write.table.type", "'COPY_ON_WRITE'"),
+    "version": (8, "hoodie.write.table.version", "9"),
+    "record_key_fields": (("value",), "hoodie.datasource.write.recordkey.field", "'id'"),
+    "partition_fields": ((), "hoodie.datasource.write.partitionpath.field", "'p'"),
+    "ordering_fields": (("value",), "hoodie.table.ordering.fields", "'ts'"),
+    "merge_mode": ("COMMIT_TIME_ORDERING", "hoodie.write.record.merge.mode", "'EVENT_TIME_ORDERING'"),
+    "key_generator": (KeyGeneratorType.COMPLEX, "hoodie.datasource.write.keygenerator.type", "SIMPLE"),
+    "hive_style": (True, "hoodie.datasource.write.hive_style_partitioning", "false"),
+    "url_encode": (True, "hoodie.datasource.write.partitionpath.urlencode", "false"),
+    "timezone": ("LOCAL", "hoodie.table.timeline.timezone", "'UTC'"),
+    "index_type": ("BLOOM", "hoodie.index.type", "'BUCKET'"),
+    "bucket_count": (3, "hoodie.bucket.index.num.buckets", "2"),
+    "hash_fields": (("value",), "hoodie.bucket.index.hash.field", "'id'"),
+}
+OPERATION = "hoodie.datasource.write.operation"
+OPTIONS = [
+    *(
+        Case(
+            f"another {name}",
+            errors.OptionConflictError,
+            (f"{key} is", f"and {kept} in the table", "{path}"),
+            upsert(GOOD, table=TableSettings(**{name: said})),
+        )
+        for name, (said, key, kept) in CONFLICTS.items()
+    ),
+    Case(
+        "two names of one option with two values",
+        errors.OptionConflictError,
+        ("hoodie.datasource.write.precombine.field", "orderby", "'ts'", "'value'"),
+        ask({"hoodie.datasource.write.precombine.field": "ts", "orderby": "value"}),
+    ),
+    Case(
+        "payload class against merge mode",
+        errors.OptionConflictError,
+        ("hoodie.datasource.write.payload.class", "hoodie.write.record.merge.mode"),
+        ask(
+            {
+                "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+                "hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING",
+            }
+        ),
+    ),
+    Case(
+        "option that nobody knows",
+        errors.UnknownOptionError,
+        ("'hoodie.bucket.index.num.bucket'", "hoodie.bucket.index.num.buckets"),
+        ask({"hoodie.bucket.index.num.bucket": "2"}),
+    ),
+    *(
+        Case(f"value of {key}", errors.InvalidOptionError, (f"{key}={value!r}",), ask({key: value}))
+        for key, value in {
+            "buckets": "0",
+            "hoodie.bucket.index.num.buckets": "100000001",
+            "hoodie.datasource.write.hive_style_partitioning": "perhaps",
+            OPERATION: "merge",
+            "hoodie.write.batch.size": "12 parsecs",
+            "hoodie.datasource.write.keygenerator.class": "com.example.OwnKeys",
+            "hoodie.parquet.compression.codec": "zip",
+        }.items()
+    ),
+    *(
+        Case(
+            f"operation {name}",
+            errors.UnsupportedOptionError,
+            (f"{OPERATION}={name!r}", "upsert, delete or"),
+            ask({OPERATION: name}),
+        )
+        for name in ("insert", "bulk_insert", "insert_overwrite", "delete_partition")
+    ),
+    *(
+        Case(f"unsupported {key}", errors.UnsupportedOptionError, (key,), ask({key: value}))
+        for key, value in {
+            "hoodie.table.type": "MERGE_ON_READ",
+            "hoodie.table.version": "8",
+            "hoodie.index.type": "BLOOM",
+            "hoodie.write.record.merge.mode": "CUSTOM",
+            "hoodie.table.cdc.enabled": "true",
+            "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+            "hoodie.schema.on.read.enable": "true",
+            "hoodie.parquet.bloom.filter.enabled": "true",
+            "hoodie.combine.before.upsert": "false",
+        }.items()
+    ),
+    Case(
+        "delete and mode overwrite",
+        errors.UnsupportedOptionError,
+        ("delete", "overwrite", 'mode("append")'),
+        ask({OPERATION: "delete"}, overwrite=True),
+    ),
+    Case(
+        "combining deletes is switched off",
+        errors.UnsupportedOptionError,
+        ("hoodie.combine.before.delete=false",),
+        upsert(GOOD, operation="delete", settings=WriteSettings(combine_before_delete=False)),
+    ),
+    Case(
+        "more to merge than one commit may",
+        errors.PlacementError,
+        ("{path}", "hoodie.pyhudi.commit.merge.max.bytes allows 1,000", "HudiTable", "pyhudi.colocate"),
+        upsert(GOOD, settings=WriteSettings(commit_merge_max_bytes=1000)),
+    ),
+    Case(
+        "colocated rows that are not",
+        errors.PlacementError,
+        ("{path}", "bucket 0 of partition 'x'", "hoodie.pyhudi.colocated"),
+        lambda path: lambda: write(path, [GOOD, GOOD], settings=WriteSettings(colocated=True)),
+    ),
+]

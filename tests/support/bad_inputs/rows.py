@@ -1,0 +1,95 @@
+"""Rows that a healthy table refuses, whether the commit merges them or the tasks do."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyhudi import errors
+from support.bad_inputs.case import COMPOSITE, GOOD, SCHEMA, Case, changed, upsert
+
+PARTITION_VALUES = {
+    "..": "'..' are no folders",
+    ".": "'.' and",
+    "a/../../b": "urlencode=true",
+    ".hoodie": "Hudi's own",
+    ".hoodie_x/y": "Hudi's own",
+    "a//b": "empty folder name",
+    "/etc": "empty folder name",
+    "s3:b": "colon",
+    "a\0b": "NUL",
+    "é" * 128: "255 bytes",
+}
+NULL_VALUES = [pa.array(["a", None]), pa.array([1, None])]
+BLANK_VALUES = [pa.array(["a", ""]), pa.array([1, None])]
+
+
+def composite(values: list[pa.Array]) -> pa.Table:
+    return changed("id", values[0]).set_column(3, SCHEMA.field("value"), values[1])
+
+
+ROWS = [
+    Case("null key", errors.NullKeyError, ("'id'", "row 1", "p='y'"), upsert(changed("id", ["a", None]))),
+    Case("empty key", errors.NullKeyError, ("'id'", "row 0", "p='x'"), upsert(changed("id", ["", "b"]))),
+    Case(
+        "composite key of nulls",
+        errors.NullKeyError,
+        ("'id', 'value'", "row 1"),
+        upsert(composite(NULL_VALUES)),
+        table=COMPOSITE,
+    ),
+    Case(
+        "composite key of null and empty",
+        errors.NullKeyError,
+        ("'id', 'value'", "row 1"),
+        upsert(composite(BLANK_VALUES)),
+        table=COMPOSITE,
+    ),
+    Case(
+        "delete of a null key",
+        errors.NullKeyError,
+        ("'id'", "row 0"),
+        upsert(changed("id", [None, "b"]).select(["id", "p"]), operation="delete"),
+    ),
+    Case("null ordering value", errors.NullOrderingError, ("'ts'", "1 of 2"), upsert(changed("ts", [5, None]))),
+    *(
+        Case(
+            f"partition value {number}",
+            errors.PartitionValueError,
+            ("'p'", repr(value), why),
+            upsert(changed("p", ["x", value])),
+        )
+        for number, (value, why) in enumerate(PARTITION_VALUES.items())
+    ),
+    Case(
+        "partition inside another",
+        errors.PartitionValueError,
+        ("'x/deeper'", "'x'", "{path}", "urlencode=true"),
+        upsert(changed("p", ["x", "x/deeper"])),
+    ),
+    Case(
+        "date of five digits in a key",
+        errors.DataError,
+        ("'id'", "years 1 to 9999"),
+        upsert(changed("id", [0, 2_932_897], pa.date32())),
+        good=changed("id", [0, 2_932_896], pa.date32()),
+    ),
+    Case(
+        "key that is no UTF-8",
+        errors.DataError,
+        ("UTF-8",),
+        upsert(changed("id", pa.array([b"a", b"\xff"]).view(pa.string()))),
+    ),
+    Case(
+        "time finer than a microsecond",
+        errors.SchemaMismatchError,
+        ("'value'", "timestamp[us]"),
+        upsert(changed("value", [1000, 1001], pa.timestamp("ns"))),
+        good=changed("value", [1, 2], pa.timestamp("us")),
+    ),
+    Case(
+        "null in a column that may not be null",
+        errors.SchemaMismatchError,
+        ("'value'", "may not be null", "1 of 2"),
+        upsert(changed("value", [1, None])),
+        good=GOOD.cast(SCHEMA.set(3, pa.field("value", pa.int64(), nullable=False))),
+    ),
+]
