@@ -127,7 +127,7 @@ def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) ->
     buckets = config.bucket_count or 1
     if not config.partition_fields:
         return max(1, min(shuffle, buckets))
-    partitions = sum(not name.startswith(".") for name in storage.folders(""))
+    partitions = sum(not name.startswith(".") for name in storage.look("").folders)
     return min(shuffle, 4 * partitions * buckets) if partitions else shuffle
 
 

@@ -54,8 +54,7 @@ def _is_ours(plan: WritePlan, storage: Storage) -> bool:
 def _erase(plan: WritePlan, storage: Storage, own: Instant | None) -> None:
     paths = files_of(storage, plan.instant_time)
     if own is None:
-        for path in paths:
-            storage.delete(path)
+        storage.delete(*paths)
     else:
         erase(storage, layout_of(plan.config), own, paths)
     if plan.creates_table:

@@ -161,10 +161,9 @@ def _live_groups(plan: WritePlan, storage: Storage) -> dict[str, list[str]]:
 
 def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[GroupOutcome]) -> None:
     """Delete what markers name and no finished task reported: files of attempts that failed or ran twice."""
-    kept = {outcome.path for outcome in outcomes}
-    for marker in read_markers(storage, plan.instant_time):
-        if marker.path not in kept:
-            storage.delete(marker.path)
+    kept = {outcome.path for outcome in outcomes if outcome.path is not None}
+    announced = {marker.path for marker in read_markers(storage, plan.instant_time)}
+    storage.delete(*sorted(announced - kept))
 
 
 def _settle_table(plan: WritePlan, storage: Storage) -> None:

@@ -50,6 +50,6 @@ def stop_using(storage: Storage) -> None:
 
 def remove(storage: Storage) -> None:
     """Delete the files of a metadata table that is out of use, which nobody reads any more."""
-    if storage.exists(FOLDER) and not load_config(storage).metadata_partitions:
+    if storage.has_files(FOLDER) and not load_config(storage).metadata_partitions:
         storage.delete_folder(FOLDER)
         storage.delete_folder(INDEX_DEFINITIONS)

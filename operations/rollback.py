@@ -55,7 +55,7 @@ def roll_back(
         refuse_living(storage, found, config, settings)
         if storage.exists(PROPERTIES_PATH):
             metadata_table.stop_using(storage)
-        if storage.exists(owner.folder(victim.requested_time)):
+        if storage.has_files(owner.folder(victim.requested_time)):
             # Tasks of ours may outlive their driver, or the driver may only have seemed dead.
             owner.seal_for_good(storage, victim.requested_time)
         request(storage, layout, planned.at, "rollback", encode(_plan(storage, info, paths)))
@@ -84,7 +84,7 @@ def files_of(storage: Storage, instant_time: str) -> list[str]:
     """
     if instant_time in marked_instants(storage):
         return sorted({marker.path for marker in read_markers(storage, instant_time)})
-    if storage.exists(owner.folder(instant_time)):
+    if storage.has_files(owner.folder(instant_time)):
         return []
     found = []
     for partition in list_partitions(storage):
@@ -97,8 +97,7 @@ def files_of(storage: Storage, instant_time: str) -> list[str]:
 
 def erase(storage: Storage, layout: Layout, victim: Instant, paths: list[str]) -> None:
     """Delete a write's data files, then its inflight and requested files."""
-    for path in paths:
-        storage.delete(path)
+    storage.delete(*paths)
     remove_pending(storage, layout, victim)
 
 

@@ -10,12 +10,13 @@ from ..timeline.markers import marked_instants, read_markers
 from ..timeline.timeline import Timeline
 from .rollback import forget
 
+META_FOLDER = ".hoodie"
 # A task that outlives its write for longer would have to be suspended, and then finds its instant gone.
 SEAL_KEPT_S = 24 * 3600.0
 
 
 def sweep(storage: Storage, layout: Layout, *, own: str, tolerance_s: float) -> None:
-    """Remove working folders, markers and heartbeats of instants that are not pending, once nobody can need them.
+    """Remove working folders, markers and heartbeats of instants that are not pending, and files that stayed half-made.
 
     Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
     first write and absent from it. An older one may have completed and been archived.
@@ -26,10 +27,10 @@ def sweep(storage: Storage, layout: Layout, *, own: str, tolerance_s: float) -> 
         own: Requested time of the write that sweeps.
         tolerance_s: Seconds of silence, by the store's clock, after which a folder counts as deserted.
     """
-    for info in storage.list(owner.SEALS):
-        if storage.now() - info.modified > SEAL_KEPT_S:
-            storage.delete(info.path)
-    working = {name for name in storage.folders(owner.ROOT) if name != split(owner.SEALS)[1]}
+    seals, now = storage.list(owner.SEALS), storage.now()
+    storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S))
+    storage.sweep((META_FOLDER, layout.folder, owner.ROOT, owner.SEALS, heartbeat.ROOT), SEAL_KEPT_S)
+    working = {name for name in storage.look(owner.ROOT).folders if name != split(owner.SEALS)[1]}
     marked = set(marked_instants(storage))
     beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT)}
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
@@ -41,8 +42,7 @@ def sweep(storage: Storage, layout: Layout, *, own: str, tolerance_s: float) -> 
         if not _deserted(storage, instant_time, tolerance_s):
             continue
         if found is None and instant_time in marked and not timeline.is_committed(instant_time):
-            for marker in read_markers(storage, instant_time):
-                storage.delete(marker.path)
+            storage.delete(*(marker.path for marker in read_markers(storage, instant_time)))
         forget(storage, instant_time)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .base import FileInfo, Staged, Storage
+from .base import FileInfo, Folder, Staged, Storage
 from .local import LocalStorage
 from .memory import SCHEME as MEMORY_SCHEME
 from .memory import MemoryStorage
 from .remote import RemoteStorage
 
-__all__ = ["FileInfo", "Staged", "Storage", "open_storage"]
+__all__ = ["FileInfo", "Folder", "Staged", "Storage", "open_storage"]
 
 # One slash is enough (``dbfs:/x``): taken for a plain path it would make a folder of that odd name.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")

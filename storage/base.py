@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,9 +11,7 @@ from typing import Any, Protocol
 from ..errors import StorageError
 
 SIDECAR = ".crc"
-
-# The protocol's own method `list` hides the built-in type inside its classes.
-Names = list[str]
+_TEMPORARY = ".pyhudi-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +27,19 @@ class FileInfo:
     path: str
     size: int
     modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What one look into a folder shows.
+
+    Attributes:
+        files: Its files, sorted by path; checksum sidecars are left out.
+        folders: The names of its direct sub-folders, sorted.
+    """
+
+    files: tuple[FileInfo, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 class Staged(Protocol):
@@ -62,6 +73,10 @@ class Storage(Protocol):
     def path(self) -> str:
         """The table's path as the user gave it, without trailing slashes."""
 
+    @property
+    def remote(self) -> bool:
+        """Whether every call is a request over a network, so that few large ones beat many small ones."""
+
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""
 
@@ -82,11 +97,14 @@ class Storage(Protocol):
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Return the files of a folder sorted by path, none where the folder is absent."""
 
-    def folders(self, folder: str) -> Names:
-        """Return the names of a folder's direct sub-folders, sorted."""
+    def look(self, folder: str) -> Folder:
+        """Return the files and the sub-folders of a folder; nothing where it is absent."""
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file or a folder at the path."""
+        """Return whether there is a file at the path."""
+
+    def has_files(self, folder: str) -> bool:
+        """Return whether there is any file below a folder; stores of objects know no folder without one."""
 
     def modified(self, path: str) -> float | None:
         """Return a file's modification time in epoch seconds by the store's clock; None where it is absent."""
@@ -104,8 +122,8 @@ class Storage(Protocol):
             False, with nothing changed, where the file exists already.
         """
 
-    def delete(self, path: str) -> None:
-        """Delete a file; one that is absent is no error."""
+    def delete(self, *paths: str) -> None:
+        """Delete files; one that is absent is no error."""
 
     def delete_folder(self, path: str) -> None:
         """Delete a folder with everything in it; one that is absent is no error."""
@@ -116,6 +134,14 @@ class Storage(Protocol):
         Args:
             path: Its final name.
             aside: Folder in which it grows.
+        """
+
+    def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
+        """Remove what processes that were killed left in the making: half-written files that no listing shows.
+
+        Args:
+            folders: Where to look, if the store keeps such files in folders.
+            older_than_s: Seconds; younger ones may still be at work.
         """
 
 
@@ -143,7 +169,12 @@ def is_sidecar(name: str) -> bool:
 
 def temporary_name() -> str:
     """Return a name for a file in the making: a sidecar's by its looks, hence ignored by every Hudi reader."""
-    return f".pyhudi-{uuid.uuid4().hex}{SIDECAR}"
+    return f"{_TEMPORARY}{uuid.uuid4().hex}{SIDECAR}"
+
+
+def is_temporary(name: str) -> bool:
+    """Return whether a file name is one that `temporary_name` made."""
+    return name.startswith(_TEMPORARY) and name.endswith(SIDECAR)
 
 
 def check_inside(path: str) -> None:

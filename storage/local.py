@@ -8,7 +8,8 @@ import os
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,10 +18,11 @@ import pyarrow as pa
 
 from .base import (
     FileInfo,
-    Names,
+    Folder,
     check_inside,
     failed,
     is_sidecar,
+    is_temporary,
     join,
     sidecar,
     split,
@@ -56,55 +58,65 @@ class LocalStorage:
         plain = path.rstrip("/") or "/"
         return cls(plain, os.path.abspath(local_path(plain)))  # noqa: PTH100 - normalises ".." without following links
 
+    @property
+    def remote(self) -> bool:
+        """False."""
+        return False
+
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""
         return f"file://{self._at(path)}"
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes."""
-        with storage_errors("read", self._shown(path), absence=True):
+        with storage_errors("read", self._shown(path), absence=True), _no_folder_no_file():
             return self._at(path).read_bytes()
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Return a file as a seekable pyarrow ``NativeFile``."""
-        with storage_errors("open", self._shown(path), absence=True):
+        with storage_errors("open", self._shown(path), absence=True), _no_folder_no_file():
             return pa.OSFile(str(self._at(path)), "r")
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Return the files of a folder sorted by path; those that vanish meanwhile are left out."""
-        found: list[FileInfo] = []
-        waiting = [folder]
-        with storage_errors("list", self._shown(folder)):
-            while waiting:
-                current = waiting.pop()
-                for entry in self._entries(current):
-                    path = join(current, entry.name)
-                    try:
-                        status = entry.stat()
-                    except FileNotFoundError:
-                        continue
-                    if stat.S_ISDIR(status.st_mode):
-                        waiting += [path] if recursive else []
-                    elif not is_sidecar(entry.name):
-                        found.append(FileInfo(path, status.st_size, status.st_mtime))
-        return sorted(found, key=lambda info: info.path)
+        found = self.look(folder)
+        if not recursive:
+            return [*found.files]
+        below = [info for name in found.folders for info in self.list(join(folder, name), recursive=True)]
+        return sorted([*found.files, *below], key=lambda info: info.path)
 
-    def folders(self, folder: str) -> Names:
-        """Return the names of a folder's direct sub-folders, sorted."""
+    def look(self, folder: str) -> Folder:
+        """Return the files and the sub-folders of a folder; those that vanish meanwhile are left out."""
+        files, folders = [], []
         with storage_errors("list", self._shown(folder)):
-            return sorted(entry.name for entry in self._entries(folder) if entry.is_dir())
+            for entry in self._entries(folder):
+                try:
+                    status = entry.stat()
+                except FileNotFoundError:
+                    continue
+                if stat.S_ISDIR(status.st_mode):
+                    folders.append(entry.name)
+                elif not is_sidecar(entry.name):
+                    files.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
+        return Folder(tuple(sorted(files, key=lambda info: info.path)), tuple(sorted(folders)))
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file or a folder at the path."""
+        """Return whether there is a file at the path."""
         return self.modified(path) is not None
+
+    def has_files(self, folder: str) -> bool:
+        """Return whether there is any file below a folder."""
+        found = self.look(folder)
+        return bool(found.files) or any(self.has_files(join(folder, name)) for name in found.folders)
 
     def modified(self, path: str) -> float | None:
         """Return a file's modification time in epoch seconds; None where it is absent."""
         with storage_errors("look at", self._shown(path)):
             try:
-                return self._at(path).stat().st_mtime
+                status = self._at(path).stat()
             except (FileNotFoundError, NotADirectoryError):
                 return None
+            return None if stat.S_ISDIR(status.st_mode) else status.st_mtime
 
     def now(self) -> float:
         """Return this machine's clock, which stamps the files of a local file system."""
@@ -142,14 +154,12 @@ class LocalStorage:
                 temporary.unlink(missing_ok=True)
             return True
 
-    def delete(self, path: str) -> None:
-        """Delete a file; one that is absent is no error."""
-        with storage_errors("delete", self._shown(path)):
-            try:
+    def delete(self, *paths: str) -> None:
+        """Delete files; one that is absent is no error."""
+        for path in paths:
+            with storage_errors("delete", self._shown(path)), suppress(NotADirectoryError):
                 self._drop_sidecar(path)
                 self._at(path).unlink(missing_ok=True)
-            except NotADirectoryError:
-                return
 
     def delete_folder(self, path: str) -> None:
         """Delete a folder with everything in it; one that is absent is no error."""
@@ -170,6 +180,15 @@ class LocalStorage:
         with storage_errors("create", self._shown(path)):
             return LocalStaged(self, path, temporary, _with_parent(temporary, lambda: temporary.open("xb", 0)))
 
+    def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
+        """Remove the temporary files of `write` and `create` that killed processes left in the given folders."""
+        for folder in folders:
+            with storage_errors("sweep", self._shown(folder)):
+                for entry in self._entries(folder):
+                    with suppress(FileNotFoundError):
+                        if is_temporary(entry.name) and self.now() - entry.stat().st_mtime > older_than_s:
+                            Path(entry.path).unlink()
+
     def publish(self, temporary: Path, path: str) -> None:
         """Move a finished file to its final name."""
         target = self._at(path)
@@ -188,7 +207,7 @@ class LocalStorage:
         try:
             with os.scandir(self._at(folder)) as entries:
                 yield from entries
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
 
     def _temporary(self, path: str, data: bytes) -> Path:
@@ -263,6 +282,15 @@ def local_path(path: str) -> str:
     if rest.startswith("//"):
         rest = "/" + rest[2:].partition("/")[2]
     return rest
+
+
+@contextmanager
+def _no_folder_no_file() -> Iterator[None]:
+    """Take a path below something that is no folder for one at which nothing is."""
+    try:
+        yield
+    except NotADirectoryError as error:
+        raise FileNotFoundError(error.errno, error.strerror) from error
 
 
 def _with_parent(path: Path, action: Callable[[], T]) -> T:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from .base import FileInfo, Names, check_inside, join
+from .base import FileInfo, Folder, check_inside, join
 
 SCHEME = "memory://"
 
@@ -41,6 +42,11 @@ class MemoryStorage:
         """Open ``memory://x``; nothing needs to exist."""
         return cls(SCHEME + path.removeprefix(SCHEME).strip("/"))
 
+    @property
+    def remote(self) -> bool:
+        """False."""
+        return False
+
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path."""
         return SCHEME + self._key(path)
@@ -65,13 +71,18 @@ class MemoryStorage:
             if recursive or "/" not in name
         ]
 
-    def folders(self, folder: str) -> Names:
-        """Return the names of a folder's direct sub-folders, sorted; folders exist as long as they hold files."""
-        return sorted({name.partition("/")[0] for name, _ in self._below(folder) if "/" in name})
+    def look(self, folder: str) -> Folder:
+        """Return the files and the sub-folders of a folder; folders exist as long as they hold files."""
+        names = {name.partition("/")[0] for name, _ in self._below(folder) if "/" in name}
+        return Folder(tuple(self.list(folder)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file at the path, or below it."""
-        return self.modified(path) is not None or bool(self._below(path))
+        """Return whether there is a file at the path."""
+        return self.modified(path) is not None
+
+    def has_files(self, folder: str) -> bool:
+        """Return whether there is any file below a folder."""
+        return bool(self._below(folder))
 
     def modified(self, path: str) -> float | None:
         """Return a file's modification time in epoch seconds; None where it is absent."""
@@ -97,10 +108,11 @@ class MemoryStorage:
             _FILES[key] = _File(bytes(data), self.now())
         return True
 
-    def delete(self, path: str) -> None:
-        """Delete a file; one that is absent is no error."""
-        with _LOCK:
-            _FILES.pop(self._key(path), None)
+    def delete(self, *paths: str) -> None:
+        """Delete files; one that is absent is no error."""
+        for path in paths:
+            with _LOCK:
+                _FILES.pop(self._key(path), None)
 
     def delete_folder(self, path: str) -> None:
         """Delete a folder with everything in it; one that is absent is no error."""
@@ -114,6 +126,9 @@ class MemoryStorage:
         check_inside(path)
         check_inside(aside)
         return MemoryStaged(self, path)
+
+    def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
+        """Do nothing: a killed process takes its memory along."""
 
     def _key(self, path: str) -> str:
         check_inside(path)

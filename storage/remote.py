@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,10 +13,11 @@ import fsspec
 import pyarrow as pa
 
 from ..errors import InvalidOptionError, PyHudiError, StorageError
-from .base import FileInfo, Names, Staged, check_inside, failed, is_sidecar, join, split
+from .base import FileInfo, Folder, Staged, check_inside, failed, is_sidecar, join, split
 
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _Entries = list[dict[str, Any]]
+_Infos = list[FileInfo]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ class RemoteStorage:
         """The part of the URL before the colon."""
         return self.path.partition(":")[0]
 
+    @property
+    def remote(self) -> bool:
+        """True."""
+        return True
+
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path."""
         return self._at(path)
@@ -64,23 +70,24 @@ class RemoteStorage:
 
     def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
         """Return the files of a folder sorted by path, none where the folder is absent."""
-        found = []
         with self._errors("list", folder):
-            for entry in self._entries(folder, recursive=recursive):
-                path = self._relative(entry["name"])
-                if entry["type"] == "file" and not is_sidecar(split(path)[1]):
-                    found.append(FileInfo(path, int(entry["size"] or 0), _modified(entry)))
-        return sorted(found, key=lambda info: info.path)
+            return self._files_among(self._entries(folder, recursive=recursive))
 
-    def folders(self, folder: str) -> Names:
-        """Return the names of a folder's direct sub-folders, sorted."""
+    def look(self, folder: str) -> Folder:
+        """Return the files and the sub-folders of a folder; nothing where it is absent."""
         with self._errors("list", folder):
             entries = self._entries(folder, recursive=False)
-            return sorted(split(entry["name"].rstrip("/"))[1] for entry in entries if entry["type"] == "directory")
+            names = (split(entry["name"].rstrip("/"))[1] for entry in entries if entry["type"] == "directory")
+            return Folder(tuple(self._files_among(entries)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file or a folder at the path."""
-        return self._info(path) is not None
+        """Return whether there is a file at the path."""
+        found = self._info(path)
+        return found is not None and found["type"] == "file"
+
+    def has_files(self, folder: str) -> bool:
+        """Return whether there is any file below a folder."""
+        return bool(self.list(folder, recursive=True))
 
     def modified(self, path: str) -> float | None:
         """Return a file's modification time in epoch seconds; None where it is absent."""
@@ -99,7 +106,7 @@ class RemoteStorage:
         """Refuse."""
         self._refuse()
 
-    def delete(self, path: str) -> None:
+    def delete(self, *paths: str) -> None:
         """Refuse."""
         self._refuse()
 
@@ -108,6 +115,10 @@ class RemoteStorage:
         self._refuse()
 
     def stage(self, path: str, aside: str) -> Staged:
+        """Refuse."""
+        self._refuse()
+
+    def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
         """Refuse."""
         self._refuse()
 
@@ -151,6 +162,13 @@ class RemoteStorage:
         except FileNotFoundError:
             return []
         return [entry for entry in found if self._relative(entry["name"]) != folder]
+
+    def _files_among(self, entries: _Entries) -> _Infos:
+        files = ((self._relative(entry["name"]), entry) for entry in entries if entry["type"] == "file")
+        found = (
+            FileInfo(at, int(one["size"] or 0), _modified(one)) for at, one in files if not is_sidecar(split(at)[1])
+        )
+        return sorted(found, key=lambda info: info.path)
 
     def _info(self, path: str) -> dict[str, Any] | None:
         with self._errors("look at", path):

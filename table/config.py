@@ -91,8 +91,10 @@ def _read(storage: Storage, path: str) -> bytes | None:
 
 def _absence(storage: Storage) -> Exception:
     root = storage.uri("")
-    folders = storage.folders("")
-    if ".hoodie" in folders:
+    content = storage.look("")
+    if storage.exists(""):
+        return NotATableError(f"{root} is a file, not a Hudi table.", "Give the path of a Hudi table, a folder.")
+    if ".hoodie" in content.folders:
         names = [
             file.path.rpartition("/")[2] for folder in ("", "/timeline") for file in storage.list(f".hoodie{folder}")
         ]
@@ -103,7 +105,7 @@ def _absence(storage: Storage) -> Exception:
                 f"{completed[-1]} the newest.",
                 "Restore it from a backup of yours.",
             )
-    elif folders or storage.list(""):
+    elif content.folders or content.files:
         return NotATableError(
             f"{root} holds files or folders and no .hoodie folder, so it is not a Hudi table.",
             "Give the path of a Hudi table, or an empty one for a new table.",

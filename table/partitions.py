@@ -5,10 +5,12 @@ Source: ``org.apache.hudi.common.model.HoodiePartitionMetadata`` and ``FileSyste
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import CorruptFileError, PartitionValueError
-from ..storage.base import Storage
+from ..storage.base import FileInfo, Storage
+from ..storage.parallel import for_each
 from .properties import format_properties, parse_properties
 
 METAFILE = ".hoodie_partition_metadata"
@@ -78,15 +80,28 @@ def list_partitions(storage: Storage) -> list[str]:
 
     A folder without a metafile is no partition, and what lies below a partition is none either, as for Apache Hudi.
     """
-    found: list[str] = []
-    waiting = [""]
-    while waiting:
-        folder = waiting.pop()
-        if storage.exists(metafile_of(folder)):
-            found.append(folder)
-            continue
-        waiting += [_join(folder, name) for name in storage.folders(folder) if folder or name != _META_FOLDER]
-    return sorted(found)
+    return sorted(walk_partitions(storage))
+
+
+def walk_partitions(storage: Storage) -> dict[str, tuple[FileInfo, ...]]:
+    """Return the files of every partition by its path, each folder having been looked into once."""
+    found: dict[str, tuple[FileInfo, ...]] = {}
+    level = [""]
+    while level:
+        below: list[str] = []
+        for folder, content in zip(level, for_each(storage, storage.look, level), strict=True):
+            if is_partition(folder, content.files):
+                found[folder] = content.files
+            else:
+                below += [_join(folder, name) for name in content.folders if folder or name != _META_FOLDER]
+        level = below
+    return found
+
+
+def is_partition(folder: str, files: Iterable[FileInfo]) -> bool:
+    """Return whether a folder's files show that it is a partition."""
+    metafile = metafile_of(folder)
+    return any(info.path == metafile for info in files)
 
 
 def _relative_partition(storage: Storage, partition_path: str) -> str | None:
@@ -98,12 +113,13 @@ def _relative_partition(storage: Storage, partition_path: str) -> str | None:
         above = "/".join(names[:length])
         if storage.exists(metafile_of(above)):
             return above
-    waiting = [_join(partition_path, name) for name in storage.folders(partition_path)]
+    waiting = [_join(partition_path, name) for name in storage.look(partition_path).folders]
     while waiting:
         below = waiting.pop()
-        if storage.exists(metafile_of(below)):
+        content = storage.look(below)
+        if is_partition(below, content.files):
             return below
-        waiting += [_join(below, name) for name in storage.folders(below)]
+        waiting += [_join(below, name) for name in content.folders]
     return None
 
 

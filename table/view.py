@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..storage.base import FileInfo, Storage
 from ..timeline.codec import read_commit
 from ..timeline.timeline import Timeline
 from .names import BaseFileName, WriteToken
-from .partitions import list_partitions
+from .partitions import walk_partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,19 @@ class FileView:
         self._timeline = timeline
         self._replaced = replaced
         self._committed: dict[str, bool] = {}
+        self._listings: dict[str, tuple[FileInfo, ...]] = {}
 
     def partitions(self) -> list[str]:
-        """Return the paths of all partitions, sorted."""
-        return list_partitions(self._storage)
+        """Return the paths of all partitions, sorted; their files, which are found on the way, are kept."""
+        self._listings = walk_partitions(self._storage)
+        return sorted(self._listings)
 
     def slices(self, partition_path: str) -> dict[str, FileSlice]:
         """Return the newest committed slice of every live file group of one partition, by file id."""
         newest: dict[str, BaseFile] = {}
-        for file in _base_files(self._storage.list(partition_path)):
+        if partition_path not in self._listings:
+            self._listings[partition_path] = tuple(self._storage.list(partition_path))
+        for file in _base_files(self._listings[partition_path]):
             if (partition_path, file.file_id) in self._replaced or not self._is_committed(file.instant_time):
                 continue
             known = newest.get(file.file_id)
@@ -102,7 +106,7 @@ def _age(file: BaseFile) -> tuple[str, WriteToken]:
     return file.instant_time, WriteToken.parse(file.write_token)
 
 
-def _base_files(listing: list[FileInfo]) -> Iterator[BaseFile]:
+def _base_files(listing: Iterable[FileInfo]) -> Iterator[BaseFile]:
     for info in listing:
         name = BaseFileName.parse(info.path.rpartition("/")[2])
         if name is not None:

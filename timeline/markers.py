@@ -72,7 +72,7 @@ def delete_markers(storage: Storage, instant_time: str) -> None:
 
 def marked_instants(storage: Storage) -> list[str]:
     """Return the requested times of the instants that have markers, sorted."""
-    return [name for name in storage.folders(ROOT) if name.isdigit()]
+    return [name for name in storage.look(ROOT).folders if name.isdigit()]
 
 
 def _batch(storage: Storage, path: str) -> list[str]:

@@ -157,7 +157,7 @@ def test_a_path_that_holds_something_else_is_left_alone(tmp_path: Path, name: st
 def test_a_path_that_is_a_file_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.write_text("mine")
-    case = Sick("file", errors.StorageError, ("{path}",), lambda path: None)
+    case = Sick("file", errors.NotATableError, ("{path}",), lambda path: None)
     refuse(case, partial(read_all, path), path)
     refuse(case, partial(write, path, GOOD, table=KEYED), path)
 

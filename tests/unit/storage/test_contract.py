@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import StorageError
-from pyhudi.storage import Storage, open_storage
+from pyhudi.storage import Folder, Storage, open_storage
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -91,14 +91,14 @@ def test_listing_is_of_one_folder_sorted_and_without_folders(storage: Storage) -
     assert [info.path for info in storage.list("p", recursive=True)] == ["p/a", "p/b", "p/q/c"]
     assert [info.path for info in storage.list("")] == ["e"]
     assert [info.path for info in storage.list("", recursive=True)] == ["e", "p/a", "p/b", "p/q/c", "pp/d"]
-    assert storage.folders("") == ["p", "pp"]
-    assert storage.folders("p") == ["q"]
+    assert storage.look("").folders == ("p", "pp")
+    assert storage.look("p").folders == ("q",)
 
 
 def test_an_absent_folder_lists_as_empty(storage: Storage) -> None:
     assert storage.list("none") == []
     assert storage.list("none", recursive=True) == []
-    assert storage.folders("none") == []
+    assert storage.look("none").folders == ()
 
 
 def test_deleting_what_is_absent_is_no_error(storage: Storage) -> None:
@@ -127,15 +127,47 @@ def test_a_folder_goes_with_all_that_is_in_it_and_nothing_else(storage: Storage)
     storage.delete_folder("a")
 
     assert [info.path for info in storage.list("", recursive=True)] == ["ab"]
-    assert not storage.exists("a")
+    assert not storage.has_files("a")
 
 
-def test_a_folder_with_files_exists(storage: Storage) -> None:
-    storage.write("a/b", b"")
+def test_files_exist_and_folders_have_files(storage: Storage) -> None:
+    storage.write("a/b/c", b"")
+    storage.write("a/b.c", b"")
 
-    assert storage.exists("a")
-    assert storage.exists("a/b")
-    assert not storage.exists("a/bc")
+    assert [storage.exists(path) for path in ("a/b/c", "a/b", "a", "", "a/b/cd")] == [True, False, False, False, False]
+    assert [storage.has_files(path) for path in ("a/b/c", "a/b", "a", "", "b")] == [False, True, True, True, False]
+    assert storage.modified("a/b") is None
+
+
+def test_one_look_shows_files_and_folders(storage: Storage) -> None:
+    for path in ("p/b", "p/a", "p/q/c", "p/r/s/d"):
+        storage.write(path, b"x")
+    found = storage.look("p")
+
+    assert [info.path for info in found.files] == ["p/a", "p/b"]
+    assert found.folders == ("q", "r")
+    assert storage.look("none") == Folder()
+
+
+def test_a_path_below_a_file_is_absent(storage: Storage) -> None:
+    storage.write("a", b"x")
+
+    with pytest.raises(FileNotFoundError):
+        storage.read("a/b")
+    with pytest.raises(FileNotFoundError):
+        storage.open_input("a/b")
+    assert storage.list("a") == []
+    assert storage.look("a") == Folder()
+
+
+def test_many_files_are_deleted_at_once(storage: Storage) -> None:
+    for path in ("a/1", "a/2", "b", "c"):
+        storage.write(path, b"")
+
+    storage.delete("a/1", "absent", "b", "a/2")
+    storage.delete()
+
+    assert [info.path for info in storage.list("", recursive=True)] == ["c"]
 
 
 def test_modification_times_follow_the_stores_clock(storage: Storage) -> None:
@@ -246,7 +278,7 @@ def test_no_path_leaves_the_table(storage: Storage, path: str) -> None:
 def test_names_are_taken_as_they_are(storage: Storage, name: str) -> None:
     storage.write(f"{name}/{name}", b"x")
 
-    assert storage.folders("") == [name]
+    assert storage.look("").folders == (name,)
     assert [info.path for info in storage.list(name)] == [f"{name}/{name}"]
     assert storage.read(f"{name}/{name}") == b"x"
     assert storage.uri(name).endswith(f"/{name}")

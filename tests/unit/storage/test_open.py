@@ -69,9 +69,11 @@ def test_a_remote_table_can_be_read(remote: RemoteStorage) -> None:
     assert [info.path for info in remote.list("", recursive=True)] == ["a", "p/b", "p/q/c"]
     assert [info.path for info in remote.list("p")] == ["p/b"]
     assert remote.list("none") == []
-    assert remote.folders("") == ["p"]
+    assert remote.look("").folders == ("p",)
     assert remote.exists("a")
-    assert remote.exists("p")
+    assert not remote.exists("p")
+    assert remote.has_files("p")
+    assert not remote.has_files("b")
     assert not remote.exists("b")
     assert remote.modified("b") is None
     assert remote.open_input("a").read_at(2, 1) == b"12"

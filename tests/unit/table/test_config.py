@@ -18,6 +18,7 @@ from pyhudi.errors import (
     TableVersionError,
     UnsupportedTableError,
 )
+from pyhudi.storage import open_storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import (
     BACKUP_PATH,
@@ -255,6 +256,13 @@ def test_a_first_write_under_way_is_no_table_yet(storage: MemoryStorage) -> None
 
     with pytest.raises(TableNotFoundError):
         load_config(storage)
+
+
+def test_a_file_is_not_a_table(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(b"1")
+
+    with pytest.raises(NotATableError, match="is a file"):
+        load_config(open_storage(str(tmp_path / "rows.csv")))
 
 
 @pytest.mark.parametrize("path", ["part-0.parquet", "x/y/part-0.parquet"])
