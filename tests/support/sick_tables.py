@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyhudi import errors
 from pyhudi.errors import PyHudiError
+from pyhudi.table.base_file import STAMP
 
 PROPERTIES = ".hoodie/hoodie.properties"
 TIMELINE = ".hoodie/timeline"
@@ -48,10 +53,28 @@ def leave(name: str) -> Callable[[Path], None]:
 
 def become_folder(name: str) -> Callable[[Path], None]:
     def spoil(path: Path) -> None:
-        (path / name).unlink()
-        (path / name).mkdir()
+        (file,) = path.glob(name)
+        file.unlink()
+        file.mkdir()
 
     return spoil
+
+
+def become_file(name: str) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        shutil.rmtree(path / name)
+        (path / name).write_bytes(b"")
+
+    return spoil
+
+
+def written_by_others(path: Path, *, keys: str) -> None:
+    """Take our stamp off the base files, so that their keys are looked at, and give their rows other keys."""
+    for file in path.glob("*/*.parquet"):
+        rows = pq.read_table(file, partitioning=None)
+        rows = rows.set_column(2, "_hoodie_record_key", pa.array([keys] * rows.num_rows))
+        footer = {name: value for name, value in rows.schema.metadata.items() if name != STAMP}
+        pq.write_table(rows.replace_schema_metadata(footer), file, store_schema=False)
 
 
 def rename_bucket(path: Path) -> None:
@@ -99,7 +122,11 @@ SICK = [
         )
     ),
     Sick("properties unreadable", errors.StorageError, (f"{{path}}/{PROPERTIES}",), become_folder(PROPERTIES)),
-    Sick("newer version", errors.TableVersionError, ("{path}", "version 10"), say("hoodie.table.version", "10")),
+    Sick("timeline is a file", errors.StorageError, (f"{{path}}/{TIMELINE}",), become_file(TIMELINE)),
+    *(
+        Sick(f"version {n}", errors.TableVersionError, ("{path}", f"version {n}"), say("hoodie.table.version", str(n)))
+        for n in (10, 11, 12, 100, 2**31)
+    ),
     *(
         Sick(f"{key} {value}", errors.UnsupportedTableError, ("{path}", f"{key}={value}"), say(key, value), reads)
         for key, value, reads in (
@@ -153,6 +180,16 @@ SICK = [
             reads=True,
         )
         for action in ("clustering", "compaction", "restore")
+    ),
+    *(
+        Sick(
+            f"key {key!r} of others",
+            errors.BucketMisfitError,
+            ("record key", repr(key), "does not belong to bucket", "hoodie.bucket.index.num.buckets"),
+            partial(written_by_others, keys=key),
+            reads=True,
+        )
+        for key in ("somebody", "id:somebody", "a,b", "ä", "")
     ),
     *(
         Sick(f"newest commit {name}", errors.CorruptInstantError, (f"{{path}}/{TIMELINE}/", ".commit"), at(COMMIT, do))

@@ -43,6 +43,13 @@ COLUMNS = [
     ),
     Case("two columns of one name", errors.DuplicateColumnError, ("'value'",), upsert(added("value", pa.int64()))),
     Case("two columns but for case", errors.DuplicateColumnError, ("'Value'",), upsert(added("Value", pa.int64()))),
+    Case("key column twice", errors.DuplicateColumnError, ("'id'",), upsert(added("ID", pa.string()))),
+    Case(
+        "two fields of one name in a list",
+        errors.DuplicateColumnError,
+        ("'s.a'",),
+        upsert(added("s", pa.list_(pa.struct([("a", pa.int32()), ("a", pa.int64())])))),
+    ),
     Case(
         "two fields but for case",
         errors.DuplicateColumnError,

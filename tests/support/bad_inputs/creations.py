@@ -3,24 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 from pyhudi import errors
+from pyhudi.operations.history import history, last_commit
 from pyhudi.operations.settings import WriteSettings
 from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.storage import open_storage
 from pyhudi.table.key_types import KeyGeneratorType
-from support.bad_inputs.case import COMPOSITE, GOOD, KEYED, Case, added, changed, upsert
+from support.bad_inputs.case import COMPOSITE, GOOD, KEYED, Act, Case, added, ask, changed, upsert
 from support.drive import write
 
+RECORD_KEY = "hoodie.datasource.write.recordkey.field"
+
+
+def below_a_file(path: Path) -> Act:
+    (path.parent / "mine").write_text("mine")
+    return lambda: write(path.parent / "mine" / "t", GOOD, table=KEYED)
+
+
 CREATIONS = [
-    Case(
-        "no record key",
-        errors.MissingOptionError,
-        ("{path}", "hoodie.datasource.write.recordkey.field"),
-        upsert(GOOD),
+    *(
+        Case(f"no record key, {name}", errors.MissingOptionError, ("{path}", RECORD_KEY), act)
+        for name, act in {
+            "nothing said": upsert(GOOD),
+            "overwrite": upsert(GOOD, overwrite=True),
+            "else all said": upsert(GOOD, table=replace(KEYED, record_key_fields=None)),
+            "an empty text": ask({"recordkey": ""}),
+            "commas": ask({RECORD_KEY: " , ", "orderby": "ts"}),
+        }.items()
     ),
-    Case("delete", errors.TableNotFoundError, ("{path}",), upsert(GOOD, table=KEYED, operation="delete")),
-    Case("read", errors.TableNotFoundError, ("{path}",), lambda path: lambda: open_snapshot(str(path))),
+    *(
+        Case(name, errors.TableNotFoundError, ("{path}",), act)
+        for name, act in {
+            "delete": upsert(GOOD, table=KEYED, operation="delete"),
+            "delete of keys": upsert(GOOD.select(["id", "p"]), operation="delete"),
+            "read": lambda path: lambda: open_snapshot(str(path)),
+            "history": lambda path: lambda: history(open_storage(str(path))),
+            "last commit": lambda path: lambda: last_commit(open_storage(str(path))),
+        }.items()
+    ),
     *(
         Case(
             f"key column {column!r}",
@@ -107,6 +130,14 @@ CREATIONS = [
         errors.PlacementError,
         ("{path}",),
         upsert(GOOD, table=KEYED, settings=WriteSettings(commit_merge_max_bytes=1)),
+    ),
+    Case("below a file", errors.StorageError, ("mine/t",), below_a_file),
+    *(
+        Case(name, errors.StorageError, says, lambda path, place=place: lambda: write(place(path), GOOD, table=KEYED))
+        for name, says, place in (
+            ("name too long", ("n" * 300,), lambda path: path / ("n" * 300)),
+            ("read-only scheme", ("local://{path}", "scheme local"), lambda path: f"local://{path}"),
+        )
     ),
     Case(
         "scheme that nobody knows",

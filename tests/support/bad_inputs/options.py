@@ -53,11 +53,15 @@ OPTIONS = [
             }
         ),
     ),
-    Case(
-        "option that nobody knows",
-        errors.UnknownOptionError,
-        ("'hoodie.bucket.index.num.bucket'", "hoodie.bucket.index.num.buckets"),
-        ask({"hoodie.bucket.index.num.bucket": "2"}),
+    *(
+        Case(f"unknown option {key}", errors.UnknownOptionError, (repr(key), nearest), ask({key: "2"}))
+        for key, nearest in {
+            "hoodie.bucket.index.num.bucket": "hoodie.bucket.index.num.buckets",
+            "hoodie.datasource.write.recordkey.fields": "hoodie.datasource.write.recordkey.field",
+            "bucket": "buckets",
+            "partition_by": "partitionby",
+            "mergeschema": "Correct the name, or leave the option out",
+        }.items()
     ),
     *(
         Case(f"value of {key}", errors.InvalidOptionError, (f"{key}={value!r}",), ask({key: value}))
@@ -111,6 +115,25 @@ OPTIONS = [
         errors.PlacementError,
         ("{path}", "hoodie.pyhudi.commit.merge.max.bytes allows 1,000", "HudiTable", "pyhudi.colocate"),
         upsert(GOOD, settings=WriteSettings(commit_merge_max_bytes=1000)),
+    ),
+    *(
+        Case(
+            f"more to {operation} than one commit may",
+            errors.PlacementError,
+            ("{path}", "allows 1,500", "hoodie.pyhudi.colocated=true"),
+            upsert(rows, operation=operation, settings=WriteSettings(commit_merge_max_bytes=1500)),
+        )
+        for operation, rows in {"delete": GOOD.select(["id", "p"]), "insert_overwrite_table": GOOD}.items()
+    ),
+    Case(
+        "colocated deletes that are not",
+        errors.PlacementError,
+        ("{path}", "bucket 0 of partition 'x'"),
+        lambda path: (
+            lambda: write(
+                path, [GOOD.select(["id", "p"])] * 3, operation="delete", settings=WriteSettings(colocated=True)
+            )
+        ),
     ),
     Case(
         "colocated rows that are not",

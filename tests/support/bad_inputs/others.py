@@ -6,27 +6,63 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyhudi import errors
+from pyhudi.operations.settings import WriteSettings
 from pyhudi.operations.write import abort_write
-from support.bad_inputs.case import GOOD, SCHEMA, TIMELINE, Act, Case
+from support.bad_inputs.case import GOOD, SCHEMA, TIMELINE, Act, Case, changed
 from support.drive import carry_out, plan, task, write
 
 
-def overtaken(path: Path) -> Act:
+def overtaken(operation: str, by: str) -> Callable[[Path], Act]:
     """Commit another write between this one's plan and its tasks."""
-    planned = plan(path, SCHEMA)
-    write(path, GOOD)
-    return lambda: carry_out(planned, [GOOD])
+
+    def prepare(path: Path) -> Act:
+        planned = plan(path, SCHEMA, operation=operation)
+        write(path, GOOD, operation=by)
+        return lambda: carry_out(planned, [GOOD])
+
+    return prepare
 
 
-def given_up(path: Path) -> Act:
+def met_in_a_new_partition(path: Path) -> Act:
+    """Let another write open the same bucket, which has no file group yet, between this one's plan and its tasks."""
     planned = plan(path, SCHEMA)
+    write(path, changed("p", ["new", "new"]))
+    return lambda: carry_out(planned, [changed("p", ["new", "new"])])
+
+
+def given_up(**settings: bool) -> Callable[[Path], Act]:
+    def prepare(path: Path) -> Act:
+        planned = plan(path, SCHEMA, settings=WriteSettings(**settings))
+        abort_write(planned)
+        return lambda: task(planned, GOOD, 0)
+
+    return prepare
+
+
+def given_up_between_tasks(path: Path) -> Act:
+    planned = plan(path, SCHEMA)
+    task(planned, GOOD, 0)
     abort_write(planned)
-    return lambda: task(planned, GOOD, 0)
+    return lambda: task(planned, GOOD, 1)
 
 
-def under_way(path: Path) -> Act:
-    task(plan(path, SCHEMA), GOOD, 0)
-    return lambda: write(path, GOOD)
+def straggling(operation: str) -> Callable[[Path], Act]:
+    """Run a task once more when its write has been committed."""
+
+    def prepare(path: Path) -> Act:
+        planned = plan(path, SCHEMA, operation=operation)
+        carry_out(planned, [GOOD])
+        return lambda: task(planned, GOOD, 0, attempt=900)
+
+    return prepare
+
+
+def under_way(operation: str) -> Callable[[Path], Act]:
+    def prepare(path: Path) -> Act:
+        task(plan(path, SCHEMA, operation=operation), GOOD, 0)
+        return lambda: write(path, GOOD)
+
+    return prepare
 
 
 def foreign(name: str) -> Callable[[Path], Act]:
@@ -39,14 +75,42 @@ def foreign(name: str) -> Callable[[Path], Act]:
     return prepare
 
 
+UPSERT, DELETE, OVERWRITE = "upsert", "delete", "insert_overwrite_table"
 OTHERS = [
-    Case("overtaken by a commit", errors.CommitConflictError, ("{path}", "file group", "write again"), overtaken),
-    Case("task after the abort", errors.WriteSealedError, ("{path}", "given up"), given_up),
-    Case("write under way", errors.ConcurrentWriteError, ("{path}", "last heartbeat"), under_way),
-    Case(
-        "write of Apache Hudi under way",
-        errors.ConcurrentWriteError,
-        ("{path}", "20260101000000000", "no heartbeat", "hoodie.clean.failed.writes.policy=EAGER"),
-        foreign("20260101000000000.commit.requested"),
+    *(
+        Case(
+            f"{operation} overtaken by {by}",
+            errors.CommitConflictError,
+            ("{path}", "write again"),
+            overtaken(operation, by),
+        )
+        for operation, by in (
+            (UPSERT, UPSERT),
+            (UPSERT, OVERWRITE),
+            (DELETE, UPSERT),
+            (OVERWRITE, UPSERT),
+            (OVERWRITE, OVERWRITE),
+        )
+    ),
+    Case("same new bucket", errors.CommitConflictError, ("{path}", "'new'"), met_in_a_new_partition),
+    Case("task after the abort", errors.WriteSealedError, ("{path}", "given up"), given_up()),
+    Case("colocated after the abort", errors.WriteSealedError, ("{path}", "given up"), given_up(colocated=True)),
+    Case("second task after the abort", errors.WriteSealedError, ("{path}", "given up"), given_up_between_tasks),
+    *(
+        Case(f"task after the {operation}", errors.WriteSealedError, ("{path}", "committed"), straggling(operation))
+        for operation in (UPSERT, OVERWRITE)
+    ),
+    *(
+        Case(f"{operation} under way", errors.ConcurrentWriteError, ("{path}", "last heartbeat"), under_way(operation))
+        for operation in (UPSERT, OVERWRITE)
+    ),
+    *(
+        Case(
+            f"{name} of Apache Hudi under way",
+            errors.ConcurrentWriteError,
+            ("{path}", "20260101000000000", "no heartbeat", "hoodie.clean.failed.writes.policy=EAGER"),
+            foreign(f"20260101000000000.{name}"),
+        )
+        for name in ("commit.requested", "inflight", "replacecommit.inflight")
     ),
 ]

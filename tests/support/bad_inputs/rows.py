@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 from pyhudi import errors
 from support.bad_inputs.case import COMPOSITE, GOOD, SCHEMA, Case, changed, upsert
@@ -50,6 +52,27 @@ ROWS = [
         upsert(changed("id", [None, "b"]).select(["id", "p"]), operation="delete"),
     ),
     Case("null ordering value", errors.NullOrderingError, ("'ts'", "1 of 2"), upsert(changed("ts", [5, None]))),
+    Case("null ordering values", errors.NullOrderingError, ("'ts'", "2 of 2"), upsert(changed("ts", [None, None]))),
+    Case(
+        "null ordering value of a delete",
+        errors.NullOrderingError,
+        ("'ts'", "'b'"),
+        upsert(changed("ts", [5, None]).append_column("_hoodie_is_deleted", pa.array([False, True]))),
+    ),
+    *(
+        Case(
+            f"null ordering value of type {kind}",
+            errors.NullOrderingError,
+            ("'ts'", "'a'"),
+            upsert(changed("ts", pa.array([None, *values], kind))),
+            good=changed("ts", pa.array([*values, *values], kind)),
+        )
+        for kind, values in (
+            (pa.string(), ["x"]),
+            (pa.timestamp("us", "UTC"), [7]),
+            (pa.decimal128(9, 2), [Decimal(1)]),
+        )
+    ),
     *(
         Case(
             f"partition value {number}",
