@@ -1,4 +1,4 @@
-"""Compare pyhudi with Apache Hudi and plain Parquet on one machine: load, two upserts of 11 % of the rows, reads.
+"""Compare pyhudi with its peers and plain Parquet on one machine: load, two upserts of 11 % of the rows, reads.
 
 Every system works in a process of its own, one after the other, on the same rows; all must find the same content at
 the end. Seconds differ from machine to machine: compare only within one run.
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from lineitem import prepare
-from systems import BUNDLE, SYSTEMS
+from promises import verdicts
+from systems import BUNDLE, DELTA, ICEBERG, SYSTEMS
 
 ROOT = Path(__file__).parents[1]
 PHASES = ("load", "up1", "up2", "scan3", "scan_all", "point", "partition")
@@ -68,7 +69,9 @@ def machine() -> dict[str, Any]:
         "memory_gib": round(memory / 2**30, 1),
         "python": platform.python_version(),
         "apache_hudi": BUNDLE,
-        **{package: importlib.metadata.version(package) for package in ("pyhudi", "pyspark", "pyarrow")},
+        "delta": DELTA,
+        "iceberg": ICEBERG,
+        **{package: importlib.metadata.version(package) for package in ("pyhudi", "pyspark", "pyarrow", "deltalake")},
     }
 
 
@@ -101,6 +104,7 @@ def main() -> None:
     for base in ("Apache Hudi", "Parquet"):
         if base in seconds:
             print(markdown(f"As a multiple of {base} (below 1 is faster)", seconds, seconds[base]))
+    print(verdicts(seconds))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from limits import PLAIN, limits
 from lineitem import KEYS, ORDERING, PARTITION, point_key
 
 if TYPE_CHECKING:
@@ -207,7 +208,8 @@ class System:
 
 SYSTEMS = {
     "hudi-cow-bucket": System(apache_hudi, venv=".venv-hudi"),
-    "pyhudi": System(pyhudi_plain),
+    PLAIN: System(pyhudi_plain),
+    "limits": System(limits),
     "pyhudi-colocated": System(pyhudi_colocated),
     "delta": System(delta, venv=".venv-spark40"),
     "delta-vectors": System(delta_vectors, venv=".venv-spark40"),

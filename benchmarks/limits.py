@@ -1,0 +1,82 @@
+"""What bounds pyhudi on this machine, each bound measured alone on the table that the plain run left.
+
+An upsert that touches every file of a copy-on-write table decodes and encodes all of it; a scan through a Python data
+source hands every batch from Python to the JVM. Neither can be faster than that alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from drive import Run
+
+REWRITE = "limit: pyarrow rewrites the files"
+FORWARD = "limit: a Python source forwards batches"
+PLAIN = "pyhudi"
+
+
+def newest_files(table: Path) -> list[str]:
+    """Return the newest base file of each file group, by names alone."""
+    newest: dict[tuple[str, str], tuple[str, str]] = {}
+    for file in table.rglob("*.parquet"):
+        file_id, _, instant = file.stem.split("_")
+        group = (file.parent.name, file_id)
+        newest[group] = max(newest.get(group, ("", "")), (instant, str(file)))
+    return sorted(path for _, path in newest.values())
+
+
+def rewrite(path: str) -> None:
+    """Decode a file and encode it again as it is encoded, row group by row group, into memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    footer = pq.read_metadata(path)
+    chunks = [footer.row_group(0).column(leaf) for leaf in range(footer.num_columns)]
+    dictionaried = [one for one in chunks if "RLE_DICTIONARY" in one.encodings]
+    texts = [one.path_in_schema for one in dictionaried if one.physical_type == "BYTE_ARRAY"]
+    file = pq.ParquetFile(path, metadata=footer, read_dictionary=texts)
+    settings = {"compression": "zstd", "use_dictionary": [one.path_in_schema for one in dictionaried]}
+    with pq.ParquetWriter(pa.BufferOutputStream(), file.schema_arrow, **settings) as writer:
+        for number in range(file.num_row_groups):
+            writer.write_table(file.read_row_group(number, use_threads=False))
+
+
+def limits(run: Run) -> list[Any]:
+    """Measure both bounds; what is found says only that all rows were met."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+    spark = run.session()
+    table = Path(run.table).with_name(PLAIN)
+    files = newest_files(table)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for phase in ("up1", "up2"):
+            run.timed(REWRITE, phase, lambda: list(pool.map(rewrite, files)))
+    schema = spark.read.parquet(*files).schema
+
+    class Reader(DataSourceReader):
+        def partitions(self) -> list[InputPartition]:
+            return [InputPartition(path) for path in files]
+
+        def read(self, partition: InputPartition) -> Iterator[Any]:
+            import pyarrow.parquet as pq
+
+            yield from pq.ParquetFile(partition.value).iter_batches(batch_size=65_536, use_threads=False)
+
+    class Source(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "forward"
+
+        def schema(self) -> Any:
+            return schema
+
+        def reader(self, schema: Any) -> DataSourceReader:
+            return Reader()
+
+    spark.dataSource.register(Source)
+    return run.reads(FORWARD, lambda: spark.read.format("forward").load())

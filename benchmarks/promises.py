@@ -1,0 +1,73 @@
+"""What pyhudi promises of its speed, held against one run: the promise, what was measured, and what bounds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from limits import FORWARD, REWRITE
+
+Seconds = Mapping[str, Mapping[str, float]]
+PLAIN, TABLE, TO_DF = "pyhudi, df.write", "pyhudi, HudiTable.upsert", "pyhudi, HudiTable.to_df"
+UPSERTS = ("up1", "up2")
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One promise.
+
+    Attributes:
+        what: Names it.
+        ours: The row of pyhudi.
+        theirs: The row it is compared with.
+        phases: Whose seconds are summed.
+        at_most: The greatest promised ratio of our seconds to theirs.
+        limit: The row of what bounds us on this machine.
+    """
+
+    what: str
+    ours: str
+    theirs: str
+    phases: tuple[str, ...]
+    at_most: float
+    limit: str
+
+
+PROMISES = [
+    *(
+        Promise(f"upsert by {row.partition(', ')[2]}, against {theirs}", row, theirs, UPSERTS, ratio, REWRITE)
+        for row in (PLAIN, TABLE)
+        for theirs, ratio in (
+            ("Apache Hudi", 1 / 10),
+            ("Delta Lake, MERGE", 1 / 3),
+            ("Iceberg, MERGE copy-on-write", 1 / 3),
+        )
+    ),
+    *(
+        Promise(f"load by {row.partition(', ')[2]}", row, "Parquet", ("load",), 1.3, "Parquet")
+        for row in (PLAIN, TABLE)
+    ),
+    Promise("to_df() of three columns", TO_DF, "Parquet", ("scan3",), 1.1, "Parquet"),
+    Promise("spark.read of all columns", PLAIN, "Parquet", ("scan_all",), 2.5, FORWARD),
+]
+
+
+def verdicts(seconds: Seconds) -> str:
+    """Return a table of the promises that this run can judge."""
+    lines = ["| promise | at most | measured | of what bounds it |", "|---|---:|---:|---:|"]
+    for promise in PROMISES:
+        ours, theirs, limit = (
+            _sum(seconds, row, promise.phases) for row in (promise.ours, promise.theirs, promise.limit)
+        )
+        if ours is None or theirs is None:
+            continue
+        ratio = ours / theirs
+        mark = "" if ratio <= promise.at_most else ", missed"
+        bound = "–" if limit is None else f"{ours / limit:.2f}x"
+        lines.append(f"| {promise.what} | {promise.at_most:.2f} | {ratio:.2f}{mark} | {bound} |")
+    return "\n".join([*lines, ""])
+
+
+def _sum(seconds: Seconds, row: str, phases: tuple[str, ...]) -> float | None:
+    found = seconds.get(row, {})
+    return sum(found[phase] for phase in phases) if all(phase in found for phase in phases) else None
