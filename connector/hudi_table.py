@@ -75,7 +75,7 @@ class HudiTable:
         *,
         record_key: str | Sequence[str],
         partition_by: str | Sequence[str] = (),
-        order_by: str | None = None,
+        order_by: str | Sequence[str] = (),
         buckets: int = 8,
         options: Mapping[str, Any] | None = None,
     ) -> HudiTable:
@@ -87,7 +87,8 @@ class HudiTable:
             schema: Its columns: a schema, its DDL text, or a DataFrame that has them.
             record_key: The columns that identify a row within its partition.
             partition_by: The columns that the table is partitioned by.
-            order_by: The column whose greater value wins when two rows have one key; None for the later row.
+            order_by: The columns whose greater values win when two rows have one key, compared one after another;
+                none for the later row.
             buckets: Buckets of every partition, fixed for good; see `suggest_buckets`.
             options: More options, by their keys.
 
@@ -98,7 +99,7 @@ class HudiTable:
             MissingColumnError: A column that an argument names is not in the schema.
         """
         named = {"recordkey": _names(record_key), "partitionby": _names(partition_by), "buckets": buckets}
-        given = {**(options or {}), **named, **({"orderby": order_by} if order_by else {})}
+        given = {**(options or {}), **named, **({"orderby": _names(order_by)} if order_by else {})}
         path = absolute(path)
         parsed = parse_options(given, warn=True)
         storage = open_storage(path, parsed.storage_options)

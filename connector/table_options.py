@@ -61,7 +61,8 @@ class TableOptions(BaseModel):
     )
     ordering_fields: Fields | None = option(
         None,
-        "The column whose greater value wins when two rows have one key; without it the later row wins.",
+        "The columns whose greater values win when two rows have one key, compared one after another; without them the "
+        "later row wins.",
         "hoodie.table.ordering.fields",
         "hoodie.datasource.write.precombine.field",
         "hoodie.datasource.write.ordering.fields",
@@ -121,6 +122,17 @@ class TableOptions(BaseModel):
         supported=["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"],
         instead="DefaultHoodieRecordPayload or OverwriteWithLatestAvroPayload",
     )
+    delete_field: str = option(
+        "",
+        "The column by which rows of an upsert are deletes, beside `_hoodie_is_deleted`; goes with the marker.",
+        "hoodie.payload.delete.field",
+    )
+    delete_marker: str = option(
+        "",
+        "The column's value, as text, in rows that are deletes. A table keeps the two from its creation; given to one "
+        "that has none, they hold for that write.",
+        "hoodie.payload.delete.marker",
+    )
     timezone: Timezone | None = option(
         None, "The zone of a new table's instant times; UTC without it.", "hoodie.table.timeline.timezone"
     )
@@ -141,6 +153,8 @@ class TableOptions(BaseModel):
             partition_fields=self.partition_fields,
             ordering_fields=self.ordering_fields,
             merge_mode=self.merge_mode or self.payload_mode,
+            delete_field=self.delete_field or None,
+            delete_marker=self.delete_marker or None,
             key_generator=self.key_generator,
             hive_style=self.hive_style,
             url_encode=self.url_encode,

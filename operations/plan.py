@@ -13,7 +13,8 @@ import pyarrow as pa
 from ..errors import TableNotFoundError
 from ..storage import open_storage
 from ..storage.base import Storage
-from ..table.config import TableConfig, check_supported, load_config
+from ..table.config import COMMIT_TIME_ORDERING, TableConfig, check_supported, load_config
+from ..table.deletes import IS_DELETED
 from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
 from ..table.schema import check_storable, without_meta
@@ -21,7 +22,7 @@ from ..timeline.clock import next_time
 from ..timeline.layout import layout_of
 from ..timeline.owner import Owner
 from ..timeline.timeline import Timeline, Watermark
-from ..writer.rows import IS_DELETED, RowSpec
+from ..writer.rows import RowSpec
 from .metadata_table import check_retirable
 from .operation import DELETE, OVERWRITE, choose_operation
 from .pending import PlannedRollback, settle_pending
@@ -87,12 +88,10 @@ class WritePlan:
     def spec(self) -> RowSpec:
         """What is kept of each incoming row."""
         if self.operation == DELETE:
-            return RowSpec(pa.schema([]), None, deletes=True)
+            return RowSpec(pa.schema([]), (), deletes=True)
         flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
-        ordering = self.config.ordering_fields[0] if self.config.ordering_fields else None
-        if self.config.merge_mode == "COMMIT_TIME_ORDERING":
-            ordering = None
-        return RowSpec(pa.schema([*self.schema, *flag]), ordering, deletes=False)
+        ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
+        return RowSpec(pa.schema([*self.schema, *flag]), ordering, deletes=False, marker=self.config.delete_marker)
 
     def storage(self) -> Storage:
         """Open the table's store."""
@@ -153,7 +152,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         settings=request.write,
         replays=replays,
     )
-    check_judges(plan.spec)
+    check_judges(plan.spec, storage.path)
     return plan
 
 

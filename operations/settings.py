@@ -29,6 +29,8 @@ class TableSettings:
     partition_fields: tuple[str, ...] | None = None
     ordering_fields: tuple[str, ...] | None = None
     merge_mode: str | None = None
+    delete_field: str | None = None
+    delete_marker: str | None = None
     key_generator: KeyGeneratorType | None = None
     hive_style: bool | None = None
     url_encode: bool | None = None

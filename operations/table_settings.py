@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
 from ..table.config import TableConfig
+from ..table.deletes import DeleteMarker
 from ..table.keys import KeyGeneratorType, choose_key_generator
 from .settings import TableSettings
 
@@ -12,6 +13,8 @@ BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS = "hoodie.bucket.index.hash.field"
 INDEX_TYPE = "hoodie.index.type"
 INDEX_ENGINE = "hoodie.index.bucket.engine"
+DELETE_FIELD = "hoodie.payload.delete.field"
+DELETE_MARKER = "hoodie.payload.delete.marker"
 
 # Attribute of TableSettings -> (attribute of TableConfig, the option's key).
 _COMPARED = {
@@ -67,6 +70,7 @@ def new_config(asked: TableSettings, path: str) -> TableConfig:
         partition_fields=partition_fields,
         ordering_fields=ordering,
         merge_mode=merge_mode,
+        delete_marker=_marker(asked, None, path),
         key_generator=generator,
         hive_style=bool(asked.hive_style),
         url_encode=bool(asked.url_encode),
@@ -91,6 +95,14 @@ def changes_to(config: TableConfig, asked: TableSettings, path: str) -> tuple[Ta
         unknown = name in {"bucket_count", "hash_fields", "index_type"} and kept is None
         if said is not None and not unknown and said != kept:
             conflicts.append(f"{key} is {_shown(said)} here and {_shown(kept)} in the table")
+    marker = _marker(asked, config.delete_marker, path)
+    if marker is not None and config.delete_marker is None:
+        # For this write alone, as Apache Hudi takes it.
+        config = config.with_delete_marker(marker)
+    elif marker is not None and marker != config.delete_marker:
+        conflicts.append(
+            f"{DELETE_FIELD} and {DELETE_MARKER} are {marker} here and {config.delete_marker} in the table"
+        )
     if conflicts:
         raise OptionConflictError(
             f"Options disagree with the table {path}: {'; '.join(conflicts)}.",
@@ -112,6 +124,22 @@ def changes_to(config: TableConfig, asked: TableSettings, path: str) -> tuple[Ta
         HASH_FIELDS: ",".join(hash_fields),
     }
     return TableConfig({**config.properties, **additions}), additions
+
+
+def _marker(asked: TableSettings, kept: DeleteMarker | None, path: str) -> DeleteMarker | None:
+    """Return the delete marker that the options name, completed from the table's own."""
+    field = asked.delete_field or (kept.field if kept else None)
+    value = asked.delete_marker or (kept.value if kept else None)
+    if field and value:
+        return DeleteMarker(field, value)
+    if field or value:
+        given, missing = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
+        raise MissingOptionError(
+            f"{given} is given for the table {path} without {missing}: the one names a column, the other its value in "
+            "rows that are deletes.",
+            "Give both or neither.",
+        )
+    return None
 
 
 def _check_creatable(asked: TableSettings, path: str) -> None:

@@ -10,13 +10,13 @@ from ..errors import (
     MissingColumnError,
     SchemaMismatchError,
     TableNotFoundError,
-    UnsupportedTableError,
     UnsupportedTypeError,
 )
 from ..table.config import TableConfig
 from ..table.conform import conform_array
+from ..table.deletes import IS_DELETED, DeleteMarker
 from ..table.schema import canonical
-from ..writer.rows import IS_DELETED, RowSpec
+from ..writer.rows import RowSpec
 from .operation import DELETE
 
 
@@ -25,18 +25,12 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
 
     Raises:
         MissingColumnError: They do.
-        UnsupportedTableError: The table has several ordering fields.
     """
     needed = {
         "record key column": config.record_key_fields,
         "partition column": config.partition_fields,
         "ordering column": () if operation == DELETE else config.ordering_fields,
     }
-    if len(config.ordering_fields) > 1:
-        raise UnsupportedTableError(
-            f"The table {where} has several ordering fields ({', '.join(config.ordering_fields)}).",
-            "Write it with Apache Hudi; pyhudi knows one ordering field so far.",
-        )
     for role, names in needed.items():
         for name in names:
             if name not in incoming.names:
@@ -97,17 +91,27 @@ def _fits(incoming: pa.Field, kept: pa.Field) -> bool:
     return True
 
 
-def check_judges(spec: RowSpec) -> None:
-    """Refuse a delete flag or an ordering field whose type can decide nothing.
+def check_judges(spec: RowSpec, where: str) -> None:
+    """Refuse a delete flag, a delete marker or an ordering field whose type can decide nothing.
 
     Raises:
-        UnsupportedTypeError: It cannot.
+        MissingColumnError: The table has no column of the delete marker.
+        UnsupportedTypeError: The type cannot.
     """
     _check_judge(spec.columns, IS_DELETED, "says which rows are deletes", pa.types.is_boolean)
-    _check_judge(spec.columns, spec.ordering_field, "orders rows", lambda kind: not pa.types.is_nested(kind))
+    for name in spec.ordering_fields:
+        _check_judge(spec.columns, name, "orders rows", lambda kind: not pa.types.is_nested(kind))
+    if spec.marker is not None:
+        if spec.marker.field not in spec.columns.names:
+            raise MissingColumnError(
+                f"Rows of the table {where} are deletes where {spec.marker.field!r} is {spec.marker.value!r} "
+                f"(hoodie.payload.delete.field), and it has no such column ({', '.join(spec.columns.names)}).",
+                "Add the column to the DataFrame, or correct the option that names it.",
+            )
+        _check_judge(spec.columns, spec.marker.field, "marks deletes by a text", DeleteMarker.fits)
 
 
-def _check_judge(schema: pa.Schema, name: str | None, role: str, fits: Callable[[pa.DataType], bool]) -> None:
+def _check_judge(schema: pa.Schema, name: str, role: str, fits: Callable[[pa.DataType], bool]) -> None:
     if name in schema.names and not fits(schema.field(name).type):
         raise UnsupportedTypeError(
             f"Column {name!r} {role}, which no value of its type {schema.field(name).type} can.", "Cast the column."

@@ -1,4 +1,4 @@
-"""Small tools on Arrow arrays that pyarrow does not offer: plain layout, validity bitmaps, arrays from parts."""
+"""Small tools on Arrow arrays that pyarrow does not offer: plain layout, masks and bitmaps, arrays from parts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -18,6 +21,11 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         return column.dictionary_decode()
     return column
+
+
+def mask(array: pa.BooleanArray) -> Mask:
+    """Return a boolean array for numpy, null as False."""
+    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def bitmap(valid: pa.BooleanArray | None) -> Any:

@@ -20,7 +20,9 @@ Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 _UNITS = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 
 
-def conform(rows: Rows, schema: pa.Schema, *, fill_missing: bool = False) -> Rows:
+def conform(
+    rows: Rows, schema: pa.Schema, *, fill_missing: bool = False, present: pa.BooleanArray | None = None
+) -> Rows:
     """Return the columns of ``schema``, taken by name, with exactly its types and nullability.
 
     Values are widened (int32 to int64, float32 to float64, integers to strings, decimals to more digits) and never
@@ -31,6 +33,8 @@ def conform(rows: Rows, schema: pa.Schema, *, fill_missing: bool = False) -> Row
         rows: A record batch or a table.
         schema: What is wanted.
         fill_missing: Whether nullable columns, or fields of structs, that ``rows`` lack become null.
+        present: Which rows of a record batch must obey the nullability; None for all. What a column that is not
+            nullable holds in the others is some value.
 
     Raises:
         SchemaMismatchError: A column is missing, has a type that does not fit, or holds a null where none may be.
@@ -38,7 +42,7 @@ def conform(rows: Rows, schema: pa.Schema, *, fill_missing: bool = False) -> Row
     if isinstance(rows, pa.Table):
         batches = [conform(batch, schema, fill_missing=fill_missing) for batch in rows.to_batches()]
         return pa.Table.from_batches(batches, schema)
-    columns = [_column(rows, field, fill_missing) for field in schema]
+    columns = [_column(rows, field, fill_missing, present) for field in schema]
     if not columns:
         return rows.select([])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -53,13 +57,14 @@ def conform_array(array: pa.Array, field: pa.Field, *, fill_missing: bool = Fals
     return _build(plain(array), field.type, field.name, field.nullable, None, fill_missing)
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field, fill_missing: bool) -> pa.Array:
+def _column(batch: pa.RecordBatch, field: pa.Field, fill_missing: bool, present: pa.BooleanArray | None) -> pa.Array:
     found = batch.schema.get_all_field_indices(field.name)
     if len(found) > 1:
         raise SchemaMismatchError(f"There are {len(found)} columns {field.name!r}.", "Rename or drop one of them.")
     if not found:
         return _missing(field, field.name, batch.num_rows, batch.schema.names, fill_missing)
-    return conform_array(batch.column(found[0]), field, fill_missing=fill_missing)
+    column = plain(batch.column(found[0]))
+    return _build(column, field.type, field.name, field.nullable, present, fill_missing)
 
 
 def _missing(field: pa.Field, path: str, length: int, present: list[str], fill_missing: bool) -> pa.Array:

@@ -1,12 +1,17 @@
 """Who wins when several rows have one record key: the only place that decides it.
 
-Rules of Apache Hudi's record merge modes (``HoodieRecordMerger``, RFC-46): under COMMIT_TIME_ORDERING the later row
+Rules of Apache Hudi's record merge modes (``BufferedRecordMergers``, RFC-46): under COMMIT_TIME_ORDERING the later row
 wins; under EVENT_TIME_ORDERING the greater ordering value wins and a tie goes to the later row, deletes included.
-"Later" means further down in the rows given here.
+Several ordering fields are compared one after another (``ArrayComparable``). "Later" means further down in the rows
+given here.
+
+Values are compared as Apache Hudi 1.2 was seen to compare them: floating-point numbers in the total order of
+``Double.compareTo``, strings by their UTF-8 bytes, binary values by signed bytes (``ByteBuffer.compareTo``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,52 +19,95 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import Mask, mask
 from .string_hash import hash64
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
+# The values of each ordering field, the first field first; none where the later row wins.
+Ordering = Sequence[pa.Array]
 
 
-def fold(keys: pa.Array, ordering: pa.Array | None) -> Positions:
+def fold(keys: pa.Array, ordering: Ordering = (), resets: Mask | None = None) -> Positions:
     """Return the positions of the rows that win among their own key, in ascending order.
 
     Args:
         keys: Record keys, n strings, none null.
-        ordering: n ordering values, none null; None where the later row wins.
+        ordering: Each n values, none null.
+        resets: Which of the n rows win against all above them and lose against any below, whatever their ordering
+            values; None for none.
     """
     codes = keys.dictionary_encode()
     if len(codes.dictionary) == len(keys):
         return np.arange(len(keys), dtype=np.int64)
     code = codes.indices.to_numpy(zero_copy_only=False)
-    by_key = np.argsort(code, kind="stable") if ordering is None else np.lexsort((_ranks(ordering), code))
+    by_key = np.lexsort([*map(_ranks, reversed(ordering)), *_since_reset(code, resets), code])
     sorted_code = code[by_key]
     last = np.append(sorted_code[1:] != sorted_code[:-1], True)
     return np.sort(by_key[last]).astype(np.int64)
 
 
-def base_wins(base: pa.Array, incoming: pa.Array) -> Mask:
-    """Return where a base row keeps its place against the incoming row beside it: its ordering value is greater.
+def base_wins(base: Ordering, incoming: Ordering) -> Mask:
+    """Return where a base row keeps its place against the incoming row beside it: its ordering values are greater.
 
     Args:
-        base: n ordering values; null counts as the least, for tables whose older rows have none.
-        incoming: n ordering values of the same type, none null.
+        base: One array or more of n values; null counts as the least, for tables whose older rows have none.
+        incoming: As many arrays of the same types, no value null.
     """
-    base, incoming = _comparable(base), _comparable(incoming)
-    greater = pc.greater(base, incoming)
-    if pa.types.is_floating(base.type):
-        # Double.compareTo, which Apache Hudi uses, puts NaN above every number.
-        greater = pc.or_(greater, pc.and_(pc.is_nan(base), pc.invert(pc.is_nan(incoming))))
-    return np.asarray(pc.fill_null(greater, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    wins = np.zeros(len(base[0]), dtype=np.bool_)
+    tied = np.ones(len(base[0]), dtype=np.bool_)
+    for ours, theirs in zip(map(_comparable, base), map(_comparable, incoming), strict=True):
+        wins |= tied & mask(pc.greater(ours, theirs))
+        tied &= mask(pc.equal(ours, theirs))
+    return wins
 
 
-def _comparable(ordering: pa.Array) -> pa.Array:
-    return ordering.cast(pa.int8()) if pa.types.is_boolean(ordering.type) else ordering
+def _since_reset(code: Positions, resets: Mask | None) -> list[Positions]:
+    """Return what sorts the rows of one key by the last reset at or above them, that reset itself first."""
+    if resets is None or not resets.any():
+        return []
+    by_key = np.argsort(code, kind="stable")
+    count = np.empty(len(code), dtype=np.int64)
+    count[by_key] = np.cumsum(resets[by_key])
+    return [2 * count - resets]
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """Return values that Arrow orders as Apache Hudi orders the given ones."""
+    if pa.types.is_boolean(values.type):
+        return values.cast(pa.int8())
+    if pa.types.is_floating(values.type):
+        return _total_order(values)
+    if pa.types.is_binary(values.type):
+        return _signed_bytes(values)
+    return values
+
+
+def _total_order(values: pa.Array) -> pa.Array:
+    """Return integers in the order of ``Double.compareTo``: -0.0 below 0.0, and NaN, of which there is one, on top."""
+    kind = np.dtype(f"i{values.type.bit_width // 8}")
+    floats = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
+    bits = floats.view(kind)
+    bits = np.where(bits < 0, bits ^ np.iinfo(kind).max, bits)
+    bits[np.isnan(floats)] = np.iinfo(kind).max
+    nulls = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    return pa.array(bits, mask=nulls)
+
+
+def _signed_bytes(values: pa.Array) -> pa.Array:
+    """Return binary values whose unsigned bytes are in the order of the given ones' signed bytes."""
+    valid, offsets, data = values.buffers()
+    if data is None:
+        return values
+    flipped = np.frombuffer(data, dtype=np.uint8) ^ np.uint8(0x80)
+    return pa.Array.from_buffers(
+        values.type, len(values), [valid, offsets, pa.py_buffer(flipped)], offset=values.offset
+    )
 
 
 def _ranks(ordering: pa.Array) -> Positions:
-    """Return integers that sort as the ordering values do, NaN last."""
+    """Return integers that sort as the ordering values do."""
     ordering = _comparable(ordering)
-    if pa.types.is_floating(ordering.type) or pa.types.is_integer(ordering.type):
+    if pa.types.is_integer(ordering.type):
         return ordering.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     if pa.types.is_temporal(ordering.type):
         width = pa.int32() if pa.types.is_date32(ordering.type) else pa.int64()

@@ -15,6 +15,8 @@ META_COLUMNS = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+# A sixth one that Apache Hudi fills where hoodie.allow.operation.metadata.field asks for it, and never takes from rows.
+OPERATION_COLUMN = "_hoodie_operation"
 
 
 def avro_schema(schema: pa.Schema, table_name: str, *, meta: bool = False) -> str:
@@ -74,7 +76,7 @@ def check_storable(schema: pa.Schema) -> None:
         DuplicateColumnError: Two columns, or two fields of one struct, differ in case at most.
         UnsupportedTypeError: A name or a type is none that Hudi can hold, or a name is one of Hudi's own.
     """
-    own = [name for name in schema.names if name in META_COLUMNS]
+    own = [name for name in schema.names if name in {*META_COLUMNS, OPERATION_COLUMN}]
     if own:
         raise UnsupportedTypeError(
             f"Column {own[0]!r} has the name of one of Hudi's own columns.", "Drop the column before writing."

@@ -61,8 +61,9 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
     partial = config.properties.get(key.PARTIAL_UPDATE_MODE) or "NONE"
     if partial.upper() != "NONE":
         yield key.PARTIAL_UPDATE_MODE, partial
+    known = {key.DELETE_FIELD, key.DELETE_MARKER} if config.delete_marker else set()
     for option, value in config.properties.items():
-        if option.startswith(key.MERGE_PROPERTY_PREFIX):
+        if option.startswith(key.MERGE_PROPERTY_PREFIX) and option not in known:
             yield option, value
     for flag in (key.CDC_ENABLED, key.CONSISTENT_TIMESTAMPS, key.SLASH_DATES):
         if config.flag(flag):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..errors import TableConfigError, TableVersionError
 from . import options as key
+from .deletes import DeleteMarker
 from .key_types import KeyGeneratorType, choose_key_generator
 from .options import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, MERGE_ON_READ, NEWEST_VERSION
 from .properties import format_properties, parse_properties
@@ -60,6 +61,7 @@ class TableConfig:
         partition_fields: Sequence[str] = (),
         ordering_fields: Sequence[str] = (),
         merge_mode: str | None = None,
+        delete_marker: DeleteMarker | None = None,
         key_generator: KeyGeneratorType | None = None,
         hive_style: bool = False,
         url_encode: bool = False,
@@ -78,6 +80,7 @@ class TableConfig:
             partition_fields: Columns that make the partition path.
             ordering_fields: Columns that decide which of two rows is newer.
             merge_mode: None for EVENT_TIME_ORDERING with ordering fields and COMMIT_TIME_ORDERING without.
+            delete_marker: The value of a column by which rows are deletes; None for none.
             key_generator: None for what Apache Hudi infers from the fields.
             hive_style: Whether folders are named ``field=value``.
             url_encode: Whether partition values are escaped in folder names.
@@ -99,7 +102,13 @@ class TableConfig:
             **key.CONSTANT_OF_NEW_TABLES,
             **_index_properties(index_type, bucket_count, hash_fields or record_key_fields),
         }
-        return cls(properties)
+        config = cls(properties)
+        return config if delete_marker is None else config.with_delete_marker(delete_marker)
+
+    def with_delete_marker(self, marker: DeleteMarker) -> TableConfig:
+        """Return the configuration with a delete marker."""
+        named = {key.DELETE_FIELD: marker.field, key.DELETE_MARKER: marker.value}
+        return TableConfig({**self.properties, **named})
 
     def encode(self) -> bytes:
         """Return the file's bytes; the opposite of `parse`."""
@@ -149,6 +158,12 @@ class TableConfig:
     def merge_mode(self) -> str:
         """``EVENT_TIME_ORDERING``, ``COMMIT_TIME_ORDERING`` or ``CUSTOM``."""
         return self.properties.get(key.MERGE_MODE) or _default_merge_mode(self.ordering_fields)
+
+    @property
+    def delete_marker(self) -> DeleteMarker | None:
+        """The value of a column by which rows are deletes; None for none."""
+        field, value = self.properties.get(key.DELETE_FIELD), self.properties.get(key.DELETE_MARKER)
+        return DeleteMarker(field, value) if field and value else None
 
     @property
     def key_generator(self) -> KeyGeneratorType:

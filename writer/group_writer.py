@@ -137,7 +137,7 @@ class GroupWriter:
 
     def _open(self, previous: BaseFile) -> BaseFileReader:
         """Open the previous base file so that columns that nobody looks into pass through as they are encoded."""
-        looked_into = {RECORD_KEY, FILE_NAME, self.spec.ordering_field or RECORD_KEY}
+        looked_into = {RECORD_KEY, FILE_NAME, *self.spec.ordering_fields}
         return BaseFileReader(self.storage, previous.path, plain=looked_into)
 
     def _merge(self, job: GroupJob, rows: GroupRows, file: BaseFileReader | None, output: _Output) -> MergeCounts:

@@ -47,11 +47,16 @@ class Merger:
     def __init__(self, spec: RowSpec, incoming: pa.RecordBatch, *, combine: bool) -> None:
         self._spec = spec
         self.counts = MergeCounts()
+        deleted = spec.deleted(incoming)
+        unordered = spec.unordered(incoming, deleted)
         if combine:
-            winners = fold(incoming.column(RECORD_KEY), spec.ordering(incoming))
-            incoming = incoming if len(winners) == incoming.num_rows else incoming.take(pa.array(winners))
+            winners = fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered)
+            if len(winners) < incoming.num_rows:
+                incoming, deleted = incoming.take(pa.array(winners)), deleted[winners]
+                unordered = None if unordered is None else unordered[winners]
         self._incoming = incoming
-        self._deleted = spec.deleted(incoming)
+        self._deleted = deleted
+        self._unordered = unordered
         self._matched = np.zeros(incoming.num_rows, dtype=np.bool_)
         self._lost = np.zeros(incoming.num_rows, dtype=np.bool_)
 
@@ -66,9 +71,11 @@ class Merger:
                 yield batch
                 continue
             hits = found[rows]
-            if ordering is not None and self._spec.ordering_field is not None:
-                older = batch.column(self._spec.ordering_field).take(pa.array(rows))
-                keeps = base_wins(older, ordering.take(pa.array(hits)))
+            if ordering:
+                older = [batch.column(name).take(pa.array(rows)) for name in self._spec.ordering_fields]
+                keeps = base_wins(older, [values.take(pa.array(hits)) for values in ordering])
+                if self._unordered is not None:
+                    keeps &= ~self._unordered[hits]
                 self._lost[hits[keeps]] = True
                 rows = rows[~keeps]
             self._matched[hits] = True

@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 
 from ..errors import DataError, NullOrderingError
 from ..index.base import Index
+from ..table.arrays import Mask, mask
 from ..table.base_file import RECORD_KEY
 from ..table.conform import conform
+from ..table.deletes import IS_DELETED, DeleteMarker, deleted
 from ..table.keys import KeyGenerator
 
-IS_DELETED = "_hoodie_is_deleted"
 CHUNK_BYTES = 32 << 20
 CHUNK_ROWS = 262_144
 
@@ -34,33 +35,49 @@ class RowSpec:
 
     Attributes:
         columns: The data columns that are kept of each row, canonical types.
-        ordering_field: The column that decides who wins; None for the later row.
-        deletes: True where every row is a delete, whatever its ordering value.
+        ordering_fields: The columns that decide who wins, the first one first; none for the later row.
+        deletes: True where every row is a delete, whatever its ordering values.
+        marker: The value of a column by which rows are deletes, beside the flag ``_hoodie_is_deleted``.
     """
 
     columns: pa.Schema
-    ordering_field: str | None
+    ordering_fields: tuple[str, ...]
     deletes: bool
+    marker: DeleteMarker | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of keyed rows: the record key, then the columns."""
         return pa.schema([pa.field(RECORD_KEY, pa.string(), nullable=False), *self.columns])
 
-    def ordering(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """Return the ordering values of keyed rows, None where the later row wins."""
-        if self.ordering_field is None or self.deletes:
-            return None
-        return rows.column(self.ordering_field)
+    @property
+    def judges(self) -> pa.Schema:
+        """The columns by which rows are judged: the ordering fields, the flag and the marker's, all nullable."""
+        names = {*self.ordering_fields, IS_DELETED, *([self.marker.field] if self.marker else [])}
+        return pa.schema([field.with_nullable(True) for field in self.columns if field.name in names])
 
-    def deleted(self, rows: pa.RecordBatch) -> np.ndarray:
-        """Return which of the keyed rows are deletes."""
-        if self.deletes:
-            return np.ones(rows.num_rows, dtype=np.bool_)
-        if IS_DELETED not in self.columns.names:
-            return np.zeros(rows.num_rows, dtype=np.bool_)
-        flags = pc.fill_null(rows.column(IS_DELETED), False)
-        return np.asarray(flags.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
+        """Return the values of each ordering field; none where the later row wins."""
+        return () if self.deletes else tuple(rows.column(name) for name in self.ordering_fields)
+
+    def deleted(self, rows: pa.RecordBatch) -> Mask:
+        """Return which rows are deletes."""
+        return np.ones(rows.num_rows, dtype=np.bool_) if self.deletes else deleted(rows, self.marker)
+
+    def unordered(self, rows: pa.RecordBatch, deletes: Mask) -> Mask | None:
+        """Return which of the rows are deletes without an ordering value, which win against all before them.
+
+        Apache Hudi's stand-in for a missing ordering value is the ``Integer`` 0, and it takes a 0 in a single ordering
+        field of type int for it (``BufferedRecord.isCommitTimeOrderingDelete``).
+
+        Args:
+            rows: Rows with the ordering fields.
+            deletes: Which of them are deletes.
+        """
+        ordering = self.ordering(rows)
+        if len(ordering) != 1 or not pa.types.is_int32(ordering[0].type) or not deletes.any():
+            return None
+        return mask(pc.equal(ordering[0], 0)) & deletes
 
 
 class RowReader:
@@ -91,9 +108,9 @@ class RowReader:
     def _cut(self, chunk: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
         record_keys = self._keys.record_keys(chunk)
         paths = self._keys.partition_paths(chunk)
-        rows = conform(chunk, self._spec.columns, fill_missing=True)
+        live = self._judge(chunk, record_keys)
+        rows = conform(chunk, self._spec.columns, fill_missing=True, present=live)
         rows = pa.RecordBatch.from_arrays([record_keys, *rows.columns], schema=self._spec.schema)
-        self._check_ordering(rows)
 
         names = paths.dictionary.to_pylist()  # O(partitions)
         first_of = {name: code for code, name in reversed(list(enumerate(names)))}
@@ -110,16 +127,22 @@ class RowReader:
             code = int(ordered[start])
             yield Group(names[code // width], code % width), rows.take(pa.array(order[start:end]))
 
-    def _check_ordering(self, rows: pa.RecordBatch) -> None:
-        ordering = self._spec.ordering(rows)
-        if ordering is not None and ordering.null_count:
-            key = rows.column(RECORD_KEY).filter(ordering.is_null())[0].as_py()  # one value, for the error
-            raise NullOrderingError(
-                f"The ordering field {self._spec.ordering_field!r} is null in {ordering.null_count} of "
-                f"{rows.num_rows} rows of one batch, the first with the record key {key!r}, so that nobody could say "
-                "which row is newer.",
-                "Fill the column before writing, or drop those rows.",
-            )
+    def _judge(self, chunk: pa.RecordBatch, record_keys: pa.Array) -> pa.BooleanArray | None:
+        """Check the ordering values, and return which rows are live; None for all.
+
+        A delete needs a key, a partition and its ordering values: its other columns may be null where rows' may not.
+        """
+        judges = conform(chunk, self._spec.judges, fill_missing=True)
+        for name, values in zip(self._spec.ordering_fields, self._spec.ordering(judges), strict=False):
+            if values.null_count:
+                key = record_keys.filter(values.is_null())[0].as_py()  # one value, for the error
+                raise NullOrderingError(
+                    f"The ordering field {name!r} is null in {values.null_count} of {chunk.num_rows} rows of one "
+                    f"batch, the first with the record key {key!r}, so that nobody could say which row is newer.",
+                    "Fill the column before writing, or drop those rows.",
+                )
+        deletes = self._spec.deleted(judges)
+        return pa.array(~deletes) if deletes.any() else None
 
 
 def rechunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from pyhudi.index.bucket import BucketIndex
 from pyhudi.operations import begin, commit, conflicts, fence, jobs, rollback, task
 from pyhudi.table.base_file import RECORD_KEY, BaseFileWriter
+from pyhudi.table.deletes import DeleteMarker
+from pyhudi.table.merging import Ordering
 from pyhudi.table.names import WriteToken
 from pyhudi.timeline import owner
 from pyhudi.writer import group_writer, merge
@@ -34,6 +36,7 @@ from support.histories import (
     check_ties,
 )
 from support.model import Step, histories
+from support.orderings import check_many_of_two_fields, check_marked_deletes, check_two_fields
 from support.races import (
     check_begun_again,
     check_one_new_bucket,
@@ -116,16 +119,15 @@ def tombstones_win_always(patch: Patch) -> None:
 
 
 def ties_go_to_the_earlier_row(patch: Patch) -> None:
-    def fold(keys: pa.Array, ordering: pa.Array | None) -> Any:
-        turned = None if ordering is None else ordering[::-1]
-        return np.sort(len(keys) - 1 - original(keys[::-1], turned))
+    def fold(keys: pa.Array, ordering: Ordering, resets: Any) -> Any:
+        return np.sort(len(keys) - 1 - original(keys[::-1], [values[::-1] for values in ordering]))
 
     original = merge.fold
     patch.setattr(merge, "fold", fold)
 
 
 def ties_go_to_the_base(patch: Patch) -> None:
-    patch.setattr(merge, "base_wins", lambda base, incoming: np.asarray(pc.greater_equal(base, incoming)))
+    patch.setattr(merge, "base_wins", lambda base, incoming: np.asarray(pc.greater_equal(base[0], incoming[0])))
 
 
 def tasks_are_folded_backwards(patch: Patch) -> None:
@@ -133,15 +135,29 @@ def tasks_are_folded_backwards(patch: Patch) -> None:
 
 
 def ordering_values_are_ignored(patch: Patch) -> None:
-    patch.setattr(RowSpec, "ordering", lambda self, rows: None)
+    patch.setattr(RowSpec, "ordering", lambda self, rows: ())
 
 
 def ordering_values_of_the_base_are_ignored(patch: Patch) -> None:
-    patch.setattr(merge, "base_wins", lambda base, incoming: np.zeros(len(base), dtype=np.bool_))
+    patch.setattr(merge, "base_wins", lambda base, incoming: np.zeros(len(base[0]), dtype=np.bool_))
 
 
 def rows_are_not_folded(patch: Patch) -> None:
-    patch.setattr(merge, "fold", lambda keys, ordering: np.arange(len(keys)))
+    patch.setattr(merge, "fold", lambda keys, ordering, resets: np.arange(len(keys)))
+
+
+def only_the_first_ordering_field_folds(patch: Patch) -> None:
+    original = merge.fold
+    patch.setattr(merge, "fold", lambda keys, ordering, resets: original(keys, ordering[:1], resets))
+
+
+def only_the_first_ordering_field_of_the_base_counts(patch: Patch) -> None:
+    original = merge.base_wins
+    patch.setattr(merge, "base_wins", lambda base, incoming: original(base[:1], incoming[:1]))
+
+
+def delete_markers_are_ignored(patch: Patch) -> None:
+    patch.setattr(DeleteMarker, "marked", lambda self, column: np.zeros(len(column), dtype=np.bool_))
 
 
 # --- file groups and their files
@@ -263,6 +279,11 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
     (ordering_values_are_ignored, check_histories),
     (ordering_values_of_the_base_are_ignored, check_histories),
     (rows_are_not_folded, check_histories),
+    (only_the_first_ordering_field_folds, check_two_fields),
+    (only_the_first_ordering_field_folds, check_many_of_two_fields),
+    (only_the_first_ordering_field_of_the_base_counts, check_two_fields),
+    (only_the_first_ordering_field_of_the_base_counts, check_many_of_two_fields),
+    (delete_markers_are_ignored, check_marked_deletes),
     (the_base_is_ignored, check_histories),
     (known_file_groups_are_ignored, check_histories),
     (file_ids_are_random, check_lost_attempts),

@@ -157,10 +157,10 @@ SICK = [
         reads=True,
     ),
     Sick(
-        "two ordering fields",
+        "half a delete marker",
         errors.UnsupportedTableError,
-        ("{path}", "ts, value"),
-        say("hoodie.table.ordering.fields", "ts,value"),
+        ("{path}", "hoodie.record.merge.property.hoodie.payload.delete.field=value"),
+        say("hoodie.record.merge.property.hoodie.payload.delete.field", "value"),
         reads=True,
     ),
     Sick(

@@ -41,6 +41,12 @@ COLUMNS = [
         ("'p'", "{path}"),
         upsert(GOOD.select(["id"]), operation="delete"),
     ),
+    Case(
+        "column that Apache Hudi keeps for itself",
+        errors.UnsupportedTypeError,
+        ("'_hoodie_operation'", "one of Hudi's own"),
+        upsert(added("_hoodie_operation", pa.string())),
+    ),
     Case("two columns of one name", errors.DuplicateColumnError, ("'value'",), upsert(added("value", pa.int64()))),
     Case("two columns but for case", errors.DuplicateColumnError, ("'Value'",), upsert(added("Value", pa.int64()))),
     Case("key column twice", errors.DuplicateColumnError, ("'id'",), upsert(added("ID", pa.string()))),

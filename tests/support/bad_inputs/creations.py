@@ -91,10 +91,25 @@ CREATIONS = [
         if generator is not KeyGeneratorType.COMPLEX
     ),
     Case(
-        "two ordering fields",
-        errors.UnsupportedTableError,
-        ("{path}", "ts, value"),
-        upsert(GOOD, table=replace(KEYED, ordering_fields=("ts", "value"))),
+        "second ordering field that is no column",
+        errors.MissingColumnError,
+        ("{path}", "ordering column 'version'"),
+        upsert(GOOD, table=replace(KEYED, ordering_fields=("ts", "version"))),
+    ),
+    *(
+        Case(
+            f"{given} alone",
+            errors.MissingOptionError,
+            ("{path}", f"hoodie.payload.{given}", f"without hoodie.payload.{missing}"),
+            upsert(GOOD, table=replace(KEYED, **{given.replace(".", "_"): "value"})),
+        )
+        for given, missing in (("delete.field", "delete.marker"), ("delete.marker", "delete.field"))
+    ),
+    Case(
+        "delete marker in no column",
+        errors.MissingColumnError,
+        ("{path}", "hoodie.payload.delete.field", "'op'", "'D'"),
+        upsert(GOOD, table=replace(KEYED, delete_field="op", delete_marker="D")),
     ),
     *(
         Case(
@@ -110,6 +125,21 @@ CREATIONS = [
             ("partition", "p", changed("p", [1, 2], pa.timestamp("us", "UTC"))),
             ("partition", "p", changed("p", [1.5, 2.5], pa.float32())),
             ("ordering", "ts", changed("ts", [{"a": 1}, {"a": 2}], pa.struct([("a", pa.int32())]))),
+        )
+    ),
+    *(
+        Case(
+            f"delete marker of type {kind}",
+            errors.UnsupportedTypeError,
+            ("'op'", str(kind)),
+            upsert(added("op", kind), table=replace(KEYED, delete_field="op", delete_marker="D")),
+        )
+        for kind in (
+            pa.float64(),
+            pa.date32(),
+            pa.decimal128(5, 2),
+            pa.binary(),
+            pa.list_(pa.field("element", pa.string())),
         )
     ),
     Case(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyhudi import errors
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.table.key_types import KeyGeneratorType
-from support.bad_inputs.case import GOOD, Case, ask, upsert
+from support.bad_inputs.case import GOOD, KEYED, Case, ask, upsert
 from support.drive import write
 
 CONFLICTS = {
@@ -35,6 +37,13 @@ OPTIONS = [
             upsert(GOOD, table=TableSettings(**{name: said})),
         )
         for name, (said, key, kept) in CONFLICTS.items()
+    ),
+    Case(
+        "delete marker of another write in a table that has one",
+        errors.OptionConflictError,
+        ("{path}", "hoodie.payload.delete.marker", "value=5 here and value=7 in the table"),
+        upsert(GOOD, table=TableSettings(delete_marker="5")),
+        table=replace(KEYED, delete_field="value", delete_marker="7"),
     ),
     Case(
         "two names of one option with two values",
