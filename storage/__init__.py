@@ -9,7 +9,10 @@ from .base import FileInfo, Folder, Staged, Storage
 from .local import LocalStorage
 from .memory import SCHEME as MEMORY_SCHEME
 from .memory import MemoryStorage
+from .objects import ObjectStorage
 from .remote import RemoteStorage
+from .s3 import SCHEMES as S3_SCHEMES
+from .s3 import connect as connect_s3
 
 __all__ = ["FileInfo", "Folder", "Staged", "Storage", "open_storage"]
 
@@ -21,8 +24,9 @@ def open_storage(path: str, options: Mapping[str, str] | None = None) -> Storage
     """Open the store of a table's path.
 
     Args:
-        path: A plain path, ``file:…``, ``memory://…``, or another URL that fsspec knows; the last can only be read.
-        options: What fsspec needs to reach a remote store.
+        path: A plain path, ``file:…``, ``memory://…``, ``s3://…`` (also ``s3a`` and ``s3n``), or another URL that
+            fsspec knows; the last can only be read.
+        options: What is needed to reach a remote store.
 
     Raises:
         InvalidOptionError: The path's scheme is not known.
@@ -30,6 +34,8 @@ def open_storage(path: str, options: Mapping[str, str] | None = None) -> Storage
     """
     if path.startswith(MEMORY_SCHEME):
         return MemoryStorage.open(path)
+    if path.partition("://")[0] in S3_SCHEMES:
+        return ObjectStorage.open(path, connect_s3, options or {})
     if _SCHEME.match(path) and not path.startswith("file:"):
         return RemoteStorage.open(path, options or {})
     return LocalStorage.open(path)

@@ -45,12 +45,12 @@ def test_a_scheme_that_leads_nowhere_is_named(path: str) -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object, **__: object) -> None:
-        raise ImportError("Install s3fs to access S3")
+        raise ImportError("Please install gcsfs")
 
     monkeypatch.setattr(fsspec, "filesystem", missing)
 
-    with pytest.raises(StorageError, match="Install s3fs"):
-        open_storage("s3://bucket/t")
+    with pytest.raises(StorageError, match="Please install gcsfs"):
+        open_storage("gs://bucket/t")
 
 
 @pytest.fixture

@@ -1,0 +1,194 @@
+"""Files of object stores as streams: read by ranges, written as uploads that become visible when they are completed."""
+
+from __future__ import annotations
+
+import io
+import logging
+import uuid
+from typing import Any, Protocol
+
+from ..errors import PyHudiError
+from .base import failed
+
+logger = logging.getLogger("pyhudi")
+
+# A Parquet footer, and the whole of a small file, come with the first request.
+TAIL = 1 << 20
+# What S3 calls a part: 5 MiB at least, 10,000 of them at most.
+PART = 16 << 20
+
+
+class Ranges(Protocol):
+    """How bytes of an object are read."""
+
+    def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
+        """Return an object's last bytes, all of them where it is shorter, and its size."""
+
+    def get_range(self, key: str, start: int, end: int) -> bytes:
+        """Return an object's bytes from ``start`` up to ``end``, which lie within it."""
+
+
+class Upload(Protocol):
+    """An object that is sent in parts and appears when it is complete."""
+
+    def add(self, data: bytes) -> None:
+        """Send the next part; failures may show up later."""
+
+    def complete(self) -> None:
+        """Make the object visible, in place of whatever was there."""
+
+    def abort(self) -> None:
+        """Give the parts up."""
+
+
+class Uploads(Protocol):
+    """How objects too large for one request are made."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Put an object in place of whatever was there."""
+
+    def upload(self, key: str, stamp: str) -> Upload:
+        """Begin an object that is sent in parts."""
+
+    def abort_uploads(self, prefix: str, before: float) -> None:
+        """Give up the uploads of keys with a prefix that began before a moment in epoch seconds."""
+
+
+class ObjectInput(io.RawIOBase):
+    """An object as a seekable file; every read is one answer of the store, or served from the tail.
+
+    Args:
+        client: Of the object's bucket.
+        key: The object.
+        shown: Its path as the user knows it.
+
+    Raises:
+        FileNotFoundError: There is no such object.
+    """
+
+    def __init__(self, client: Ranges, key: str, shown: str) -> None:
+        self._client = client
+        self._key = key
+        self._shown = shown
+        self._tail, self._size = client.get_tail(key, TAIL)
+        self._position = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return where the next read begins."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Move to a place."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes, all that are left by default."""
+        start = min(self._position, self._size)
+        end = self._size if size is None or size < 0 else min(self._size, start + size)
+        data = self._between(start, end)
+        self._position = end
+        return data
+
+    def _between(self, start: int, end: int) -> bytes:
+        kept_from = self._size - len(self._tail)
+        if start >= kept_from:
+            return self._tail[start - kept_from : end - kept_from]
+        try:
+            fetched = self._client.get_range(self._key, start, min(end, kept_from))
+        except PyHudiError:
+            raise
+        except Exception as error:
+            raise failed("read", self._shown, error) from error
+        return fetched if end <= kept_from else fetched + self._tail[: end - kept_from]
+
+
+class ObjectStaged:
+    """A file that grows in memory and, beyond one part, in an upload that nobody sees before it is completed."""
+
+    def __init__(self, client: Uploads, key: str, shown: str) -> None:
+        self._client = client
+        self._key = key
+        self._shown = shown
+        self._sink = _Sink(client, key, shown)
+        self.stream: Any = self._sink
+
+    def publish(self) -> int:
+        """Make the object visible; returns its size in bytes."""
+        sink = self._sink
+        sink.close()
+        try:
+            if sink.upload is None:
+                self._client.put(self._key, bytes(sink.waiting))
+            else:
+                if sink.waiting:
+                    sink.upload.add(bytes(sink.waiting))
+                sink.upload.complete()
+        except PyHudiError:
+            raise
+        except Exception as error:
+            raise failed("publish", self._shown, error) from error
+        sink.upload, sink.waiting = None, bytearray()
+        return sink.size
+
+    def discard(self) -> None:
+        """Give the file up; may be called twice, and after `publish` does nothing."""
+        upload, self._sink.upload = self._sink.upload, None
+        self._sink.close()
+        if upload is None:
+            return
+        try:
+            upload.abort()
+        except Exception:
+            # Nobody sees the parts, and a later write's start gives up old uploads.
+            logger.warning("the unfinished upload of %s stays for now", self._shown, exc_info=True)
+
+
+class _Sink(io.RawIOBase):
+    """Takes bytes and sends them part by part; failures name the table's file that they are about."""
+
+    def __init__(self, client: Uploads, key: str, shown: str) -> None:
+        self._client = client
+        self._key = key
+        self._shown = shown
+        self.upload: Upload | None = None
+        self.waiting = bytearray()
+        self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.size
+
+    def write(self, data: Any, /) -> int:
+        if self.closed:
+            raise ValueError(f"{self._shown} is published or given up")
+        count = memoryview(data).nbytes
+        self.waiting += data
+        self.size += count
+        if len(self.waiting) > PART:
+            try:
+                self._send()
+            except PyHudiError:
+                raise
+            except Exception as error:
+                raise failed("write", self._shown, error) from error
+        return count
+
+    def _send(self) -> None:
+        if self.upload is None:
+            self.upload = self._client.upload(self._key, uuid.uuid4().hex)
+        whole = len(self.waiting) // PART * PART
+        for start in range(0, whole, PART):
+            self.upload.add(bytes(memoryview(self.waiting)[start : start + PART]))
+        del self.waiting[:whole]

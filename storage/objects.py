@@ -1,0 +1,282 @@
+"""Tables in stores of objects: whole files under keys, each made visible by one request, and no folders.
+
+What all such stores do alike is here. What differs between them is an `ObjectClient`, one class a store.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from ..errors import InvalidOptionError, PyHudiError
+from .base import FileInfo, Folder, check_inside, failed, is_sidecar, join, split
+from .object_files import ObjectInput, ObjectStaged, Ranges, Uploads
+
+Options = tuple[tuple[str, str], ...]
+Connect = Callable[[str, Mapping[str, str]], "ObjectClient"]
+
+
+class UnclearAnswer(OSError):  # noqa: N818 (no failure yet: whoever asked finds out what happened)
+    """The store may have done what it was asked, or not: no answer came, or one that leaves it open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What a store says of one object.
+
+    Attributes:
+        key: Its full name.
+        size: Bytes.
+        modified: Epoch seconds, by the store's clock.
+        stamp: What `ObjectClient.put_if_absent` was given when the object was made; "" where it was made otherwise,
+            and in listings.
+    """
+
+    key: str
+    size: int
+    modified: float
+    stamp: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The objects whose keys begin alike, and the longer beginnings up to the next "/" that others share."""
+
+    objects: Sequence[Stat]
+    prefixes: Sequence[str] = ()
+
+
+class ObjectClient(Ranges, Uploads, Protocol):
+    """One bucket of one store. Methods raise FileNotFoundError for an absent object, and OSError for every failure."""
+
+    def get(self, key: str) -> bytes:
+        """Return an object's bytes."""
+
+    def stat(self, key: str) -> Stat | None:
+        """Return what the store says of an object; None where it is absent."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Put an object in place of whatever was there."""
+
+    def put_if_absent(self, key: str, data: bytes, stamp: str) -> bool:
+        """Put an object, with a stamp that `stat` shows, where none is.
+
+        Returns:
+            False where there is one; it may be this very call's, if a try whose answer was lost made it.
+
+        Raises:
+            UnclearAnswer: It is not known whether the object was made.
+        """
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects; one that is absent is no error."""
+
+    def list(self, prefix: str, *, delimited: bool, most: int | None = None) -> Listing:
+        """Return what begins with the prefix; nothing beyond the next "/" where the listing is delimited."""
+
+    def now(self) -> float:
+        """Return the store's clock in epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStorage:
+    """A table below a prefix of a bucket.
+
+    It holds no connection, so that it can be pickled, and used after a fork: each process makes its own client.
+
+    Attributes:
+        path: The table's URL as the user gave it, without trailing slashes.
+        connect: What makes a client for a bucket.
+        options: How to reach the store; not shown, because secrets are among them.
+    """
+
+    path: str
+    connect: Connect = field(repr=False)
+    options: Options = field(default=(), repr=False)
+
+    @classmethod
+    def open(cls, path: str, connect: Connect, options: Mapping[str, str]) -> ObjectStorage:
+        """Open ``scheme://bucket/prefix``; nothing needs to exist but the bucket.
+
+        Raises:
+            InvalidOptionError: The path names no bucket, or an option does not fit.
+            StorageError: The package that reaches the store is missing.
+        """
+        storage = cls(path.rstrip("/"), connect, tuple(sorted(options.items())))
+        if not storage._bucket:
+            raise InvalidOptionError(f"The path {path} names no bucket.", "Give one like s3://bucket/folder/table.")
+        storage._client()
+        return storage
+
+    @property
+    def remote(self) -> bool:
+        """True."""
+        return True
+
+    def uri(self, path: str) -> str:
+        """Return the absolute URI of a path, with the user's own scheme."""
+        check_inside(path)
+        return join(self.path, path)
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes."""
+        with self._errors("read", path, absence=True):
+            return self._client().get(self._key(path))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Return a file as a seekable pyarrow ``NativeFile``."""
+        with self._errors("open", path, absence=True):
+            client, key = self._client(), self._key(path)
+            return pa.PythonFile(ObjectInput(client, key, self.uri(path)), mode="r")
+
+    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+        """Return the files of a folder sorted by path, in one listing."""
+        with self._errors("list", folder):
+            found = self._client().list(self._prefix(folder), delimited=not recursive)
+            return self._files(found.objects)
+
+    def look(self, folder: str) -> Folder:
+        """Return the files and the sub-folders of a folder, in one listing."""
+        prefix = self._prefix(folder)
+        with self._errors("list", folder):
+            found = self._client().list(prefix, delimited=True)
+        names = {one[len(prefix) :].rstrip("/") for one in found.prefixes} - {""}
+        return Folder(tuple(self._files(found.objects)), tuple(sorted(names)))
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file at the path."""
+        return self.modified(path) is not None
+
+    def has_files(self, folder: str) -> bool:
+        """Return whether there is any file below a folder."""
+        with self._errors("list", folder):
+            return bool(self._client().list(self._prefix(folder), delimited=False, most=1).objects)
+
+    def modified(self, path: str) -> float | None:
+        """Return a file's modification time in epoch seconds by the store's clock; None where it is absent."""
+        key = self._key(path)
+        with self._errors("look at", path):
+            found = self._client().stat(key) if key else None
+        return None if found is None else found.modified
+
+    def now(self) -> float:
+        """Return the store's clock in epoch seconds."""
+        with self._errors("ask for its time", ""):
+            return self._client().now()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a whole file in place of whatever was there."""
+        with self._errors("write", path):
+            self._client().put(self._key(path), data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Put a whole file where none is.
+
+        A client that got no answer tries again, and is then refused because of the object that its first try made. The
+        stamp tells: every call has its own, also where two writers create the same bytes.
+        """
+        client, key, stamp = self._client(), self._key(path), uuid.uuid4().hex
+        with self._errors("create", path):
+            try:
+                if client.put_if_absent(key, data, stamp):
+                    return True
+            except UnclearAnswer:
+                found = client.stat(key)
+                if found is None:
+                    raise
+            else:
+                found = client.stat(key)
+            return found is not None and found.stamp == stamp
+
+    def delete(self, *paths: str) -> None:
+        """Delete files; one that is absent is no error."""
+        if paths:
+            with self._errors("delete", paths[0]):
+                self._client().delete([self._key(path) for path in paths])
+
+    def delete_folder(self, path: str) -> None:
+        """Delete all objects below a folder."""
+        with self._errors("delete", path):
+            client = self._client()
+            found = client.list(self._prefix(path), delimited=False).objects
+            if found:
+                client.delete([one.key for one in found])
+
+    def stage(self, path: str, aside: str) -> ObjectStaged:
+        """Begin a file that becomes visible when its upload is completed; ``aside`` is not needed here."""
+        check_inside(aside)
+        return ObjectStaged(self._client(), self._key(path), self.uri(path))
+
+    def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
+        """Give up uploads into the table that killed processes never completed, wherever they were bound for."""
+        with self._errors("sweep", ""):
+            client = self._client()
+            client.abort_uploads(self._prefix(""), client.now() - older_than_s)
+
+    @property
+    def _bucket(self) -> str:
+        return self.path.partition("://")[2].partition("/")[0]
+
+    def _client(self) -> ObjectClient:
+        return _client(self.connect, self._bucket, self.options)
+
+    def _key(self, path: str) -> str:
+        check_inside(path)
+        return join(self.path.partition("://")[2].partition("/")[2].strip("/"), path)
+
+    def _prefix(self, folder: str) -> str:
+        key = self._key(folder)
+        return f"{key}/" if key else ""
+
+    def _files(self, objects: Iterable[Stat]) -> _Infos:
+        skipped = len(self._prefix(""))
+        found = [FileInfo(one.key[skipped:], one.size, one.modified) for one in objects]
+        # A key that ends in "/" is how some tools make an empty folder.
+        kept = [info for info in found if not info.path.endswith("/") and not is_sidecar(split(info.path)[1])]
+        return sorted(kept, key=lambda info: info.path)
+
+    @contextmanager
+    def _errors(self, operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
+        """Turn any failure into a StorageError; clients raise exceptions of their own besides OSError."""
+        try:
+            yield
+        except PyHudiError:
+            raise
+        except Exception as error:
+            if absence and isinstance(error, FileNotFoundError):
+                raise
+            raise failed(operation, join(self.path, path), error) from error
+
+
+_Infos = list[FileInfo]
+_Known = dict[tuple[Connect, str, Options], ObjectClient]
+
+_clients: _Known = {}
+_lock = threading.Lock()
+# A client of the parent process must not be closed by the child, whose sockets are the same.
+_of_parents: list[_Known] = []
+
+
+def _client(connect: Connect, bucket: str, options: Options) -> ObjectClient:
+    """Return this process's client, which all its threads share."""
+    with _lock:
+        known = _clients.get((connect, bucket, options))
+        if known is None:
+            known = _clients[connect, bucket, options] = connect(bucket, dict(options))
+        return known
+
+
+def _forget_clients() -> None:
+    global _clients, _lock
+    _of_parents.append(_clients)
+    _clients, _lock = {}, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_clients)

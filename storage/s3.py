@@ -1,0 +1,339 @@
+"""Amazon S3 and stores that speak its language, through s3fs: the client that `ObjectStorage` needs.
+
+s3fs brings the connection: credentials, endpoints, regions, and tries again, with growing pauses, what the store
+answers with 503 or SlowDown, as botocore's configuration and environment say (``AWS_MAX_ATTEMPTS``,
+``AWS_RETRY_MODE``). Nothing of its file system is used, whose listings are cached and whose absent buckets look like
+absent files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+from fsspec.asyn import sync
+
+from ..errors import StorageError
+from .objects import Listing, Stat, UnclearAnswer
+from .s3_options import client_options
+
+T = TypeVar("T")
+
+logger = logging.getLogger("pyhudi")
+
+SCHEMES = frozenset({"s3", "s3a", "s3n"})
+STAMP = "pyhudi-stamp"
+
+_RANGE = 8 << 20
+_PARTS_AT_ONCE = 4
+_MOST_DELETED_AT_ONCE = 1000
+_ATTEMPTS = 5
+
+
+def connect(bucket: str, options: Mapping[str, str]) -> S3Client:
+    """Return a client of a bucket; the store is not spoken to yet.
+
+    Raises:
+        InvalidOptionError: An option is not known, or its value does not fit.
+        StorageError: s3fs is not installed.
+    """
+    try:
+        from s3fs import S3FileSystem  # noqa: PLC0415 (an extra, and slow to import)
+    except ImportError as error:
+        raise StorageError(
+            f"Tables on S3 need the package s3fs, which cannot be imported ({error}).",
+            "Install pyhudi[s3] on the driver and on all executors.",
+        ) from error
+    return S3Client(bucket, S3FileSystem(skip_instance_cache=True, **client_options(options)))
+
+
+class S3Client:
+    """One bucket, spoken to through one s3fs file system; several threads may use it.
+
+    Args:
+        bucket: Its name.
+        files: An s3fs file system of this process's own.
+    """
+
+    def __init__(self, bucket: str, files: Any) -> None:
+        self._bucket = bucket
+        self._files = files
+        self._moment: tuple[float, float] | None = None
+        self._refuses_to_replace = False
+
+    def get(self, key: str) -> bytes:
+        """Return an object's bytes."""
+        with _own_errors():
+            return self._wait(self._download(key, {}))[0]
+
+    def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
+        """Return an object's last bytes, all of them where it is shorter, and its size."""
+        try:
+            with _own_errors():
+                data, answer = self._wait(self._download(key, {"Range": f"bytes=-{length}"}))
+        except _EmptyObject:
+            return b"", 0
+        return data, int(answer.get("ContentRange", f"/{len(data)}").rpartition("/")[2])
+
+    def get_range(self, key: str, start: int, end: int) -> bytes:
+        """Return an object's bytes from ``start`` up to ``end``; many are fetched by several requests at once."""
+
+        async def fetch() -> bytes:
+            ranges = [(at, min(end, at + _RANGE)) for at in range(start, end, _RANGE)]
+            asked = (self._download(key, {"Range": f"bytes={at}-{to - 1}"}) for at, to in ranges)
+            return b"".join([data for data, _ in await asyncio.gather(*asked)])
+
+        with _own_errors():
+            return self._wait(fetch())
+
+    def stat(self, key: str) -> Stat | None:
+        """Return what the store says of an object; None where it is absent."""
+        try:
+            answer = self._ask("head_object", Key=key)
+        except FileNotFoundError:
+            return None
+        stamp = answer.get("Metadata", {}).get(STAMP, "")
+        return Stat(key, answer["ContentLength"], answer["LastModified"].timestamp(), stamp)
+
+    def put(self, key: str, data: bytes) -> None:
+        """Put an object in place of whatever was there."""
+        self._ask("put_object", Key=key, Body=data)
+
+    def put_if_absent(self, key: str, data: bytes, stamp: str) -> bool:
+        """Put an object where none is, by a condition that S3 has known since 2024.
+
+        Some stores that speak S3's language pass over conditions they do not know, and every writer would believe to
+        be the first. So a process asks again for the first object that it made: that must be refused.
+
+        Raises:
+            StorageError: The store passes over the condition.
+            UnclearAnswer: It is not known whether the object was made.
+        """
+        made = self._put_if_absent(key, data, stamp)
+        if made and not self._refuses_to_replace:
+            # Once more for the case that somebody deleted the object in between.
+            if self._put_if_absent(key, data, stamp) and self._put_if_absent(key, data, stamp):
+                raise StorageError(
+                    f"The store of the bucket {self._bucket} replaced an object although it was asked not to "
+                    "(If-None-Match: *), so that two writers could not be told apart.",
+                    "Use a store, or a version of it, with conditional writes; and botocore 1.35 or newer.",
+                )
+            self._refuses_to_replace = True
+        return made
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects, a thousand with one request."""
+        if len(keys) == 1:
+            self._ask("delete_object", Key=keys[0])
+            return
+        for start in range(0, len(keys), _MOST_DELETED_AT_ONCE):
+            objects = [{"Key": key} for key in keys[start : start + _MOST_DELETED_AT_ONCE]]
+            failures = self._ask("delete_objects", Delete={"Objects": objects, "Quiet": True}).get("Errors")
+            if failures:
+                first = failures[0]
+                raise OSError(f"{first.get('Key')} was not deleted: {first.get('Message')} ({first.get('Code')})")
+
+    def list(self, prefix: str, *, delimited: bool, most: int | None = None) -> Listing:
+        """Return what begins with the prefix, a thousand keys a request."""
+        objects: _Stats = []
+        prefixes: _Keys = []
+        asked: dict[str, Any] = {"Prefix": prefix}
+        asked |= {"Delimiter": "/"} if delimited else {}
+        asked |= {} if most is None else {"MaxKeys": most}
+        while True:
+            answer = self._ask("list_objects_v2", **asked)
+            for one in answer.get("Contents", ()):
+                objects.append(Stat(one["Key"], one["Size"], one["LastModified"].timestamp()))
+            prefixes += [one["Prefix"] for one in answer.get("CommonPrefixes", ())]
+            if not answer.get("IsTruncated") or most is not None:
+                return Listing(objects, prefixes)
+            asked["ContinuationToken"] = answer["NextContinuationToken"]
+
+    def upload(self, key: str, stamp: str) -> _Upload:
+        """Begin an object that is sent in parts."""
+        return _Upload(self, key, stamp)
+
+    def abort_uploads(self, prefix: str, before: float) -> None:
+        """Give up the oldest thousand uploads of keys with a prefix that began before a moment in epoch seconds."""
+        try:
+            found = self._ask("list_multipart_uploads", Prefix=prefix).get("Uploads", ())
+            for one in found:
+                if one["Initiated"].timestamp() < before:
+                    self._ask("abort_multipart_upload", Key=one["Key"], UploadId=one["UploadId"])
+        except (PermissionError, FileNotFoundError) as error:
+            # Whoever writes tables need not be allowed to list uploads; a rule of the bucket can give them up too.
+            logger.debug("unfinished uploads below %s/%s were not looked for: %s", self._bucket, prefix, error)
+
+    def now(self) -> float:
+        """Return the store's clock as of its last answer, and what has passed here since then."""
+        if self._moment is None:
+            self._ask("head_bucket")
+        if self._moment is None:
+            raise OSError("its answers bear no date")
+        there, here = self._moment
+        return there + time.monotonic() - here
+
+    def _put_if_absent(self, key: str, data: bytes, stamp: str) -> bool:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._ask("put_object", Key=key, Body=data, Metadata={STAMP: stamp}, IfNoneMatch="*")
+                return True
+            except _Exists:
+                return False
+            except _Conflict:
+                # Another request for the same key was under way; the store wants to be asked again.
+                if attempt == _ATTEMPTS:
+                    raise
+                time.sleep(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311 (spreads clients, keeps no secret)
+        raise AssertionError
+
+    def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        with _own_errors():
+            return self._wait(self.ask(method, parameters))
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        async def run() -> T:
+            return await work
+
+        result: T = sync(self._files.loop, run)
+        return result
+
+    def begin(self, method: str, parameters: Mapping[str, Any]) -> Future[dict[str, Any]]:
+        """Send a request and do not wait for its answer."""
+        return asyncio.run_coroutine_threadsafe(self.ask(method, parameters), self._files.loop)
+
+    async def ask(self, method: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a request and return its answer, whose date is remembered."""
+        try:
+            answer: dict[str, Any] = await self._files._call_s3(method, Bucket=self._bucket, **parameters)
+        except Exception as error:
+            self._remember(_answer_of(error) or {})
+            raise
+        self._remember(answer)
+        return answer
+
+    async def _download(self, key: str, parameters: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
+        for attempt in range(1, _ATTEMPTS + 1):
+            answer = await self.ask("get_object", {"Key": key, **parameters})
+            try:
+                return await answer["Body"].read(), answer
+            except Exception:
+                # The connection broke off in the middle of the body, which no client tries again by itself.
+                if attempt == _ATTEMPTS:
+                    raise
+                await asyncio.sleep(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311
+            finally:
+                answer["Body"].close()
+        raise AssertionError
+
+    def _remember(self, answer: Mapping[str, Any]) -> None:
+        date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if date:
+            self._moment = parsedate_to_datetime(date).timestamp(), time.monotonic()
+
+
+_Stats = list[Stat]
+_Keys = list[str]
+
+
+class _Upload:
+    """A multipart upload; some parts are on their way at once."""
+
+    def __init__(self, client: S3Client, key: str, stamp: str) -> None:
+        self._client = client
+        self._stamp = stamp
+        answer = client._ask("create_multipart_upload", Key=key, Metadata={STAMP: stamp})
+        self._names = {"Key": key, "UploadId": answer["UploadId"]}
+        self._under_way: deque[Future[dict[str, Any]]] = deque()
+        self._tags: _Keys = []
+        self._begun = 0
+
+    def add(self, data: bytes) -> None:
+        """Send the next part; wait where too many are on their way."""
+        while len(self._under_way) >= _PARTS_AT_ONCE:
+            self._settle()
+        self._begun += 1
+        self._under_way.append(
+            self._client.begin("upload_part", {**self._names, "PartNumber": self._begun, "Body": data})
+        )
+
+    def complete(self) -> None:
+        """Make the object visible; an answer lost on the way is settled by looking whose object is there."""
+        while self._under_way:
+            self._settle()
+        parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(self._tags, 1)]
+        try:
+            self._client._ask("complete_multipart_upload", **self._names, MultipartUpload={"Parts": parts})
+        except (UnclearAnswer, FileNotFoundError):
+            # A repetition of what had succeeded finds no such upload any more.
+            found = self._client.stat(self._names["Key"])
+            if found is None or found.stamp != self._stamp:
+                raise
+
+    def abort(self) -> None:
+        """Give the parts up; one that came after would stay."""
+        for one in self._under_way:
+            one.exception()
+        self._client._ask("abort_multipart_upload", **self._names)
+
+    def _settle(self) -> None:
+        with _own_errors():
+            self._tags.append(self._under_way.popleft().result()["ETag"])
+
+
+class _Exists(OSError):  # noqa: N818
+    """There is an object of that key."""
+
+
+class _Conflict(UnclearAnswer):
+    """Another request for the same key was under way."""
+
+
+class _EmptyObject(OSError):  # noqa: N818
+    """A range of an object without bytes was asked for."""
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Raise what an error of s3fs means, from that error."""
+    try:
+        yield
+    except Exception as error:
+        raise _meaning(error) from error
+
+
+def _answer_of(error: BaseException) -> dict[str, Any] | None:
+    """Return S3's answer from the botocore error that s3fs translated, None where there was no answer."""
+    for one in (error, error.__cause__):
+        answer = getattr(one, "response", None)
+        if isinstance(answer, dict):
+            return answer
+    return None
+
+
+def _meaning(error: Exception) -> OSError:
+    answer = _answer_of(error)
+    if answer is None:
+        return UnclearAnswer(f"{type(error).__name__}: {error}")
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    code = str(answer.get("Error", {}).get("Code", status))
+    text = f"{answer.get('Error', {}).get('Message', '')} ({code})"
+    if code in {"NoSuchKey", "NoSuchUpload", "404"}:
+        return FileNotFoundError(text)
+    if code in {"InvalidRange", "416"}:
+        return _EmptyObject(text)
+    if status == 412:
+        return _Exists(text)
+    if status == 409:
+        return _Conflict(text)
+    if status == 403:
+        return PermissionError(text)
+    return UnclearAnswer(text) if status >= 500 or status in {408, 429} else OSError(text)

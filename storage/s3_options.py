@@ -1,0 +1,66 @@
+"""What users say of how to reach S3 (``hoodie.pyhudi.storage.*``), as s3fs takes it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import InvalidOptionError
+
+_CONNECTIONS = 32
+
+
+def client_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of s3fs that the options of a store stand for.
+
+    Raises:
+        InvalidOptionError: An option is not known, or its value does not fit.
+    """
+    found: dict[str, Any] = {"client_kwargs": {}, "config_kwargs": {}}
+    for name, text in options.items():
+        if name not in _OPTIONS:
+            near = difflib.get_close_matches(name, _OPTIONS, n=1)
+            hint = f"Did you mean {near[0]}? " if near else ""
+            raise InvalidOptionError(
+                f"S3 has no option {name!r} (hoodie.pyhudi.storage.{name}).",
+                f"{hint}Use one of {', '.join(sorted(_OPTIONS))}.",
+            )
+        found[name] = _OPTIONS[name](name, text)
+    region = found.pop("region", None)
+    if region is not None:
+        found["client_kwargs"] = {"region_name": region, **found["client_kwargs"]}
+    found["config_kwargs"] = {"max_pool_connections": _CONNECTIONS, **found["config_kwargs"]}
+    return found
+
+
+def _text(name: str, text: str) -> str:
+    return text
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise InvalidOptionError(
+            f"The option hoodie.pyhudi.storage.{name}={text!r} is neither true nor false.", "Write true or false."
+        )
+    return text.lower() == "true"
+
+
+def _object(name: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise InvalidOptionError(
+            f"The option hoodie.pyhudi.storage.{name} is no JSON object.", 'Write it like {"region_name": "eu-west-1"}.'
+        )
+    return value
+
+
+_OPTIONS: dict[str, Callable[[str, str], Any]] = {
+    **dict.fromkeys(("endpoint_url", "key", "secret", "token", "profile", "region"), _text),
+    **dict.fromkeys(("anon", "use_ssl", "requester_pays", "cache_regions"), _flag),
+    **dict.fromkeys(("client_kwargs", "config_kwargs", "s3_additional_kwargs"), _object),
+}

@@ -1,0 +1,168 @@
+"""An S3 for tests: moto's, behind HTTP in this process, with a watch on every request that reaches it."""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+BUCKET = "pyhudi-tests"
+REGION = "us-east-1"
+
+Environ = dict[str, Any]
+Answer = Callable[..., Any]
+Application = Callable[[Environ, Answer], Iterable[bytes]]
+Keys = dict[str, Any]
+
+# In order of precedence: the first whose words are all in the query or the headers names the request.
+_KINDS = (
+    ("POST", "delete", "DELETE"),
+    ("POST", "uploads", "BEGIN UPLOAD"),
+    ("POST", "uploadId", "COMPLETE UPLOAD"),
+    ("PUT", "partNumber", "PART"),
+    ("DELETE", "uploadId", "ABORT UPLOAD"),
+    ("GET", "uploads", "LIST UPLOADS"),
+    ("GET", "list-type", "LIST"),
+)
+
+
+class _Quiet(WSGIRequestHandler):
+    # Connections stay open, as those of S3 do.
+    protocol_version = "HTTP/1.1"
+
+    def log(self, *_: object, **__: object) -> None:
+        """Say nothing."""
+
+
+class S3Server:
+    """moto's S3.
+
+    Attributes:
+        requests: How many requests of each kind came in.
+        seen: (kind, key, headers) of every request since `watched` began.
+        interfere: Handles a request instead of moto's application, which is its first argument; None for nobody.
+    """
+
+    def __init__(self) -> None:
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        self._moto: Application = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._serve, threaded=True, request_handler=_Quiet)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._lock, self._creating = threading.Lock(), threading.Lock()
+        self.requests: Counter[str] = Counter()
+        self.seen: list[tuple[str, str, Mapping[str, str]]] = []
+        self.interfere: Callable[[Application, Environ, Answer], Iterable[bytes]] | None = None
+
+    @property
+    def endpoint(self) -> str:
+        """The server's URL."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Storage options that reach the server."""
+        return {"endpoint_url": self.endpoint, "key": "key", "secret": "secret", "region": REGION}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables that lead botocore to the server."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_MAX_ATTEMPTS": "3",
+        }
+
+    def start(self) -> None:
+        """Serve, with one bucket."""
+        self._thread.start()
+        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(BUCKET, REGION)
+
+    def stop(self) -> None:
+        """Serve no more."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @contextmanager
+    def watched(self) -> Iterator[Counter[str]]:
+        """Give the requests of the block by kind."""
+        with self._lock:
+            before, self.seen = Counter(self.requests), []
+        counted: Counter[str] = Counter()
+        yield counted
+        with self._lock:
+            counted.update(self.requests - before)
+
+    def files_below(self, url: str) -> dict[str, bytes]:
+        """Return every object below a URL with its content, without asking the server."""
+        prefix = url.partition(f"{BUCKET}/")[2].rstrip("/") + "/"
+        return {name[len(prefix) :]: key.value for name, key in self._keys().items() if name.startswith(prefix)}
+
+    def copy_to(self, url: str, folder: Path) -> Path:
+        """Write every object below a URL into a folder, without asking the server."""
+        for name, data in self.files_below(url).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+        return folder
+
+    def unfinished_uploads(self) -> list[str]:
+        """Return the keys of uploads that were neither completed nor aborted."""
+        return sorted(one.key_name for one in self._bucket().multiparts.values())
+
+    def _serve(self, environ: Environ, start_response: Answer) -> Iterable[bytes]:
+        kind = _kind(environ)
+        headers = {name[5:].replace("_", "-").lower(): text for name, text in environ.items() if name[:5] == "HTTP_"}
+        with self._lock:
+            self.requests[kind] += 1
+            self.seen.append((kind, environ["PATH_INFO"].removeprefix(f"/{BUCKET}/"), headers))
+        if environ.get("CONTENT_LENGTH"):
+            # Whoever answers instead of moto need not read it, and the connection goes on behind it.
+            environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        application = self._moto if self.interfere is None else partial(self.interfere, self._moto)
+        if kind != "CREATE":
+            return application(environ, start_response)
+        # moto looks whether there is such an object and then makes it; S3 does so in one step.
+        with self._creating:
+            return list(application(environ, start_response))
+
+    def put(self, url: str, data: bytes = b"") -> None:
+        """Make an object without asking the server."""
+        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(BUCKET, url.partition(f"{BUCKET}/")[2], data)
+
+    def _bucket(self) -> Any:
+        return s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[BUCKET]
+
+    def _keys(self) -> Keys:
+        return dict(self._bucket().keys.items())
+
+
+def new_url(scheme: str = "s3") -> str:
+    """Return the URL of a table that is not there yet."""
+    return f"{scheme}://{BUCKET}/{uuid.uuid4().hex}/t"
+
+
+def _kind(environ: Environ) -> str:
+    method, query = environ["REQUEST_METHOD"], parse_qs(environ["QUERY_STRING"], keep_blank_values=True)
+    for asked, word, kind in _KINDS:
+        if method == asked and word in query:
+            return kind
+    if method == "PUT" and "HTTP_IF_NONE_MATCH" in environ:
+        return "CREATE"
+    return str(method)
