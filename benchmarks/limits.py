@@ -1,7 +1,7 @@
 """What bounds pyhudi on this machine, each bound measured alone on the table that the plain run left.
 
-An upsert that touches every file of a copy-on-write table decodes and encodes all of it; a scan through a Python data
-source hands every batch from Python to the JVM. Neither can be faster than that alone.
+An upsert that touches every file of a copy-on-write table decodes and encodes all of it. A scan through a Python data
+source hands every batch from Python to the JVM, a write hands them the other way. None can be faster than that alone.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 REWRITE = "limit: pyarrow rewrites the files"
 FORWARD = "limit: a Python source forwards batches"
+SINK = "limit: a Python sink drops batches"
 PLAIN = "pyhudi"
 
 
@@ -47,8 +48,14 @@ def rewrite(path: str) -> None:
 
 
 def limits(run: Run) -> list[Any]:
-    """Measure both bounds; what is found says only that all rows were met."""
-    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+    """Measure each bound; what is found says only that all rows were met."""
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceArrowWriter,
+        DataSourceReader,
+        InputPartition,
+        WriterCommitMessage,
+    )
 
     spark = run.session()
     table = Path(run.table).with_name(PLAIN)
@@ -67,10 +74,16 @@ def limits(run: Run) -> list[Any]:
 
             yield from pq.ParquetFile(partition.value).iter_batches(batch_size=65_536, use_threads=False)
 
+    class Writer(DataSourceArrowWriter):
+        def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+            for _ in iterator:
+                pass
+            return WriterCommitMessage()
+
     class Source(DataSource):
         @classmethod
         def name(cls) -> str:
-            return "forward"
+            return "limit"
 
         def schema(self) -> Any:
             return schema
@@ -78,5 +91,9 @@ def limits(run: Run) -> list[Any]:
         def reader(self, schema: Any) -> DataSourceReader:
             return Reader()
 
+        def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
+            return Writer()
+
     spark.dataSource.register(Source)
-    return run.reads(FORWARD, lambda: spark.read.format("forward").load())
+    run.writes(SINK, lambda rows: spark.read.parquet(rows).write.format("limit").mode("append").save())
+    return run.reads(FORWARD, lambda: spark.read.format("limit").load())
