@@ -18,6 +18,7 @@ TIME = "_hoodie_commit_time"
 META = [TIME, "_hoodie_commit_seqno", KEY, PARTITION, "_hoodie_file_name"]
 DELETED = "_hoodie_is_deleted"
 BUCKETS = "hoodie.bucket.index.num.buckets"
+MARKER = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,15 @@ class Scenario:
 
     Attributes:
         name: Name of the test's parameter.
-        columns: The columns of the data beside ``ts`` and ``_hoodie_is_deleted``, which every table has.
+        columns: The columns of the data beside ``ts``, which every table has, and ``_hoodie_is_deleted``, which those
+            without a marker have.
         key_fields: The record key fields.
         partition_fields: The partition fields.
         row: Makes the columns' values of row number i in its n-th version.
         record_key: The record key that Hudi makes of a row.
         partition_path: The partition path that Hudi makes of a row.
+        ordering_fields: The ordering fields.
+        marker: The column and the value by which rows are deletes; None for ``_hoodie_is_deleted``.
         options: Further write options.
         hadoop: Hadoop options that Apache Hudi needs to write such rows at all.
         hudi_rs_fails: What hudi-rs says when it cannot read such a table, whoever wrote it.
@@ -44,6 +48,8 @@ class Scenario:
     row: Callable[[int, int], Row]
     record_key: Callable[[Row], str]
     partition_path: Callable[[Row], str]
+    ordering_fields: tuple[str, ...] = ("ts",)
+    marker: tuple[str, str] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     hadoop: Mapping[str, str] = field(default_factory=dict)
     hudi_rs_fails: str | None = None
@@ -51,7 +57,8 @@ class Scenario:
     @property
     def schema(self) -> pa.Schema:
         """All columns of the data."""
-        return pa.schema([*self.columns, pa.field("ts", pa.int64()), pa.field(DELETED, pa.bool_())])
+        flag = [] if self.marker else [pa.field(DELETED, pa.bool_())]
+        return pa.schema([*self.columns, pa.field("ts", pa.int64()), *flag])
 
     @property
     def table_options(self) -> dict[str, str]:
@@ -60,14 +67,24 @@ class Scenario:
             "hoodie.table.name": self.name.replace("-", "_"),
             "hoodie.datasource.write.recordkey.field": ",".join(self.key_fields),
             "hoodie.datasource.write.partitionpath.field": ",".join(self.partition_fields),
-            "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.table.ordering.fields": ",".join(self.ordering_fields),
             "hoodie.index.type": "BUCKET",
+            **({} if self.marker is None else dict(zip(MARKER, self.marker, strict=True))),
             **self.options,
         }
 
     def rows(self, numbers: Iterable[int], version: int, ts: int, *, deleted: bool = False) -> list[Row]:
         """Make the rows of those numbers in one version."""
-        return [{**self.row(i, version), "ts": ts, DELETED: deleted} for i in numbers]
+        flag = {DELETED: deleted} if self.marker is None else {self.marker[0]: self.marker[1] if deleted else None}
+        return [{**self.row(i, version), "ts": ts, **flag} for i in numbers]
+
+    def is_deleted(self, row: Row) -> bool:
+        """Return whether a row says that it is a delete."""
+        return bool(row[DELETED]) if self.marker is None else row[self.marker[0]] == self.marker[1]
+
+    def order(self, row: Row) -> tuple[Any, ...]:
+        """Return a row's ordering values."""
+        return tuple(row[name] for name in self.ordering_fields)
 
     def table(self, rows: Iterable[Row]) -> pa.Table:
         """Return rows as Arrow."""
@@ -84,15 +101,16 @@ class Model:
     def upsert(self, rows: Iterable[Row], instant: str) -> None:
         """Fold the rows of one commit by key, then merge each with what the table held before."""
         newest: dict[tuple[str, str], Row] = {}
+        order = self.scenario.order
         for row in rows:
             identity = self._identity(row)
-            if identity not in newest or row["ts"] >= newest[identity]["ts"]:
+            if identity not in newest or order(row) >= order(newest[identity]):
                 newest[identity] = row
         for identity, row in newest.items():
             held = self.content.get(identity)
-            if held is not None and row["ts"] < held["ts"]:
+            if held is not None and order(row) < order(held):
                 continue
-            if row[DELETED]:
+            if self.scenario.is_deleted(row):
                 self.content.pop(identity, None)
             else:
                 self.content[identity] = {**row, TIME: instant, PARTITION: identity[0], KEY: identity[1]}
@@ -266,5 +284,28 @@ LISTS_WITH_NULLS = Scenario(
     partition_path=lambda row: "",
     hadoop={"parquet.avro.write-old-list-structure": "false"},  # two-level lists cannot hold a null
 )
+TWO_ORDERING_FIELDS = Scenario(
+    name="two-ordering-fields",
+    columns=pa.schema([("id", pa.int32()), ("name", pa.string()), ("version", pa.string())]),
+    key_fields=("id",),
+    partition_fields=(),
+    # Later versions of a row are less, equal or greater where the first field is tied.
+    row=lambda i, n: {"id": i, "name": f"{i}.{n}", "version": chr(ord("m") + n * (i % 3 - 1))},
+    record_key=lambda row: str(row["id"]),
+    partition_path=lambda row: "",
+    ordering_fields=("ts", "version"),
+    hudi_rs_fails="Multiple ordering fields",
+)
+DELETE_MARKER = Scenario(
+    name="delete-marker",
+    columns=pa.schema([("id", pa.int32()), ("p", pa.string()), ("name", pa.string()), ("op", pa.string())]),
+    key_fields=("id",),
+    partition_fields=("p",),
+    row=lambda i, n: {"id": i, "p": "xy"[i % 2], "name": f"{i}.{n}"},
+    record_key=lambda row: str(row["id"]),
+    partition_path=lambda row: row["p"],
+    marker=("op", "D"),
+)
 
 SCENARIOS = [UNPARTITIONED, PARTITIONED, TWO_PARTITIONS, COMPOSITE_KEY, NESTED, LOCAL_TIMESTAMP, LISTS_WITH_NULLS]
+SCENARIOS += [TWO_ORDERING_FIELDS, DELETE_MARKER]
