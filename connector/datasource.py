@@ -37,7 +37,7 @@ class PyHudiDataSource(DataSource):
         from ..reader.snapshot import open_snapshot  # noqa: PLC0415 (Spark imports this module at each look-up)
         from .spark_types import select, to_spark  # noqa: PLC0415
 
-        options, path = self._parsed()
+        options, path = self._parsed(reading=True)
         snapshot = open_snapshot(path, options.storage_options)
         self._pinned = snapshot.timeline.watermark()
         columns = snapshot.schema if options.columns is None else select(snapshot.schema, options.columns, path)
@@ -47,7 +47,7 @@ class PyHudiDataSource(DataSource):
         """Return a reader of the columns of ``schema``, which is the user's own or what `schema` returned."""
         from .reader import make_reader  # noqa: PLC0415
 
-        options, path = self._parsed()
+        options, path = self._parsed(reading=True)
         asked = tuple(field.name for field in schema.fields)
         if options.columns is not None and options.columns != asked:
             raise OptionConflictError(
@@ -61,18 +61,20 @@ class PyHudiDataSource(DataSource):
         """Return a writer; nothing is written before the first task has rows."""
         from .writer import HudiWriter  # noqa: PLC0415
 
-        options, path = self._parsed()
+        options, path = self._parsed(reading=False)
         return HudiWriter.planned(path, options, schema, overwrite=overwrite)
 
-    def _parsed(self) -> tuple[HudiOptions, str]:
-        from .options import parse_options  # noqa: PLC0415
+    def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
+        from .option_sources import READING, WRITING, resolve_options  # noqa: PLC0415
+        from .options import path_of  # noqa: PLC0415
 
-        options = parse_options(self.options)
-        if not options.path:
+        path = path_of(self.options)
+        if not path:
             raise MissingOptionError(
                 "No path is given, so that nobody knows where the table is.", "Give one to load() or save()."
             )
-        return options, absolute(options.path)
+        path = absolute(path)
+        return resolve_options(self.options, path, READING if reading else WRITING).options, path
 
 
 def absolute(path: str) -> str:

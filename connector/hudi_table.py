@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from ..errors import OptionConflictError, PyHudiError, TableNotFoundError, from_spark
+from ..errors import OptionConflictError, PyHudiError, from_spark
 from ..operations.history import history, last_commit
 from ..operations.plan import GENERATED_ID, plan_write
 from ..operations.result import CommitResult
@@ -24,7 +24,10 @@ from ..table.schema import avro_schema
 from ..timeline.layout import layout_of
 from ..timeline.timeline import Timeline
 from .datasource import PyHudiDataSource, absolute
-from .options import format_value, parse_options
+from .explain import ExplainedOptions, explain
+from .option_catalogue import Scope
+from .option_sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config, resolve_options
+from .options import texts_of
 from .placement import Placement, default_tasks, place
 from .spark_types import select, to_arrow, to_spark
 
@@ -56,7 +59,7 @@ class HudiTable:
         self._spark = spark
         self._path = absolute(path)
         self._options = dict(options or {})
-        self._storage = open_storage(self._path, parse_options(self._options).storage_options)
+        self._storage = open_storage(self._path, self._resolve({}, READING).options.storage_options)
 
     def __repr__(self) -> str:
         return f"HudiTable({self._path!r})"
@@ -101,9 +104,9 @@ class HudiTable:
         named = {"recordkey": _names(record_key), "partitionby": _names(partition_by), "buckets": buckets}
         given = {**(options or {}), **named, **({"orderby": _names(order_by)} if order_by else {})}
         path = absolute(path)
-        parsed = parse_options(given, warn=True)
+        parsed = resolve_options(given, path, WRITING, session=spark, warn=True).options
         storage = open_storage(path, parsed.storage_options)
-        if _is_table(storage):
+        if find_config(storage) is not None:
             raise _exists(path)
         plan = plan_write(parsed.to_write_request(path, to_arrow(_schema_of(spark, schema)), overwrite=False))
         columns = avro_schema(plan.schema, plan.config.name)
@@ -152,7 +155,7 @@ class HudiTable:
         Raises:
             MissingColumnError: The table has no such column.
         """
-        snapshot = open_snapshot(self._path, parse_options(self._options).storage_options)
+        snapshot = open_snapshot(self._path, self._resolve({}, READING).options.storage_options)
         wanted = snapshot.schema if columns is None else select(snapshot.schema, columns, self._path)
         schema = to_spark(wanted)
         files = [self._storage.uri(piece.base.path) for piece in snapshot.slices()]
@@ -173,15 +176,37 @@ class HudiTable:
         """Return what the newest completed write did, whoever made it; None where there is none."""
         return last_commit(self._storage)
 
+    def explain_options(self, *, defaults: bool = True, **options: Any) -> ExplainedOptions:
+        """Return each option as it stands for this table, and where its value comes from.
+
+        Printed it is a table; a notebook shows it as one. Values come from what was given here, from the session
+        (``spark.conf.set("hoodie.…", …)``), from ``hudi-defaults.conf``, from the table, or are defaults.
+
+        Args:
+            defaults: Whether options that nobody set are listed too.
+            options: Options as one would give them to a write.
+
+        Raises:
+            OptionError: One of the options cannot be used.
+        """
+        given = {"path": self._path, **options}
+        resolved = self._resolve(given, READING | WRITING)
+        return explain(resolved, find_config(self._storage), defaults=defaults)
+
+    def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
+        said = {**texts_of(self._options), **texts_of(given)}
+        return resolve_options(said, self._path, scopes, session=self._spark, warn=warn)
+
     def _write(self, df: DataFrame, given: Mapping[str, Any]) -> CommitResult:
-        raw = {**self._options, **given}
-        options = parse_options(raw, warn=True)
+        resolved = self._resolve(given, WRITING, warn=True)
+        options = resolved.options
         write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
         asked = options.to_write_request(self._path, to_arrow(df.schema), overwrite=False).table
         config, _ = changes_to(load_config(self._storage), asked, self._path)
         schema = latest_schema(self._storage, config, Timeline.load(self._storage, layout_of(config)))
         settings = {
-            **{key: format_value(value) for key, value in raw.items() if value is not None},
+            **resolved.texts,
+            DEFAULTS_ENABLED: "false",  # they are in the line above
             "hoodie.pyhudi.colocated": "true",
             "hoodie.pyhudi.write.id": write_id,
             "hoodie.write.application.id": options.application or self._spark.conf.get("spark.app.name", "") or "",
@@ -228,14 +253,6 @@ def _schema_of(spark: SparkSession, schema: StructType | DataFrame | str) -> Str
     if isinstance(schema, str):
         schema = spark.createDataFrame([], schema)
     return schema.schema
-
-
-def _is_table(storage: Storage) -> bool:
-    try:
-        load_config(storage)
-    except TableNotFoundError:
-        return False
-    return True
 
 
 def _exists(path: str) -> OptionConflictError:

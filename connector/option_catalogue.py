@@ -18,6 +18,15 @@ class Effect(Enum):
     NO_MEANING = "concerns machinery that pyhudi does not have: accepted, and logged once"
 
 
+class Scope(Enum):
+    """What an option is about."""
+
+    TABLE = "the table, which keeps it from its creation on"
+    WRITE = "one write"
+    READ = "one read"
+    ANY = "any of them"
+
+
 @dataclass(frozen=True, slots=True)
 class KnownKey:
     """One key of Apache Hudi.
@@ -26,11 +35,13 @@ class KnownKey:
         effect: What becomes of it.
         why: A clause that says what pyhudi does instead.
         default: Apache Hudi's default, lower-case; empty where it has none. Kept for refused keys only.
+        scope: What it is about. Kept for refused keys only.
     """
 
     effect: Effect
     why: str
     default: str = ""
+    scope: Scope = Scope.WRITE
 
 
 def find_known(key: str) -> KnownKey | None:
@@ -41,8 +52,8 @@ def find_known(key: str) -> KnownKey | None:
     return next((family for prefix, family in FAMILIES.items() if key.startswith(prefix)), None)
 
 
-_REFUSED = {
-    "the layout of keys and partitions is the one that the key generator and the columns give": """
+_REFUSED: dict[tuple[Scope, str], str] = {
+    (Scope.TABLE, "the layout of keys and partitions is the one that the key generator and the columns give"): """
         hoodie.datasource.write.drop.partition.columns=false
         hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=false
         hoodie.datasource.write.slash.separated.date.partitioning=false
@@ -68,7 +79,7 @@ _REFUSED = {
         hoodie.deltastreamer.keygen.timebased.timestamp.type=
         hoodie.deltastreamer.keygen.timebased.timezone=utc
     """,
-    "every bucket of the table is found by one number of buckets": """
+    (Scope.TABLE, "every bucket of the table is found by one number of buckets"): """
         hoodie.bucket.index.max.num.buckets=
         hoodie.bucket.index.min.num.buckets=
         hoodie.bucket.index.merge.threshold=0.2
@@ -77,7 +88,7 @@ _REFUSED = {
         hoodie.bucket.index.partition.rule.type=regex
         hoodie.index.class=
     """,
-    "rows are merged by the table's merge mode alone": """
+    (Scope.TABLE, "rows are merged by the table's merge mode alone"): """
         hoodie.write.record.merge.custom.implementation.classes=
         hoodie.datasource.write.record.merger.impls=
         hoodie.write.record.merge.strategy.id=
@@ -88,7 +99,7 @@ _REFUSED = {
         hoodie.write.partial.update.schema=
         hoodie.table.legacy.payload.class=
     """,
-    "rows are written as the DataFrame has them, in the table's own columns": """
+    (Scope.WRITE, "rows are written as the DataFrame has them, in the table's own columns"): """
         hoodie.avro.schema=
         hoodie.avro.schema.external.transformation=false
         hoodie.avro.schema.externaltransformation=false
@@ -102,7 +113,7 @@ _REFUSED = {
         hoodie.table.create.schema=
         hoodie.bulkinsert.schema.ddl=
     """,
-    "the operation alone says which rows and file groups are touched": """
+    (Scope.WRITE, "the operation alone says which rows and file groups are touched"): """
         hoodie.datasource.write.insert.drop.duplicates=false
         hoodie.datasource.insert.dup.policy=none
         hoodie.datasource.overwrite.mode=
@@ -111,7 +122,7 @@ _REFUSED = {
         hoodie.bulkinsert.overwrite.operation.type=
         hoodie.prewrite.cleaner.policy=none
     """,
-    "tables are made of Parquet files with meta columns, without change data": """
+    (Scope.TABLE, "tables are made of Parquet files with meta columns, without change data"): """
         hoodie.base.file.format=parquet
         hoodie.table.base.file.format=parquet
         hoodie.table.ro.file.format=parquet
@@ -132,7 +143,7 @@ _REFUSED = {
         hoodie.storage.layout.type=default
         hoodie.storage.layout.partitioner.class=
     """,
-    "this part of the table's own description is pyhudi's to write": """
+    (Scope.TABLE, "this part of the table's own description is pyhudi's to write"): """
         hoodie.archivelog.folder=archived
         hoodie.timeline.path=timeline
         hoodie.timeline.history.path=history
@@ -144,7 +155,7 @@ _REFUSED = {
         hoodie.table.metadata.partitions.inflight=
         hoodie.table.secondary.indexes.metadata=
     """,
-    "one writer at a time commits whole batches": """
+    (Scope.WRITE, "one writer at a time commits whole batches"): """
         hoodie.auto.commit=true
         hoodie.write.concurrency.mode=single_writer
         hoodie.write.concurrency.early.conflict.detection.enable=false
@@ -153,7 +164,7 @@ _REFUSED = {
         hoodie.prewrite.validators=
         hoodie.fileid.prefix.provider.class=org.apache.hudi.table.randomfileidprefixprovider
     """,
-    "a read gives the newest snapshot of the whole table": """
+    (Scope.READ, "a read gives the newest snapshot of the whole table"): """
         as.of.instant=
         hoodie.datasource.query.incremental.format=latest_state
         hoodie.datasource.read.begin.instanttime=
@@ -354,10 +365,10 @@ _NO_MEANING = {
 
 
 def _entries() -> Iterator[tuple[str, KnownKey]]:
-    for why, lines in _REFUSED.items():
+    for (scope, why), lines in _REFUSED.items():
         for line in lines.split():
             key, _, default = line.partition("=")
-            yield key, KnownKey(Effect.REFUSED, why, default)
+            yield key, KnownKey(Effect.REFUSED, why, default, scope)
     for effect, groups in ((Effect.NOT_DONE, _NOT_DONE), (Effect.NO_MEANING, _NO_MEANING)):
         for why, prefixes in groups.items():
             for prefix, endings in prefixes.items():

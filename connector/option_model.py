@@ -6,23 +6,37 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..operations.settings import WriteRequest
+from .option_catalogue import Scope
 from .option_types import option
 from .read_options import ReadOptions
 from .table_options import TableOptions
 from .write_options import WriteOptions
 
-SECTIONS: dict[str, type[BaseModel]] = {"The table": TableOptions, "One write": WriteOptions, "Reading": ReadOptions}
 
-
-class HudiOptions(ReadOptions, WriteOptions, TableOptions):
-    """The options of one read or write, typed; None where nothing was said."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+class CommonOptions(BaseModel):
+    """What reads and writes have in common."""
 
     path: str | None = option(None, "Where the table is.", "path", "hoodie.base.path")
+    defaults: bool = option(
+        True, "Whether options are taken from hudi-defaults.conf where none is given.", "hoodie.pyhudi.defaults.enabled"
+    )
 
     # Filled from a family of keys, not from a key of its own.
     storage_options: dict[str, str] = Field(default_factory=dict)
+
+
+PARTS: dict[Scope, type[BaseModel]] = {
+    Scope.ANY: CommonOptions,
+    Scope.TABLE: TableOptions,
+    Scope.WRITE: WriteOptions,
+    Scope.READ: ReadOptions,
+}
+
+
+class HudiOptions(ReadOptions, WriteOptions, TableOptions, CommonOptions):
+    """The options of one read or write, typed; None where nothing was said."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
     def to_write_request(self, path: str, schema: pa.Schema, *, overwrite: bool) -> WriteRequest:
         """Return what these options ask a write to do.

@@ -119,6 +119,7 @@ def option(
     *aliases: str,
     supported: Sequence[object] | None = None,
     instead: str | None = None,
+    otherwise: str = "",
     since: str = _SINCE,
 ) -> Any:
     """Describe one option.
@@ -130,9 +131,10 @@ def option(
         aliases: Other names, Hudi's first.
         supported: The values that pyhudi does, where Apache Hudi has more of them.
         instead: What to use in place of a value that is not supported; the supported ones without it.
+        otherwise: What None comes to, in the words of a table's cell.
         since: The version of pyhudi that has it first.
     """
-    extra: Any = {"key": key, "aliases": list(aliases), "since": since}
+    extra: Any = {"key": key, "aliases": list(aliases), "since": since, "otherwise": otherwise}
     if supported is not None:
         extra |= {"supported": list(supported), "instead": instead}
     return Field(default, description=doc, json_schema_extra=extra)

@@ -8,24 +8,24 @@ API alone, which parses the options in the user's own process and passes ``warn=
 
 from __future__ import annotations
 
-import difflib
 import logging
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
 from ..errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
-from . import option_types
-from .option_catalogue import CATALOGUE, Effect, KnownKey, find_known
-from .option_model import SECTIONS, HudiOptions
+from .option_catalogue import Effect, KnownKey, find_known
+from .option_model import HudiOptions
+from .option_names import OPTIONS, STORAGE_PREFIX, either, name_of, nearest
 
 logger = logging.getLogger("pyhudi")
 
-STORAGE_PREFIX = "hoodie.pyhudi.storage."
+_METADATA_PREFIX = OPTIONS["metadata_prefix"]
 _PRIVATE = ("_hoodie.", "_.hoodie.")
+# Options that say one thing in two ways.
+SAME_THING = (("merge_mode", "payload_mode"), ("key_generator_type", "key_generator_class"))
 _told: set[str] = set()
 
 
@@ -33,77 +33,15 @@ class PyHudiWarning(UserWarning):
     """An option was accepted, and pyhudi does not do what it asks."""
 
 
-@dataclass(frozen=True, slots=True)
-class OptionInfo:
-    """One option as its documentation shows it."""
-
-    name: str
-    section: str
-    key: str
-    aliases: tuple[str, ...]
-    type: str
-    default: Any
-    doc: str
-    since: str
-
-
-def describe_options() -> list[OptionInfo]:
-    """Return every option of pyhudi, in the order of the model."""
-    return [
-        OptionInfo(
-            name=name,
-            section=_section(name),
-            key=extra["key"],
-            aliases=tuple(extra["aliases"]),
-            type=_type_words(name),
-            default=HudiOptions.model_fields[name].default,
-            doc=HudiOptions.model_fields[name].description or "",
-            since=extra["since"],
-        )
-        for name, extra in _EXTRA.items()
-    ]
-
-
-def _section(name: str) -> str:
-    return next((title for title, part in SECTIONS.items() if name in part.model_fields), next(iter(SECTIONS)))
-
-
-def _type_words(name: str) -> str:
-    annotations = {
-        key: kind for part in (*SECTIONS.values(), HudiOptions) for key, kind in part.__annotations__.items()
-    }
-    kind = annotations[name].replace(" | None", "")
-    if kind in _TYPE_WORDS:
-        return _TYPE_WORDS[kind]
-    return _either(_EXTRA[name].get("supported") or get_args(get_args(getattr(option_types, kind))[0]))
-
-
-_TYPE_WORDS = {
-    "str": "text",
-    "bool": "true or false",
-    "int": "number",
-    "Count": "number",
-    "Buckets": "number",
-    "Annotated[float, Field(ge=0)]": "number",
-    "Size": "bytes, or a number with k, m or g",
-    "Fields": "column names, separated by commas",
-    "Generator": "SIMPLE, COMPLEX or NON_PARTITION, or a Java class",
-    "Payload": "Java class",
-}
-_EXTRA: dict[str, dict[str, Any]] = {
-    name: field.json_schema_extra
-    for name, field in HudiOptions.model_fields.items()
-    if isinstance(field.json_schema_extra, dict)
-}
-_NAMES: dict[str, str] = {key: name for name, extra in _EXTRA.items() for key in (extra["key"], *extra["aliases"])}
-
-
-def parse_options(options: Mapping[str, Any], *, warn: bool = False) -> HudiOptions:
+def parse_options(
+    options: Mapping[str, Any], *, warn: bool = False, places: Mapping[str, str] | None = None
+) -> HudiOptions:
     """Return the typed options.
 
     Args:
         options: As the user gave them; keys in any case, values text (or what ``str`` makes text of).
         warn: Whether notices are raised as Python warnings besides being logged; for the user's own process.
+        places: Where options stand that were not given to the operation itself, by key, for messages.
 
     Raises:
         UnknownOptionError: There is no option of that name.
@@ -111,33 +49,69 @@ def parse_options(options: Mapping[str, Any], *, warn: bool = False) -> HudiOpti
         OptionConflictError: One option was given twice, under two names and with two values.
         UnsupportedOptionError: Apache Hudi knows the option or the value, and pyhudi does not do it yet.
     """
-    given = {key.lower(): format_value(value) for key, value in options.items() if value is not None}
+    given = texts_of(options)
     if "provider" in given:
         raise UnsupportedOptionError(
             "A Hudi table cannot be put into Spark's catalog by CREATE TABLE … USING pyhudi: Spark tells a Python data "
             "source neither path nor options when such a table is used.",
             "Use spark.read.format('pyhudi').load(path), or CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
         )
-    prefix = given.get(_EXTRA["metadata_prefix"]["key"], HudiOptions.model_fields["metadata_prefix"].default)
+    prefix = metadata_prefix(given)
     values: dict[str, Any] = {"storage_options": {}, "extra_metadata": {}}
     said_by: dict[str, str] = {}
     notices: list[tuple[str, str, KnownKey]] = []
     for key, text in given.items():
-        name = _NAMES.get(key)
+        name = name_of(key)
+        said = f"{key}={text!r}" + (f" of {places[key]}" if places and key in places else "")
         if name is not None:
-            _add(values, said_by, name, key, text)
+            _add(values, said_by, name, key, _parse(name, said, text))
         elif key.startswith(STORAGE_PREFIX):
             values["storage_options"][key[len(STORAGE_PREFIX) :]] = text
-        elif prefix and key.startswith(prefix) and not key.startswith(_PRIVATE):
+        elif is_metadata(key, prefix):
             values["extra_metadata"][key] = text
         elif (known := find_known(key)) is not None:
-            _check_known(key, text, known)
+            _check_known(said, text, known)
             notices.append((key, text, known))
         else:
             raise _unknown(key)
     _check_together(values, said_by)
     _notify(notices, warn)
     return HudiOptions().model_copy(update=values)
+
+
+def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return options by their lower-case keys as the texts that Spark carries, without those that are None.
+
+    Raises:
+        OptionConflictError: Two keys differ in case alone, and their values differ too.
+    """
+    texts: dict[str, str] = {}
+    for key, value in options.items():
+        if value is None:
+            continue
+        lower, text = key.lower(), format_value(value)
+        if texts.setdefault(lower, text) != text:
+            raise OptionConflictError(
+                f"The option {lower} was given twice, in two cases and with two values, {texts[lower]!r} and {text!r}.",
+                "Give only one of them.",
+            )
+    return texts
+
+
+def path_of(options: Mapping[str, Any]) -> str | None:
+    """Return the path among options that were not parsed yet, None where there is none."""
+    texts = texts_of(options)
+    return next((texts[key].strip() for key in OPTIONS["path"].keys if key in texts), None)
+
+
+def metadata_prefix(texts: Mapping[str, str]) -> str:
+    """Return with what a key begins whose value is kept in the commit's extra metadata; empty for no key."""
+    return texts.get(_METADATA_PREFIX.key, _METADATA_PREFIX.default)
+
+
+def is_metadata(key: str, prefix: str) -> bool:
+    """Return whether a key's value is kept in the commit's extra metadata."""
+    return bool(prefix) and key.startswith(prefix) and not key.startswith(_PRIVATE)
 
 
 def format_value(value: Any) -> str:
@@ -149,8 +123,7 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
-def _add(values: dict[str, Any], said_by: dict[str, str], name: str, key: str, text: str) -> None:
-    value = _parse(name, key, text)
+def _add(values: dict[str, Any], said_by: dict[str, str], name: str, key: str, value: Any) -> None:
     if name in values and values[name] != value:
         raise OptionConflictError(
             f"{said_by[name]} and {key} are two names of one option and were given two values, "
@@ -161,34 +134,33 @@ def _add(values: dict[str, Any], said_by: dict[str, str], name: str, key: str, t
     said_by.setdefault(name, key)
 
 
-def _parse(name: str, key: str, text: str) -> Any:
+def _parse(name: str, said: str, text: str) -> Any:
+    option = OPTIONS[name]
     try:
-        value = getattr(HudiOptions.model_validate({name: text}), name)
+        value = getattr(HudiOptions.model_validate({name: text.strip()}), name)
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise InvalidOptionError(
-            f"The option {key}={text!r} cannot be used: {reason}. {HudiOptions.model_fields[name].description}",
-            "Correct the value or leave the option out.",
+            f"The option {said} cannot be used: {reason}. {option.doc}", "Correct the value or leave the option out."
         ) from error
-    supported = _EXTRA[name].get("supported")
-    if supported is not None and value not in supported:
+    if option.supported is not None and value not in option.supported:
         raise UnsupportedOptionError(
-            f"The option {key}={text!r} asks for something that pyhudi does not do yet.",
-            f"Use {_EXTRA[name]['instead'] or _either(supported)}, or Apache Hudi.",
+            f"The option {said} asks for something that pyhudi does not do yet.",
+            f"Use {option.instead or either(option.supported)}, or Apache Hudi.",
         )
     return value
 
 
-def _check_known(key: str, text: str, known: KnownKey) -> None:
+def _check_known(said: str, text: str, known: KnownKey) -> None:
     if known.effect is Effect.REFUSED and text.strip().lower() not in {known.default, ""}:
         raise UnsupportedOptionError(
-            f"The option {key}={text!r} of Apache Hudi is not done by pyhudi yet: {known.why}.",
+            f"The option {said} of Apache Hudi is not done by pyhudi yet: {known.why}.",
             "Leave the option out if that will do; use Apache Hudi if it will not.",
         )
 
 
 def _check_together(values: Mapping[str, Any], said_by: Mapping[str, str]) -> None:
-    for one, other in (("merge_mode", "payload_mode"), ("key_generator_type", "key_generator_class")):
+    for one, other in SAME_THING:
         if one in values and other in values and values[one] != values[other]:
             raise OptionConflictError(
                 f"{said_by[one]} says {_shown(values[one])} and {said_by[other]} means {_shown(values[other])}.",
@@ -197,9 +169,8 @@ def _check_together(values: Mapping[str, Any], said_by: Mapping[str, str]) -> No
 
 
 def _unknown(key: str) -> UnknownOptionError:
-    candidates = [*_NAMES, *CATALOGUE]
-    near = difflib.get_close_matches(key, candidates, n=1, cutoff=0.6)
-    hint = f"Did you mean {near[0]}? Correct" if near else "Correct"
+    near = nearest(key)
+    hint = f"Did you mean {near}? Correct" if near else "Correct"
     return UnknownOptionError(f"There is no option {key!r}.", f"{hint} the name, or leave the option out.")
 
 
@@ -220,8 +191,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return repr(",".join(value))
     return repr(getattr(value, "value", value))
-
-
-def _either(values: Iterable[Any]) -> str:
-    words = list(map(str, values))
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -12,7 +12,11 @@ class ReadOptions(BaseModel):
     """What one read shows, and how."""
 
     columns: Fields | None = option(
-        None, "The columns to read, in this order; all without it.", "columns", "hoodie.pyhudi.read.columns"
+        None,
+        "The columns to read, in this order; all without it.",
+        "columns",
+        "hoodie.pyhudi.read.columns",
+        otherwise="all",
     )
     query_type: QueryType = option(
         "snapshot",

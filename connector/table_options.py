@@ -28,6 +28,7 @@ class TableOptions(BaseModel):
         "Name of a new table; without it the last part of the path.",
         "hoodie.table.name",
         "hoodie.datasource.write.table.name",
+        otherwise="the last part of the path",
     )
     database: str | None = option(None, "Database that a new table belongs to.", "hoodie.database.name")
     table_type: TableType | None = option(
@@ -37,6 +38,7 @@ class TableOptions(BaseModel):
         "hoodie.table.type",
         "hoodie.datasource.write.storage.type",
         supported=["COPY_ON_WRITE"],
+        otherwise="COPY_ON_WRITE",
     )
     table_version: int | None = option(
         None,
@@ -44,6 +46,7 @@ class TableOptions(BaseModel):
         "hoodie.write.table.version",
         "hoodie.table.version",
         supported=[9],
+        otherwise="9",
     )
     record_key: Fields | None = option(
         None,
@@ -75,6 +78,7 @@ class TableOptions(BaseModel):
         "How keys and partition paths are made of columns: SIMPLE, COMPLEX or NON_PARTITION; follows from the columns.",
         "hoodie.datasource.write.keygenerator.type",
         "hoodie.table.keygenerator.type",
+        otherwise="as the columns ask",
     )
     key_generator_class: Generator | None = option(
         None,
@@ -86,26 +90,40 @@ class TableOptions(BaseModel):
         None,
         "Whether a new table's folders read `column=value`; false without it.",
         "hoodie.datasource.write.hive_style_partitioning",
+        otherwise="false",
     )
     url_encode: bool | None = option(
         None,
         "Whether a new table escapes special characters in its folders; false without it.",
         "hoodie.datasource.write.partitionpath.urlencode",
+        otherwise="false",
     )
-    index_type: IndexType | None = option(None, "The index.", "hoodie.index.type", supported=["BUCKET"])
+    index_type: IndexType | None = option(
+        None,
+        "The index.",
+        "hoodie.index.type",
+        supported=["BUCKET"],
+        otherwise="BUCKET",
+    )
     buckets: Buckets | None = option(
         None,
         "Number of buckets in every partition, fixed when the table is made; 8 without it.",
         "hoodie.bucket.index.num.buckets",
         "buckets",
+        otherwise="8",
     )
     hash_fields: Fields | None = option(
         None,
         "The record key columns that choose the bucket; all of them without it.",
         "hoodie.bucket.index.hash.field",
+        otherwise="the record key",
     )
     bucket_engine: BucketEngine | None = option(
-        None, "The kind of buckets.", "hoodie.index.bucket.engine", supported=["SIMPLE"]
+        None,
+        "The kind of buckets.",
+        "hoodie.index.bucket.engine",
+        supported=["SIMPLE"],
+        otherwise="SIMPLE",
     )
     merge_mode: MergeMode | None = option(
         None,
@@ -113,6 +131,7 @@ class TableOptions(BaseModel):
         "hoodie.write.record.merge.mode",
         "hoodie.record.merge.mode",
         supported=["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"],
+        otherwise="as the ordering fields ask",
     )
     payload_mode: Payload | None = option(
         None,
@@ -134,7 +153,10 @@ class TableOptions(BaseModel):
         "hoodie.payload.delete.marker",
     )
     timezone: Timezone | None = option(
-        None, "The zone of a new table's instant times; UTC without it.", "hoodie.table.timeline.timezone"
+        None,
+        "The zone of a new table's instant times; UTC without it.",
+        "hoodie.table.timeline.timezone",
+        otherwise="UTC",
     )
 
     @property

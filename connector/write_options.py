@@ -21,6 +21,7 @@ class WriteOptions(BaseModel):
         "hoodie.datasource.write.operation",
         "operation",
         supported=["upsert", "delete", "insert_overwrite_table"],
+        otherwise="upsert",
     )
     combine_before_upsert: bool = option(
         DEFAULTS.combine_before_upsert,
@@ -92,6 +93,7 @@ class WriteOptions(BaseModel):
         None,
         "Whether base files carry a bloom filter of their keys; a bucket index needs none.",
         "hoodie.parquet.bloom.filter.enabled",
+        otherwise="as the index asks",
     )
     metadata_prefix: str = option(
         "_",

@@ -5,20 +5,25 @@ python docs/make_options.py
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
 from pathlib import Path
 
-from pyhudi.connector.option_catalogue import CATALOGUE, Effect
-from pyhudi.connector.options import STORAGE_PREFIX, OptionInfo, describe_options
+from pyhudi.connector.option_catalogue import CATALOGUE, FAMILIES, Effect, Scope
+from pyhudi.connector.option_names import STORAGE_PREFIX, OptionInfo, describe_options
+from pyhudi.connector.options import format_value
 
 PAGE = Path(__file__).with_name("options.md")
+THEIRS = Path(__file__).parents[1] / "tests" / "fixtures" / "options" / "hudi-1.2.0.tsv"
 
 SECTIONS = {
-    "The table": "They describe a table when it is created. Later writes need none of them; one that disagrees\n"
-    "with the table is refused, and the message shows both values.",
-    "One write": "They say how one write goes about its work.",
-    "Reading": "They belong to `spark.read`.",
+    Scope.ANY: ("Any operation", "They belong to reads and writes alike."),
+    Scope.TABLE: (
+        "The table",
+        "They describe a table when it is created. Later writes need none of them; one that disagrees\n"
+        "with the table is refused, and the message shows both values.",
+    ),
+    Scope.WRITE: ("One write", "They say how one write goes about its work."),
+    Scope.READ: ("Reading", "They belong to `spark.read`."),
 }
 TEMPLATE = """\
 <!-- Made by docs/make_options.py: change the models in connector/*_options.py, not this page. -->
@@ -28,6 +33,41 @@ TEMPLATE = """\
 Every option has Apache Hudi's own key, so that the options of a Hudi job go on working; some have a short name besides.
 Keys are understood in any case. A name that nobody knows is an error that shows the nearest one; one option given under
 two names with two values is an error too.
+
+- [Where options come from](#where-options-come-from)
+{contents}
+- [Families of keys](#families-of-keys)
+- [Options of Apache Hudi that pyhudi does not have](#options-of-apache-hudi-that-pyhudi-does-not-have)
+
+## Where options come from
+
+Of these, the first that says anything counts:
+
+1. what is given to the operation: `option(…)`, the arguments of `HudiTable` and of its methods;
+2. the session, by `spark.conf.set("hoodie.…", …)` or `"spark.hoodie.…"`: seen by `HudiTable`, and by neither
+   `df.write` nor `spark.read`, because Spark gives a Python data source no session;
+3. `hudi-defaults.conf`, Apache Hudi's own file for a machine's defaults;
+4. the default, in the tables below.
+
+What is given is a demand: a name has to be known, and a value has to agree with the table. The session and the file
+speak to every table at once, and so they only fill in what nobody gave. What they say of the table itself (the options
+under [The table](#the-table)) describes new tables and leaves those that are there alone, and a name that nobody knows
+is passed over with a warning. But a value that the operation would have to obey, and that pyhudi cannot, is an error
+that names the file and the line.
+
+`hudi-defaults.conf` is looked for where Apache Hudi looks: in the folder (or URL) that the environment variable
+`HUDI_CONF_DIR` names, and before that in `/etc/hudi/conf`; of two lines with one key the later one counts. Each line
+holds `key value` or `key=value`, `#` begins a comment, and `include=other.conf` reads another file in between. There is
+[a template](../conf/hudi-defaults.conf). The file is read on Spark's driver when an operation is planned, never on
+executors. Set the variable before the session starts; on Spark Connect that of the server counts for `df.write` and
+`spark.read`, and that of the client for `HudiTable`. `hoodie.pyhudi.defaults.enabled=false` does without the file.
+
+`HudiTable.explain_options()` shows each option as it stands for one table, and who said so:
+
+```text
+>>> table.explain_options(defaults=False, orderby="ts")
+{example}
+```
 
 {sections}
 
@@ -39,49 +79,105 @@ in the commit's extra metadata.
 
 ## Options of Apache Hudi that pyhudi does not have
 
-pyhudi knows {known} further keys of Apache Hudi 1.2.0 and of older releases. None is overlooked:
+pyhudi knows {known} further keys of Apache Hudi 1.2.0 and of older releases. None is overlooked.
 
-| keys | what becomes of them |
-|---:|---|
-{effects}
+{catalogue}
 """
+EXAMPLE = """\
+option                            value   from                                     note
+--------------------------------  ------  ---------------------------------------  ----------
+path                              /trips  given
+hoodie.table.name                 trips   the table's hoodie.properties
+…
+hoodie.table.ordering.fields      ts      given                                    as orderby
+hoodie.metadata.enable            false   the session's hoodie.metadata.enable
+hoodie.parquet.compression.codec  snappy  /etc/hudi/conf/hudi-defaults.conf:3"""
+EFFECTS = {
+    Effect.REFUSED: ("Refused", "Any value but the default would change what is written or read, so it is an error."),
+    Effect.NOT_DONE: (
+        "Not done yet",
+        "They ask for services that pyhudi does not do: accepted with a warning, unless they are switched off.",
+    ),
+    Effect.NO_MEANING: (
+        "Without a meaning",
+        "They concern machinery that pyhudi does not have: accepted, and logged once.",
+    ),
+}
 UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"))
 
 
-def section_of(options: Sequence[OptionInfo]) -> dict[str, list[OptionInfo]]:
-    """Return the options by section, each in the order of the model."""
-    return {name: [one for one in options if one.section == name] for name in SECTIONS}
+def theirs() -> dict[str, str]:
+    """Return Apache Hudi's own defaults by key."""
+    lines = (line.split("\t") for line in THEIRS.read_text(encoding="utf-8").splitlines())
+    return {key: default for key, default, _ in lines if default}
 
 
-def row(option: OptionInfo) -> str:
+def row(option: OptionInfo, defaults: dict[str, str]) -> str:
     """Return an option's line of the table."""
     names = [f"`{option.key}`", *(f"`{name}`" for name in option.aliases)]
-    return f"| {'<br>'.join(names)} | {option.type} | {default_of(option)} | {option.doc} |"
+    default = default_of(option)
+    if differs(option, defaults):
+        default += f"<br>Apache Hudi: `{defaults[option.key]}`"
+    return f"| {'<br>'.join(names)} | {option.type} | {default} | {option.doc} | {option.since} |"
+
+
+def differs(option: OptionInfo, defaults: dict[str, str]) -> bool:
+    """Return whether Apache Hudi has another default."""
+    ours = option.otherwise if option.default is None else format_value(option.default)
+    return option.key in defaults and ours.lower() != defaults[option.key].lower()
 
 
 def default_of(option: OptionInfo) -> str:
     """Return an option's default as people write it."""
     value = option.default
-    if value is None or value == "":
+    if value is None:
+        return option.otherwise or "–"
+    if value == "":
         return "–"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
     if option.type.startswith("bytes"):
         factor, unit = next(one for one in UNITS if value % one[0] == 0)
         return f"{value // factor} {unit}"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{format_value(value)}`"
+
+
+def section(scope: Scope) -> str:
+    """Return the section of the options about one thing."""
+    title, words = SECTIONS[scope]
+    head = ["| option, other names | value | default | meaning | since |", "|---|---|---|---|---|"]
+    defaults = theirs()
+    rows = [row(option, defaults) for option in describe_options() if option.scope is scope]
+    return "\n".join([f"## {title}", "", words, "", *head, *rows])
+
+
+def keys_without(effect: Effect) -> str:
+    """Return the section of the keys that have one effect, by reason."""
+    title, words = EFFECTS[effect]
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for key, known in CATALOGUE.items():
+        if known.effect is effect:
+            default = f" ({known.default})" if known.default else ""
+            by_reason[known.why].append(f"`{key}`{default}")
+    for prefix, known in FAMILIES.items():
+        if known.effect is effect:
+            by_reason[known.why].append(f"`{prefix}*`")
+    lines = [f"| {why} | {', '.join(sorted(keys))} |" for why, keys in by_reason.items()]
+    head = [
+        "| because | keys, with their defaults |" if effect is Effect.REFUSED else "| because | keys |",
+        "|---|---|",
+    ]
+    return "\n".join([f"### {title}", "", words, "", *head, *lines])
 
 
 def page() -> str:
     """Return the whole page."""
-    sections = []
-    for name, options in section_of(describe_options()).items():
-        head = ["| option, other names | value | default | meaning |", "|---|---|---|---|"]
-        sections.append("\n".join([f"## {name}", "", SECTIONS[name], "", *head, *map(row, options)]))
-    counts = Counter(known.effect for known in CATALOGUE.values())
-    effects = "\n".join(f"| {counts[effect]} | {effect.value} |" for effect in Effect)
+    titles = [title for title, _ in SECTIONS.values()]
     return TEMPLATE.format(
-        sections="\n\n".join(sections), storage=STORAGE_PREFIX, known=len(CATALOGUE), effects=effects
+        contents="\n".join(f"- [{title}](#{title.lower().replace(' ', '-')})" for title in titles),
+        example=EXAMPLE,
+        sections="\n\n".join(map(section, SECTIONS)),
+        storage=STORAGE_PREFIX,
+        known=len(CATALOGUE),
+        catalogue="\n\n".join(map(keys_without, EFFECTS)),
     )
 
 

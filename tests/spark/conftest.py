@@ -15,6 +15,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two cores, few shuffle partitions, no UI, a time zone of its own so that nothing depends on UTC by chance."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Workers have the environment that the JVM started with, so the folder is named now and filled by the tests.
+    folder = tmp_path_factory.mktemp("conf")
+    (folder / "hudi-defaults.conf").touch()
+    os.environ["HUDI_CONF_DIR"] = str(folder)
     session = (
         SparkSession.builder.master("local[2]")
         .appName("pyhudi tests")

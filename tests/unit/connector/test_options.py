@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.connector import options as module
 from pyhudi.connector.option_model import HudiOptions
-from pyhudi.connector.options import PyHudiWarning, describe_options, format_value, parse_options
+from pyhudi.connector.option_names import describe_options
+from pyhudi.connector.options import PyHudiWarning, format_value, parse_options
 from pyhudi.errors import (
     InvalidOptionError,
     OptionConflictError,
@@ -209,6 +210,35 @@ def test_two_names_of_one_option_must_agree() -> None:
 
     with pytest.raises(OptionConflictError, match=r"orderby and hoodie\.datasource\.write\.precombine\.field"):
         parse_options({"orderby": "a", "hoodie.datasource.write.precombine.field": "b"})
+
+
+def test_two_spellings_of_one_key_must_agree() -> None:
+    assert parse_options({"OrderBy": "a", "orderby": "a"}).ordering_fields == ("a",)
+
+    with pytest.raises(OptionConflictError, match=r"hoodie\.metadata\.enable was given twice, .* 'true' and 'false'"):
+        parse_options({"hoodie.metadata.enable": True, "hoodie.Metadata.Enable": False})
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "name", "value"),
+    [
+        ("hoodie.datasource.write.recordkey.field", "\n  id,\n  ts\n", "record_key", ("id", "ts")),
+        ("hoodie.table.name", "two\nlines", "table_name", "two\nlines"),
+        ("hoodie.metadata.enable", " TRUE\n", "metadata_enable", True),
+        ("hoodie.write.batch.size", "\t1m\r\n", "batch_size", MIB),
+        ("path", " /data/a b/ü:x/\n", "path", "/data/a b/ü:x/"),
+        ("HOODIE.PARQUET.COMPRESSION.CODEC", "SNAPPY", "compression", "snappy"),
+    ],
+)
+def test_blanks_and_line_breaks_around_a_value_do_no_harm(key: str, text: str, name: str, value: object) -> None:
+    assert getattr(parse_options({key: text}), name) == value
+
+
+def test_a_line_break_in_a_value_leaves_the_error_on_one_line() -> None:
+    with pytest.raises(InvalidOptionError) as caught:
+        parse_options({"buckets": "1\n2"})
+
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
