@@ -13,6 +13,8 @@ The tree::
     ├── DataError                   change the rows or their schema
     │   ├── NullKeyError                NULL_KEY               a record key is null or empty
     │   ├── NullOrderingError           NULL_ORDERING          an ordering value is null
+    │   ├── DuplicateKeyError           DUPLICATE_KEY          a key to be inserted is there already
+    │   ├── KeyNotFoundError            KEY_NOT_FOUND          a key to be deleted is not there
     │   ├── PartitionValueError         PARTITION_VALUE        a partition value makes no safe folder
     │   ├── MissingColumnError          MISSING_COLUMN         a column that the table needs is absent
     │   ├── DuplicateColumnError        DUPLICATE_COLUMN       two columns have one name
@@ -50,7 +52,9 @@ __all__ = [
     "CorruptInstantError",
     "DataError",
     "DuplicateColumnError",
+    "DuplicateKeyError",
     "InvalidOptionError",
+    "KeyNotFoundError",
     "MissingColumnError",
     "MissingOptionError",
     "NotATableError",
@@ -159,6 +163,18 @@ class NullOrderingError(DataError):
     """An ordering value is null."""
 
     code = "NULL_ORDERING"
+
+
+class DuplicateKeyError(DataError):
+    """A key to be inserted is in the table already, and the write was told to fail then."""
+
+    code = "DUPLICATE_KEY"
+
+
+class KeyNotFoundError(DataError):
+    """A key to be deleted is not in the table, and the write was told to fail then."""
+
+    code = "KEY_NOT_FOUND"
 
 
 class PartitionValueError(DataError):

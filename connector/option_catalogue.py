@@ -114,10 +114,6 @@ _REFUSED: dict[tuple[Scope, str], str] = {
         hoodie.bulkinsert.schema.ddl=
     """,
     (Scope.WRITE, "the operation alone says which rows and file groups are touched"): """
-        hoodie.datasource.write.insert.drop.duplicates=false
-        hoodie.datasource.insert.dup.policy=none
-        hoodie.datasource.overwrite.mode=
-        hoodie.datasource.write.partitions.to.delete=
         hoodie.static.overwrite.partition.paths=
         hoodie.bulkinsert.overwrite.operation.type=
         hoodie.prewrite.cleaner.policy=none
@@ -230,9 +226,9 @@ _NO_MEANING = {
     "Spark decides how many tasks there are": {
         "hoodie.": """upsert.shuffle.parallelism insert.shuffle.parallelism delete.shuffle.parallelism
             finalize.write.parallelism file.listing.parallelism rollback.parallelism markers.delete.parallelism""",
-        "hoodie.bulkinsert.": """shuffle.parallelism sort.mode sort.suffix.record_key user.defined.partitioner.class
-            user.defined.partitioner.sort.columns""",
+        "hoodie.bulkinsert.": "shuffle.parallelism sort.suffix.record_key user.defined.partitioner.class",
     },
+    "a delete always removes every row of its key": {"hoodie.": "combine.before.delete"},
     "there is no timeline server, no JVM writer and no Hadoop file system": {
         "hoodie.embed.": """timeline.server timeline.server.async timeline.server.gzip timeline.server.port
             timeline.server.reuse.enabled timeline.server.threads""",
@@ -334,7 +330,7 @@ _NO_MEANING = {
     "a failed write always fails as a whole and pyhudi never upgrades a table": {
         "hoodie.": """write.ignore.failed write.auto.upgrade write.can.ignore.post.commit.failures
             post.commit.failures.ignored fail.job.on.duplicate.data.file.detection skip.default.partition.validation
-            merge.data.validation.enabled merge.allow.duplicate.on.inserts write.num.retries.on.conflict.failures
+            merge.data.validation.enabled write.num.retries.on.conflict.failures
             write.track.event.time.watermark payload.event.time.field write.rolling.metadata.keys
             write.rolling.metadata.timeline.lookback.commits auto.adjust.lock.configs
             precommit.validators.equality.sql.queries precommit.validators.failure.policy

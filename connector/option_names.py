@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -27,7 +27,7 @@ class OptionInfo:
         default: Its value when nothing is said.
         otherwise: What a default of None comes to, in words; empty where it is nothing.
         supported: The values that pyhudi does, where Apache Hudi has more of them.
-        instead: What to use in place of a value that is not supported.
+        instead: What to use in place of a value that is not supported, or of each of them.
         doc: One sentence.
         since: The version of pyhudi that has it first.
     """
@@ -40,7 +40,7 @@ class OptionInfo:
     default: Any
     otherwise: str
     supported: tuple[Any, ...] | None
-    instead: str | None
+    instead: str | Mapping[str, str] | None
     doc: str
     since: str
 
@@ -106,6 +106,7 @@ _TYPE_WORDS = {
     "Annotated[float, Field(ge=0)]": "number",
     "Size": "bytes, or a number with k, m or g",
     "Fields": "column names, separated by commas",
+    "Patterns": "partition paths, separated by commas",
     "Generator": "SIMPLE, COMPLEX or NON_PARTITION, or a Java class",
     "Payload": "Java class",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -61,6 +61,7 @@ def _parse_generator(value: object) -> object:
 
 
 Fields = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Patterns = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Size = Annotated[int, BeforeValidator(_parse_size), Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 # The bucket is the first eight digits of a file id.
@@ -71,21 +72,33 @@ TableType = Annotated[Literal["COPY_ON_WRITE", "MERGE_ON_READ"], BeforeValidator
 Operation = Annotated[
     Literal[
         "upsert",
-        "delete",
-        "insert_overwrite_table",
         "insert",
         "bulk_insert",
+        "delete",
         "insert_overwrite",
+        "insert_overwrite_table",
         "delete_partition",
         "upsert_prepped",
         "insert_prepped",
         "bulk_insert_prepped",
         "delete_prepped",
         "bootstrap",
+        "bucket_rescale",
         "cluster",
         "compact",
+        "log_compact",
+        "index",
+        "alter_schema",
     ],
     BeforeValidator(_lower),
+]
+DupPolicy = Annotated[Literal["none", "drop", "fail"], BeforeValidator(_lower)]
+OverwriteMode = Annotated[Literal["dynamic", "static"], BeforeValidator(_lower)]
+SortMode = Annotated[
+    Literal[
+        "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
+    ],
+    BeforeValidator(_upper),
 ]
 IndexType = Annotated[
     Literal[
@@ -118,7 +131,7 @@ def option(
     key: str,
     *aliases: str,
     supported: Sequence[object] | None = None,
-    instead: str | None = None,
+    instead: str | Mapping[str, str] | None = None,
     otherwise: str = "",
     since: str = _SINCE,
 ) -> Any:
@@ -130,7 +143,7 @@ def option(
         key: Hudi's own name, or ours below ``hoodie.pyhudi``.
         aliases: Other names, Hudi's first.
         supported: The values that pyhudi does, where Apache Hudi has more of them.
-        instead: What to use in place of a value that is not supported; the supported ones without it.
+        instead: What to use in place of a value that is not supported, or of each; the supported ones without it.
         otherwise: What None comes to, in the words of a table's cell.
         since: The version of pyhudi that has it first.
     """

@@ -140,13 +140,16 @@ def _parse(name: str, said: str, text: str) -> Any:
         value = getattr(HudiOptions.model_validate({name: text.strip()}), name)
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        if error.errors()[0]["type"] == "literal_error" and option.supported:
+            reason = f"it is none of {either(option.supported)}"
         raise InvalidOptionError(
             f"The option {said} cannot be used: {reason}. {option.doc}", "Correct the value or leave the option out."
         ) from error
     if option.supported is not None and value not in option.supported:
+        instead = option.instead.get(value) if isinstance(option.instead, Mapping) else option.instead
         raise UnsupportedOptionError(
             f"The option {said} asks for something that pyhudi does not do yet.",
-            f"Use {option.instead or either(option.supported)}, or Apache Hudi.",
+            f"Use {instead or either(option.supported)}, or Apache Hudi.",
         )
     return value
 

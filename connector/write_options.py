@@ -7,7 +7,19 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from ..operations.settings import WriteSettings
-from .option_types import Codec, Count, FailedWrites, Operation, Size, option
+from .option_types import (
+    Codec,
+    Count,
+    DupPolicy,
+    FailedWrites,
+    Fields,
+    Operation,
+    OverwriteMode,
+    Patterns,
+    Size,
+    SortMode,
+    option,
+)
 
 DEFAULTS = WriteSettings()
 
@@ -20,19 +32,76 @@ class WriteOptions(BaseModel):
         "What the write does; upsert without it, insert_overwrite_table in mode overwrite.",
         "hoodie.datasource.write.operation",
         "operation",
-        supported=["upsert", "delete", "insert_overwrite_table"],
+        supported=[
+            "upsert",
+            "insert",
+            "bulk_insert",
+            "delete",
+            "insert_overwrite",
+            "insert_overwrite_table",
+            "delete_partition",
+        ],
+        instead={
+            **{f"{name}_prepped": name for name in ("upsert", "insert", "bulk_insert", "delete")},
+            "bootstrap": "bulk_insert on the rows of the old table",
+            "bucket_rescale": "mode overwrite on the table's own rows, with a new number of buckets",
+        },
         otherwise="upsert",
     )
     combine_before_upsert: bool = option(
         DEFAULTS.combine_before_upsert,
-        "Whether incoming rows of one key are folded into one.",
+        "Whether rows of one key are folded into one where an upsert in mode overwrite replaces the table; where rows "
+        "are merged they always are.",
         "hoodie.combine.before.upsert",
     )
     combine_before_insert: bool = option(
-        DEFAULTS.combine_before_insert, "The same when the table is overwritten.", "hoodie.combine.before.insert"
+        DEFAULTS.combine_before_insert,
+        "Whether incoming rows of one key are folded into one by inserts, bulk inserts and overwrites.",
+        "hoodie.combine.before.insert",
     )
-    combine_before_delete: bool = option(
-        DEFAULTS.combine_before_delete, "The same for deletes.", "hoodie.combine.before.delete"
+    insert_dup_policy: DupPolicy = option(
+        DEFAULTS.insert_dup_policy,
+        "What an insert makes of a row whose key is there: both stay, the new one is dropped, or the write fails.",
+        "hoodie.datasource.insert.dup.policy",
+    )
+    insert_drop_duplicates: bool = option(
+        DEFAULTS.insert_drop_duplicates,
+        "The older name of the policy drop.",
+        "hoodie.datasource.write.insert.drop.duplicates",
+    )
+    allow_duplicates_on_insert: bool = option(
+        DEFAULTS.allow_duplicates_on_insert,
+        "Whether an insert adds rows without looking their keys up; it merges as an upsert does otherwise.",
+        "hoodie.merge.allow.duplicate.on.inserts",
+    )
+    delete_missing_ok: bool = option(
+        DEFAULTS.delete_missing_ok,
+        "Whether a key to be deleted may be absent; the write fails otherwise.",
+        "hoodie.pyhudi.delete.missing.ok",
+    )
+    overwrite_mode: OverwriteMode | None = option(
+        None,
+        "What mode overwrite replaces when no operation is given: the partitions that rows belong to (dynamic), or the "
+        "whole table, which is the default.",
+        "hoodie.datasource.overwrite.mode",
+        otherwise="static",
+    )
+    partitions_to_delete: Patterns | None = option(
+        None,
+        "The partition paths that delete_partition deletes, with `*` for anything; those of the rows without it.",
+        "hoodie.datasource.write.partitions.to.delete",
+        otherwise="those of the rows",
+    )
+    bulk_insert_sort_mode: SortMode = option(
+        DEFAULTS.bulk_insert_sort_mode,
+        "GLOBAL_SORT and PARTITION_SORT order the rows of each file by record key; the others concern Spark's "
+        "partitions, which decide nothing in a table of buckets.",
+        "hoodie.bulkinsert.sort.mode",
+    )
+    bulk_insert_sort_columns: Fields | None = option(
+        None,
+        "Columns by which a bulk insert orders the rows of each file, in place of the record key.",
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
     )
     allow_empty_commit: bool = option(
         DEFAULTS.allow_empty_commit, "Whether a write without rows leaves an instant.", "hoodie.allow.empty.commit"
@@ -113,7 +182,14 @@ class WriteOptions(BaseModel):
             colocated=self.colocated,
             combine_before_upsert=self.combine_before_upsert,
             combine_before_insert=self.combine_before_insert,
-            combine_before_delete=self.combine_before_delete,
+            insert_dup_policy=self.insert_dup_policy,
+            insert_drop_duplicates=self.insert_drop_duplicates,
+            allow_duplicates_on_insert=self.allow_duplicates_on_insert,
+            delete_missing_ok=self.delete_missing_ok,
+            overwrite_mode=self.overwrite_mode,
+            partitions_to_delete=self.partitions_to_delete,
+            bulk_insert_sort_mode=self.bulk_insert_sort_mode,
+            bulk_insert_sort_columns=self.bulk_insert_sort_columns or (),
             allow_empty_commit=self.allow_empty_commit,
             metadata_enable=self.metadata_enable,
             eager_rollback=self.failed_writes == "EAGER",

@@ -12,7 +12,6 @@ from ..errors import OptionConflictError, PlacementError, StorageError
 from ..storage.base import Storage
 from ..table.config import create_config, load_config, update_config
 from ..table.partitions import write_partition_metafile
-from ..table.view import open_view
 from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
 from ..timeline.codec import encode
@@ -29,10 +28,12 @@ from .commit_metadata import build_metadata, sum_seconds
 from .conflicts import Changes, check_conflicts, check_ownership
 from .fence import snapshot
 from .history import result_from, result_of
+from .jobs import check_lesson
 from .merge_spills import merge_spills
-from .operation import OVERWRITE
+from .operation import REPLACING
 from .phases import Phases
 from .plan import WritePlan
+from .replacement import Replacement
 from .result import CommitResult
 from .rollback import forget
 from .task import TaskResult
@@ -64,7 +65,7 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         # Its instant has left the timeline meanwhile; the tasks took no rows, so that there is nothing to commit.
         return nothing
     if not any(result.rows for result in results):
-        if not plan.settings.allow_empty_commit:
+        if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
             return nothing
         begin(plan, storage)
     with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=plan.settings.heartbeat_interval_s):
@@ -106,13 +107,17 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     with phases.phase("merge"):
         outcomes += merge_spills(plan, storage, spills)
     with phases.phase("reconcile"):
-        replaced = _live_groups(plan, storage)
+        if not outcomes:
+            check_lesson(plan, storage, snapshot(plan, storage))
+        touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))
+        replacement = Replacement(plan, touched)
+        replaced = replacement.groups(storage)
         _reconcile(plan, storage, outcomes)
     written = sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None})
-    changed = Changes.of(outcomes, replaced)
+    changed = Changes.of(outcomes, replaced, replacement)
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
     metadata = build_metadata(plan, outcomes, replaced, seconds)
-    if not written and not replaced and not plan.settings.allow_empty_commit:
+    if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
         return result_from(plan.path, "", metadata)
     with phases.phase("complete"), commit_lock(storage, plan.instant_time):
         timeline = Timeline.load(storage, layout)
@@ -147,16 +152,6 @@ def _check_placement(plan: WritePlan, outcomes: Sequence[GroupOutcome]) -> None:
                 "Call pyhudi.colocate last, right before the write, or leave hoodie.pyhudi.colocated out.",
             )
         seen.add(outcome.group)
-
-
-def _live_groups(plan: WritePlan, storage: Storage) -> dict[str, list[str]]:
-    """Return the file ids by partition that an overwrite replaces; nothing for other operations."""
-    if plan.operation != OVERWRITE:
-        return {}
-    groups: dict[str, list[str]] = {}
-    for piece in open_view(storage, snapshot(plan, storage)).all_slices():
-        groups.setdefault(piece.partition_path, []).append(piece.file_id)
-    return groups
 
 
 def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[GroupOutcome]) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..table.schema import avro_schema
 from ..timeline.metadata import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ..writer.group_writer import GroupOutcome
-from .operation import OVERWRITE
 from .plan import WritePlan
 from .replay import WRITE_ID
 
 NOT_FOUND = "pyhudi.deletes.not.found"
+DROPPED = "pyhudi.inserts.dropped"
 SECONDS = "pyhudi.seconds"
 
 
@@ -28,7 +28,7 @@ def build_metadata(
     Args:
         plan: The write.
         outcomes: Every file group that the write met.
-        replaced: File ids by partition path that an overwrite takes away.
+        replaced: File ids by partition path that the write takes away as a whole.
         seconds: Seconds by phase, kept in extraMetadata.
     """
     stats: dict[str, list[WriteStat]] = {}
@@ -40,9 +40,10 @@ def build_metadata(
         "schema": avro_schema(plan.schema, plan.config.name),
         WRITE_ID: plan.write_id,
         NOT_FOUND: str(sum(outcome.counts.not_found for outcome in outcomes)),
+        DROPPED: str(sum(outcome.counts.dropped for outcome in outcomes)),
         SECONDS: json.dumps(dict(seconds)),
     }
-    if plan.operation == OVERWRITE:
+    if plan.action == "replacecommit":
         return ReplaceCommitMetadata(
             partition_to_write_stats=stats,
             extra_metadata=extra,

@@ -17,9 +17,9 @@ from ..timeline.instants import WRITE_ACTIONS, Instant, State
 from ..timeline.metadata import RollbackPlan
 from ..timeline.timeline import Timeline
 from ..writer.group_writer import GroupOutcome
-from .operation import OVERWRITE
 from .pending import BLOCKING
 from .plan import WritePlan
+from .replacement import Replacement
 
 Touched = set[tuple[str, str]]
 
@@ -31,21 +31,25 @@ class Changes:
     Attributes:
         file_groups: (partition path, file id) of every file group made, changed or replaced.
         bases: Requested times of the instants whose base files were merged.
+        replacement: Tells which partitions are replaced as a whole.
     """
 
     file_groups: frozenset[tuple[str, str]]
     bases: frozenset[str]
+    replacement: Replacement
 
     @classmethod
-    def of(cls, outcomes: Iterable[GroupOutcome], replaced: Mapping[str, Sequence[str]]) -> Changes:
-        """Return the changes of finished file groups and of those that an overwrite replaces."""
+    def of(
+        cls, outcomes: Iterable[GroupOutcome], replaced: Mapping[str, Sequence[str]], replacement: Replacement
+    ) -> Changes:
+        """Return the changes of finished file groups and of those that are replaced."""
         groups = {(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
         bases = set()
         for outcome in outcomes:
             groups.add((outcome.group.partition_path, outcome.file_id))
             if outcome.previous is not None:
                 bases.add(outcome.previous.instant_time)
-        return cls(frozenset(groups), frozenset(bases))
+        return cls(frozenset(groups), frozenset(bases), replacement)
 
 
 def check_conflicts(plan: WritePlan, storage: Storage, timeline: Timeline, changes: Changes) -> None:
@@ -68,8 +72,8 @@ def check_conflicts(plan: WritePlan, storage: Storage, timeline: Timeline, chang
             continue
         theirs = _with_buckets(_file_groups(storage, timeline, instant))
         shared = sorted(ours & theirs)
-        if plan.operation == OVERWRITE and theirs:
-            shared = shared or sorted(theirs)
+        # What goes as a whole must be what this write saw, new file groups included.
+        shared = shared or sorted(one for one in theirs if changes.replacement.covers(one[0]))
         if shared:
             partition, group = shared[0]
             raise _conflict(

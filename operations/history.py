@@ -13,7 +13,7 @@ from ..timeline.instants import WRITE_ACTIONS, Instant, State
 from ..timeline.layout import layout_of
 from ..timeline.metadata import CommitMetadata
 from ..timeline.timeline import Timeline
-from .commit_metadata import NOT_FOUND, SECONDS
+from .commit_metadata import DROPPED, NOT_FOUND, SECONDS
 from .replay import WRITE_ID
 from .result import CommitResult
 
@@ -75,6 +75,8 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         updates=sum(stat.num_update_writes or 0 for stat in stats),
         deletes=sum(stat.num_deletes or 0 for stat in stats),
         not_found=int(extra.get(NOT_FOUND, "0")),
+        dropped=int(extra.get(DROPPED, "0")),
+        replaced=sum(map(len, metadata.replaced.values())),
         files=len(stats),
         bytes=sum(stat.file_size_in_bytes or 0 for stat in stats),
         seconds=json.loads(extra.get(SECONDS, "{}")),

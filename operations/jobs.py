@@ -11,11 +11,11 @@ from ..index.registry import index_for
 from ..storage.base import Storage
 from ..table.base_file import RECORD_KEY, BaseFileReader
 from ..table.names import bucket_of, new_bucket_file_id
-from ..table.view import FileSlice, FileView, open_view
+from ..table.view import FileSlice, open_view
 from ..timeline.timeline import Timeline
 from ..writer.group_writer import GroupJob, check_bucket
 from ..writer.rows import Group
-from .operation import OVERWRITE
+from .operation import OVERWRITE_TABLE, REPLACING
 from .plan import WritePlan
 
 _FILES_LOOKED_INTO = 8
@@ -33,10 +33,9 @@ class JobPlanner:
     def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
         self._plan = plan
         self._storage = storage
-        self._view = None if plan.operation == OVERWRITE else open_view(storage, timeline)
+        self._view = None if plan.operation in REPLACING else open_view(storage, timeline)
         self._buckets: dict[str, dict[int, FileSlice]] = {}
-        if self._view is not None and plan.config_changes:
-            self._check_lesson(self._view)
+        check_lesson(plan, storage, timeline)
 
     def job(self, group: Group) -> GroupJob:
         """Return what is to be written for one bucket of a partition.
@@ -58,29 +57,39 @@ class JobPlanner:
             for file_id, piece in self._view.slices(partition_path).items():
                 bucket = bucket_of(file_id)
                 if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
-                    raise self._misfit(piece)
+                    raise _misfit(self._plan, self._storage, piece)
                 buckets[bucket] = piece
             self._buckets[partition_path] = buckets
         return self._buckets[partition_path]
 
-    def _check_lesson(self, view: FileView) -> None:
-        """Hold the number of buckets, which the table did not know so far, against keys of some base files.
 
-        Wherever they are: a number that is wrong must not be remembered because this write opens new partitions only.
-        """
-        pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())
-        for piece in islice(pieces, _FILES_LOOKED_INTO):
-            bucket = bucket_of(piece.file_id)
-            if bucket is None:
-                raise self._misfit(piece)
-            with BaseFileReader(self._storage, piece.base.path) as reader:
-                for batch in islice(reader.batches(pa.schema([pa.field(RECORD_KEY, pa.string())])), 1):
-                    check_bucket(index_for(self._plan.config), batch.column(RECORD_KEY), bucket, piece.base)
+def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+    """Hold the number of buckets, where the write teaches it to the table, against keys of some base files.
 
-    def _misfit(self, piece: FileSlice) -> UnsupportedTableError:
-        return UnsupportedTableError(
-            f"The file group {piece.file_id} of the table {self._storage.path} (file {piece.base.path}, instant "
-            f"{piece.base.instant_time}) does not fit a bucket index with {self._plan.config.bucket_count} buckets.",
-            "Check hoodie.bucket.index.num.buckets against the table's writers; a table of another index has to be "
-            "rewritten with mode overwrite first.",
-        )
+    Wherever they are: a number that is wrong must not be remembered because this write opens new partitions only. A
+    write that replaces the whole table leaves no key that could contradict it.
+
+    Raises:
+        BucketMisfitError: A key is in another bucket.
+        UnsupportedTableError: A file group has no bucket.
+    """
+    if not plan.config_changes or plan.operation == OVERWRITE_TABLE:
+        return
+    view = open_view(storage, timeline)
+    pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())
+    for piece in islice(pieces, _FILES_LOOKED_INTO):
+        bucket = bucket_of(piece.file_id)
+        if bucket is None:
+            raise _misfit(plan, storage, piece)
+        with BaseFileReader(storage, piece.base.path) as reader:
+            for batch in islice(reader.batches(pa.schema([pa.field(RECORD_KEY, pa.string())])), 1):
+                check_bucket(index_for(plan.config), batch.column(RECORD_KEY), bucket, piece.base)
+
+
+def _misfit(plan: WritePlan, storage: Storage, piece: FileSlice) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"The file group {piece.file_id} of the table {storage.path} (file {piece.base.path}, instant "
+        f"{piece.base.instant_time}) does not fit a bucket index with {plan.config.bucket_count} buckets.",
+        "Check hoodie.bucket.index.num.buckets against the table's writers; a table of another index has to be "
+        "rewritten with mode overwrite first.",
+    )

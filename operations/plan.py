@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..errors import TableNotFoundError
+from ..errors import MissingColumnError, TableNotFoundError, UnsupportedTypeError
 from ..storage import open_storage
 from ..storage.base import Storage
+from ..table.base_file import RECORD_KEY
 from ..table.config import COMMIT_TIME_ORDERING, TableConfig, check_supported, load_config
 from ..table.deletes import IS_DELETED
 from ..table.keys import KeyGenerator
@@ -22,9 +23,10 @@ from ..timeline.clock import next_time
 from ..timeline.layout import layout_of
 from ..timeline.owner import Owner
 from ..timeline.timeline import Timeline, Watermark
+from ..writer.merge import MergeRules
 from ..writer.rows import RowSpec
 from .metadata_table import check_retirable
-from .operation import DELETE, OVERWRITE, choose_operation
+from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, choose_operation
 from .pending import PlannedRollback, settle_pending
 from .replay import find_write
 from .settings import WriteRequest, WriteSettings
@@ -32,6 +34,9 @@ from .table_settings import changes_to, new_config
 from .write_schema import check_columns, check_judges, table_schema
 
 GENERATED_ID = "auto-"
+
+# Apache Hudi orders by partition path and record key, of which within a file only the key differs.
+_SORTED_BY_KEY = frozenset({"GLOBAL_SORT", "PARTITION_SORT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,8 @@ class WritePlan:
         creates_table: True when the table does not exist yet.
         config_changes: Properties that the commit adds to an existing table.
         operation: Hudi's name of the operation.
-        combine: Whether incoming rows of one key are folded into one.
+        rules: How incoming rows meet one another and the rows that are there.
+        sort_columns: Columns that the rows of each file are sorted by.
         instant_time: Requested time of the instant.
         write_id: Identifies this write across replays.
         owner: Which process answers for the write.
@@ -63,7 +69,8 @@ class WritePlan:
     creates_table: bool
     config_changes: Mapping[str, str]
     operation: str
-    combine: bool
+    rules: MergeRules
+    sort_columns: tuple[str, ...]
     instant_time: str
     write_id: str
     owner: Owner
@@ -77,7 +84,12 @@ class WritePlan:
     @property
     def action(self) -> str:
         """The instant's action."""
-        return "replacecommit" if self.operation == OVERWRITE else "commit"
+        return "replacecommit" if self.operation in REPLACING else "commit"
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether the rows given matter; partitions to be deleted may be named by an option alone."""
+        return self.operation != DELETE_PARTITION or self.settings.partitions_to_delete is None
 
     @property
     def schema(self) -> pa.Schema:
@@ -87,7 +99,7 @@ class WritePlan:
     @property
     def spec(self) -> RowSpec:
         """What is kept of each incoming row."""
-        if self.operation == DELETE:
+        if self.operation in {DELETE, DELETE_PARTITION}:
             return RowSpec(pa.schema([]), (), deletes=True)
         flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
         ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
@@ -105,11 +117,12 @@ def plan_write(request: WriteRequest) -> WritePlan:
         PyHudiError: The options, the schema or the table do not allow the write; see `pyhudi.errors`.
     """
     storage = open_storage(request.path, request.storage_options)
-    operation, combine = choose_operation(request)
+    chosen = choose_operation(request)
+    operation = chosen.name
     try:
         existing = load_config(storage)
     except TableNotFoundError:
-        if operation == DELETE:
+        if operation in {DELETE, DELETE_PARTITION}:
             raise
         existing = None
     changes: Mapping[str, str] = {}
@@ -121,16 +134,15 @@ def plan_write(request: WriteRequest) -> WritePlan:
     timeline = Timeline.load(storage, layout_of(config))
     schema = latest_schema(storage, config, timeline) if existing is not None else None
     incoming = without_meta(request.schema)
-    check_storable(incoming)
-    check_columns(config, incoming, operation, storage.path)
-    schema = table_schema(schema, incoming, operation, storage.path)
-    KeyGenerator(config, schema).check(incoming)
+    schema = _columns(config, schema, incoming, request.write, operation, storage.path)
 
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
         replays = find_write(storage, timeline, request.write_id)
     dead = () if replays else settle_pending(storage, timeline, config, request.write)
     if existing is not None:
+        if operation == DELETE_PARTITION:
+            changes = {}  # no key is looked at, against which a number of buckets could be held
         check_retirable(existing, request.write.metadata_enable, storage.path)
     times = _times(len(dead) + 1, timeline, config)
     write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
@@ -141,7 +153,8 @@ def plan_write(request: WriteRequest) -> WritePlan:
         creates_table=existing is None,
         config_changes=changes,
         operation=operation,
-        combine=combine,
+        rules=chosen.rules,
+        sort_columns=_sort_columns(chosen, request.write, schema, storage.path),
         instant_time=times[-1],
         write_id=write_id,
         owner=Owner.of_this_process(write_id, request.application),
@@ -154,6 +167,46 @@ def plan_write(request: WriteRequest) -> WritePlan:
     )
     check_judges(plan.spec, storage.path)
     return plan
+
+
+def _columns(
+    config: TableConfig,
+    known: pa.Schema | None,
+    incoming: pa.Schema,
+    settings: WriteSettings,
+    operation: str,
+    where: str,
+) -> pa.Schema:
+    """Return the table's columns after the write, having held the incoming ones against what the write needs."""
+    if operation == DELETE_PARTITION:
+        if settings.partitions_to_delete is None:
+            check_columns(config, incoming, operation, where)
+        return table_schema(known, incoming, operation, where)
+    check_storable(incoming)
+    check_columns(config, incoming, operation, where)
+    schema = table_schema(known, incoming, operation, where)
+    KeyGenerator(config, schema).check(incoming)
+    return schema
+
+
+def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Schema, where: str) -> tuple[str, ...]:
+    """Return what orders the rows of one file: a bucketed table leaves nothing else to a sort."""
+    if not operation.sorts:
+        return ()
+    for name in settings.bulk_insert_sort_columns:
+        if name not in schema.names:
+            raise MissingColumnError(
+                f"The rows of a file are to be sorted by {name!r}, which is no column of the table {where} "
+                f"({', '.join(schema.names)}).",
+                "Correct hoodie.bulkinsert.user.defined.partitioner.sort.columns.",
+            )
+        if pa.types.is_nested(schema.field(name).type):
+            raise UnsupportedTypeError(
+                f"The rows of a file cannot be sorted by the column {name!r} of type {schema.field(name).type}.",
+                "Name columns of simple types in hoodie.bulkinsert.user.defined.partitioner.sort.columns.",
+            )
+    by_key = (RECORD_KEY,) if settings.bulk_insert_sort_mode in _SORTED_BY_KEY else ()
+    return settings.bulk_insert_sort_columns or by_key
 
 
 def _times(count: int, timeline: Timeline, config: TableConfig) -> list[str]:

@@ -14,10 +14,12 @@ class CommitResult:
         path: The table's path.
         instant: Requested time of the instant; empty when a write without rows left nothing.
         operation: Hudi's name of the operation.
-        inserts: Rows with new keys.
-        updates: Rows whose key was there.
-        deletes: Rows removed.
-        not_found: Deletes of keys that were not there.
+        inserts: Rows added: those with new keys, and all rows of an insert, which looks no key up.
+        updates: Rows that took the place of another of their key.
+        deletes: Rows removed one by one; rows of replaced file groups are not counted.
+        not_found: Deletes that removed nothing.
+        dropped: Incoming rows left out because their key was there (``hoodie.datasource.insert.dup.policy=drop``).
+        replaced: File groups taken away as a whole, by an overwrite or with their partition.
         files: Base files written.
         bytes: Their size.
         seconds: Seconds by phase.
@@ -31,6 +33,8 @@ class CommitResult:
     updates: int = 0
     deletes: int = 0
     not_found: int = 0
+    dropped: int = 0
+    replaced: int = 0
     files: int = 0
     bytes: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)

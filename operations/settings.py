@@ -49,9 +49,18 @@ class WriteSettings:
         task_max_size: Bytes of buffered rows in one task after which the largest buffer is spilled.
         commit_merge_max_bytes: Bytes of spills and touched base files that ``commit`` may merge by itself.
         colocated: True when every file group's rows are promised to sit in one task.
-        combine_before_upsert: Whether rows of one key inside an upsert are folded into one.
-        combine_before_insert: The same for rows that replace the table.
-        combine_before_delete: The same for deletes.
+        combine_before_upsert: Whether rows of one key are folded into one where an upsert replaces the table; where
+            rows are merged they always are.
+        combine_before_insert: The same for inserts and for rows that replace others as a whole.
+        insert_drop_duplicates: Whether an insert leaves out rows whose key is there.
+        insert_dup_policy: What an insert makes of a row whose key is there: ``none`` (both stay), ``drop``, ``fail``.
+        allow_duplicates_on_insert: Whether an insert that looks no key up may add a second row of one; merged
+            otherwise.
+        delete_missing_ok: Whether a key to be deleted may be absent.
+        overwrite_mode: ``dynamic`` lets mode overwrite replace the partitions that rows belong to, else the table.
+        partitions_to_delete: Partition paths with ``*`` for anything; None for the partitions of the rows.
+        bulk_insert_sort_mode: One of Hudi's sort modes.
+        bulk_insert_sort_columns: Columns by which a bulk insert orders the rows of each file.
         allow_empty_commit: Whether a write without rows still makes an instant.
         metadata_enable: None when not said; False lets a write retire an expensive metadata table.
         eager_rollback: True when pending foreign instants count as dead at once (failed writes policy EAGER).
@@ -70,7 +79,14 @@ class WriteSettings:
     colocated: bool = False
     combine_before_upsert: bool = True
     combine_before_insert: bool = False
-    combine_before_delete: bool = True
+    insert_drop_duplicates: bool = False
+    insert_dup_policy: str = "none"
+    allow_duplicates_on_insert: bool = True
+    delete_missing_ok: bool = True
+    overwrite_mode: str | None = None
+    partitions_to_delete: tuple[str, ...] | None = None
+    bulk_insert_sort_mode: str = "NONE"
+    bulk_insert_sort_columns: tuple[str, ...] = ()
     allow_empty_commit: bool = True
     metadata_enable: bool | None = None
     eager_rollback: bool = False
@@ -90,7 +106,7 @@ class WriteRequest:
     Attributes:
         path: The table's path.
         storage_options: Options of the store.
-        operation: ``upsert``, ``delete``, ``insert_overwrite_table``; None for the default of the mode.
+        operation: Hudi's name of the operation in any case; None for the default of the mode.
         overwrite: True for Spark's mode ``overwrite``.
         schema: The incoming columns, Arrow.
         table: What was said of the table.

@@ -25,6 +25,7 @@ from ..writer.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 from .begin import begin, refuse_sealed
 from .fence import Fence, aside, snapshot
 from .jobs import JobPlanner
+from .operation import DELETE_PARTITION
 from .plan import WritePlan
 
 
@@ -36,6 +37,7 @@ class TaskResult:
         token: The task attempt.
         outcomes: The file groups that the task finished itself.
         spill: Where the task's rows wait for the commit to merge them; None in a colocated write.
+        partitions: The partitions that rows belong to, where the write deletes partitions by rows.
         rows: How many rows the task saw.
         seconds: Seconds by phase.
     """
@@ -43,6 +45,7 @@ class TaskResult:
     token: WriteToken
     outcomes: tuple[GroupOutcome, ...] = ()
     spill: SpillFile | None = None
+    partitions: tuple[str, ...] = ()
     rows: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -59,7 +62,7 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
         PyHudiError: A row or the table does not allow it; the write fails as a whole.
     """
     batches = (batch for batch in batches if batch.num_rows)
-    first = next(batches, None)
+    first = next(batches, None) if plan.takes_rows else None
     if first is None or plan.replays is not None:
         return TaskResult(token)
     storage = plan.storage()
@@ -85,10 +88,21 @@ class _Task:
         self._seconds: dict[str, float] = {}
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        if self._plan.operation == DELETE_PARTITION:
+            return self._name_partitions(batches)
         if not self._plan.settings.colocated:
             return self._hand_over(batches)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             return self._finish(batches, open_storage(folder))
+
+    def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        keys = KeyGenerator(self._plan.config, self._plan.schema)
+        found: set[str] = set()
+        rows = 0
+        for batch in batches:
+            rows += batch.num_rows
+            found.update(keys.partition_paths(batch).dictionary.to_pylist())  # O(partitions)
+        return TaskResult(self._token, partitions=tuple(sorted(found)), rows=rows)
 
     def _hand_over(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         name = f"{owner.folder(self._plan.instant_time)}/spills/{self._token}.spill"
@@ -170,7 +184,7 @@ def group_writer(
         spec=plan.spec,
         file_format=_file_format(plan),
         index=index_for(plan.config),
-        combine=plan.combine,
+        rules=plan.rules,
         memory=memory,
         aside=aside(plan),
         before_publish=fence.before_publish,
@@ -185,4 +199,5 @@ def _file_format(plan: WritePlan) -> FileFormat:
         avro_schema=avro_schema(plan.schema, plan.config.name, meta=True),
         compression=plan.settings.compression,
         row_group_bytes=plan.settings.row_group_bytes,
+        sort_columns=plan.sort_columns,
     )

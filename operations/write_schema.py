@@ -17,7 +17,7 @@ from ..table.conform import conform_array
 from ..table.deletes import IS_DELETED, DeleteMarker
 from ..table.schema import canonical
 from ..writer.rows import RowSpec
-from .operation import DELETE
+from .operation import DELETE, DELETE_PARTITION
 
 
 def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, where: str) -> None:
@@ -27,9 +27,9 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
         MissingColumnError: They do.
     """
     needed = {
-        "record key column": config.record_key_fields,
+        "record key column": () if operation == DELETE_PARTITION else config.record_key_fields,
         "partition column": config.partition_fields,
-        "ordering column": () if operation == DELETE else config.ordering_fields,
+        "ordering column": () if operation in {DELETE, DELETE_PARTITION} else config.ordering_fields,
     }
     for role, names in needed.items():
         for name in names:
@@ -56,13 +56,13 @@ def table_schema(table: pa.Schema | None, incoming: pa.Schema, operation: str, w
     """
     fresh = canonical(incoming)
     if table is None:
-        if operation == DELETE:
+        if operation in {DELETE, DELETE_PARTITION}:
             raise TableNotFoundError(
                 f"The table {where} was created and never written, so that there is nothing to delete.",
                 "Write rows first.",
             )
         return fresh
-    if operation == DELETE:
+    if operation in {DELETE, DELETE_PARTITION}:
         return table
     differences = []
     for field in table:

@@ -7,8 +7,8 @@ needed by the hash of the record key (a grace hash join), then each part is merg
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,8 +24,10 @@ from ..table.schema import with_meta
 from ..table.string_hash import hash64
 from ..table.view import BaseFile
 from .buffer import GroupRows
-from .merge import MergeCounts, Merger
-from .rows import Group, RowSpec, concat
+from .insert import Inserter
+from .merge import Meeting, MergeCounts, Merger, MergeRules
+from .rows import Group, RowSpec, concat, rechunk
+from .sort import RowSorter
 from .spill import SpillReader, SpillWriter
 
 ARRIVAL_ROWS = 65_536
@@ -40,12 +42,14 @@ class FileFormat:
         avro_schema: The Avro schema with meta columns, JSON, for the footer.
         compression: Parquet codec.
         row_group_bytes: Arrow bytes of one row group.
+        sort_columns: Columns that the rows of a file are sorted by; none for the order in which they come.
     """
 
     schema: pa.Schema
     avro_schema: str
     compression: str
     row_group_bytes: int
+    sort_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ class GroupWriter:
         spec: What incoming rows hold.
         file_format: How files look.
         index: Checks the keys of files that pyhudi did not write.
-        combine: Whether incoming rows of one key are folded.
+        rules: How incoming rows meet one another and the base.
         memory: Arrow bytes of incoming rows that may be merged at once.
         aside: Folder in which files grow before they are published.
         before_publish: Called with the partition path, the file's path and whether it has a previous version; leaves
@@ -96,7 +100,7 @@ class GroupWriter:
     spec: RowSpec
     file_format: FileFormat
     index: Index
-    combine: bool
+    rules: MergeRules
     memory: int
     aside: str
     before_publish: Callable[[str, str, bool], None]
@@ -114,6 +118,8 @@ class GroupWriter:
         Raises:
             BucketMisfitError: The previous base file holds keys of another bucket.
             CorruptFileError: The previous base file cannot be read.
+            DuplicateKeyError: A key is there already, and the rules forbid it.
+            KeyNotFoundError: A key to be deleted is not there, and the rules forbid it.
             WriteSealedError: The write was committed or given up meanwhile.
         """
         partition = job.group.partition_path
@@ -125,11 +131,11 @@ class GroupWriter:
             stack.callback(staged.discard)
             dictionaries = frozenset() if base is None else base.dictionaries
             output = _Output(self, job, name, sequence, staged.stream, dictionaries)
-            stack.callback(output.file.abandon)
+            stack.callback(output.abandon)
             counts = self._merge(job, rows, base, output)
             if not counts.changed:
                 return GroupOutcome(job.group, job.file_id, job.previous, counts=counts)
-            output.file.close()
+            output.close()
             self.before_publish(partition, path, job.previous is not None)
             size = staged.publish()
         self.after_publish(path)
@@ -137,27 +143,51 @@ class GroupWriter:
 
     def _open(self, previous: BaseFile) -> BaseFileReader:
         """Open the previous base file so that columns that nobody looks into pass through as they are encoded."""
-        looked_into = {RECORD_KEY, FILE_NAME, *self.spec.ordering_fields}
+        looked_into = {RECORD_KEY, FILE_NAME, *self.spec.ordering_fields, *self.file_format.sort_columns}
         return BaseFileReader(self.storage, previous.path, plain=looked_into)
 
     def _merge(self, job: GroupJob, rows: GroupRows, file: BaseFileReader | None, output: _Output) -> MergeCounts:
-        if rows.nbytes <= self.memory:
-            return self._merge_part(concat(list(rows.batches())), self._base(job, file), output)
-        # Half of what fits, because parts are not equal and what was read last is still in memory.
-        parts = math.ceil(2 * rows.nbytes / self.memory)
+        where = f"partition {job.group.partition_path!r} of the table {self.storage.path}"
         total = MergeCounts()
-        with self._spread(rows.batches(), parts) as incoming, self._spread(self._base(job, file), parts) as base:
-            for part in range(parts):
-                batches = list(incoming.part(part))
-                if batches:
-                    total.add(self._merge_part(concat(batches), base.part(part), output))
-                else:
-                    for batch in base.part(part):
+        with closing(self._parts(job, rows, file)) as parts:
+            for incoming, base in parts:
+                if incoming is None:
+                    for batch in base:
                         output.keep(batch)
+                else:
+                    total.add(self._merge_part(incoming, base, output, where))
         return total
 
-    def _merge_part(self, incoming: pa.RecordBatch, base: Iterator[pa.RecordBatch], output: _Output) -> MergeCounts:
-        merger = Merger(self.spec, incoming, combine=self.combine)
+    def _parts(
+        self, job: GroupJob, rows: GroupRows, file: BaseFileReader | None
+    ) -> Generator[tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]]:
+        """Yield incoming rows small enough for memory, each with the base rows that may hold their keys.
+
+        Base rows whose keys nobody looks up come alone.
+        """
+        adds = self.rules.meeting is Meeting.ADD
+        if adds:
+            yield None, self._base(job, file)
+        if adds and not self.rules.fold:
+            for batch in rechunk(rows.batches()):
+                yield batch, iter(())
+            return
+        base = iter(()) if adds else self._base(job, file)
+        if rows.nbytes <= self.memory:
+            yield concat(list(rows.batches())), base
+            return
+        # Half of what fits, because parts are not equal and what was read last is still in memory.
+        parts = math.ceil(2 * rows.nbytes / self.memory)
+        with self._spread(rows.batches(), parts) as incoming, self._spread(base, parts) as of_base:
+            for part in range(parts):
+                batches = list(incoming.part(part))
+                yield concat(batches) if batches else None, of_base.part(part)
+
+    def _merge_part(
+        self, incoming: pa.RecordBatch, base: Iterator[pa.RecordBatch], output: _Output, where: str
+    ) -> MergeCounts:
+        kind: type[Merger | Inserter] = Merger if self.rules.meeting is Meeting.MERGE else Inserter
+        merger = kind(self.spec, incoming, self.rules, where)
         for batch in merger.survivors(base):
             output.keep(batch)
         output.arrive(merger.arrivals())
@@ -233,7 +263,7 @@ def check_bucket(index: Index, keys: pa.Array, bucket: int, file: BaseFile) -> N
 
 
 class _Output:
-    """The rows of one new base file, with their meta columns set."""
+    """The rows of one new base file, with their meta columns set, sorted where they are to be."""
 
     def __init__(
         self,
@@ -252,6 +282,7 @@ class _Output:
         self._instant_time = writer.instant_time
         self._sequence = sequence
         self._arrived = 0
+        self._sorter = RowSorter(form.sort_columns, writer.memory, writer.open_spill) if form.sort_columns else None
         self.file = BaseFileWriter(
             stream,
             self._schema,
@@ -260,13 +291,26 @@ class _Output:
             row_group_bytes=form.row_group_bytes,
         )
 
+    def close(self) -> None:
+        """Finish the file."""
+        if self._sorter is not None:
+            for batch in self._sorter.batches():
+                self.file.write(batch)
+        self.file.close()
+
+    def abandon(self) -> None:
+        """Give up what is not finished; the file is no whole one then."""
+        if self._sorter is not None:
+            self._sorter.discard()
+        self.file.abandon()
+
     def keep(self, batch: pa.RecordBatch) -> None:
         """Copy base rows: all stays as it was, but for the name of the file they are in now."""
         columns = [
             constant(self._name, batch.num_rows) if one.name == FILE_NAME else _as(batch.column(one.name), one.type)
             for one in self._schema
         ]
-        self.file.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        self._add(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
     def arrive(self, rows: pa.RecordBatch) -> None:
         """Add incoming rows as rows of this instant."""
@@ -283,7 +327,13 @@ class _Output:
                 constant(self._name, count),
             ]
             data = [_as(batch.column(name), self._schema.field(name).type) for name in self._columns]
-            self.file.write(pa.RecordBatch.from_arrays([*meta, *data], schema=self._schema))
+            self._add(pa.RecordBatch.from_arrays([*meta, *data], schema=self._schema))
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        if self._sorter is None:
+            self.file.write(batch)
+        else:
+            self._sorter.add(batch)
 
 
 def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:

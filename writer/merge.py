@@ -4,23 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
 
+from ..errors import KeyNotFoundError
 from ..table.base_file import RECORD_KEY
 from ..table.merging import KeyProbe, base_wins, fold
 from .rows import RowSpec
 
 
+class Meeting(Enum):
+    """What becomes of an incoming row whose key the file group holds already."""
+
+    MERGE = "one of the two wins"
+    ADD = "both stay; nobody looks"
+    DROP = "the incoming row is left out"
+    FAIL = "the write is refused"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """How incoming rows meet one another and the rows that are there.
+
+    Attributes:
+        meeting: What becomes of an incoming row whose key is there.
+        fold: Whether incoming rows of one key are folded into one; always so where rows are merged.
+        must_find: Whether a delete of a key that is not there is an error.
+    """
+
+    meeting: Meeting = Meeting.MERGE
+    fold: bool = True
+    must_find: bool = False
+
+
 @dataclass(slots=True)
 class MergeCounts:
-    """What one merge did, in rows."""
+    """What one merge did, in rows.
+
+    Attributes:
+        inserts: Incoming rows whose key was not there, or that nobody looked up.
+        updates: Incoming rows that took the place of one that was there.
+        deletes: Rows that are gone and that no row replaces.
+        not_found: Incoming deletes that removed nothing.
+        dropped: Incoming rows left out because their key was there.
+    """
 
     inserts: int = 0
     updates: int = 0
     deletes: int = 0
     not_found: int = 0
+    dropped: int = 0
 
     @property
     def changed(self) -> bool:
@@ -33,32 +68,40 @@ class MergeCounts:
         self.updates += other.updates
         self.deletes += other.deletes
         self.not_found += other.not_found
+        self.dropped += other.dropped
+
+
+def folded(spec: RowSpec, incoming: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that win among their own key, deletes among them, in the order in which they came."""
+    unordered = spec.unordered(incoming, spec.deleted(incoming))
+    winners = fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered)
+    return incoming if len(winners) == incoming.num_rows else incoming.take(pa.array(winners))
 
 
 class Merger:
     """Merges one set of incoming rows, small enough for memory, with the base rows of the same keys.
 
+    A base may hold a key several times, because inserts add rows without looking. An incoming row then takes the place
+    of every row of its key that it beats, and is itself left out where one of them beats it.
+
     Args:
         spec: What the incoming rows hold.
         incoming: Keyed rows, later ones further down.
-        combine: Whether rows of one key are folded into one; always so where there is a base.
+        rules: Whether every delete must find its key.
+        where: Names the file group, for errors.
     """
 
-    def __init__(self, spec: RowSpec, incoming: pa.RecordBatch, *, combine: bool) -> None:
+    def __init__(self, spec: RowSpec, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
         self._spec = spec
+        self._rules = rules
+        self._where = where
         self.counts = MergeCounts()
-        deleted = spec.deleted(incoming)
-        unordered = spec.unordered(incoming, deleted)
-        if combine:
-            winners = fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered)
-            if len(winners) < incoming.num_rows:
-                incoming, deleted = incoming.take(pa.array(winners)), deleted[winners]
-                unordered = None if unordered is None else unordered[winners]
-        self._incoming = incoming
-        self._deleted = deleted
-        self._unordered = unordered
-        self._matched = np.zeros(incoming.num_rows, dtype=np.bool_)
-        self._lost = np.zeros(incoming.num_rows, dtype=np.bool_)
+        self._incoming = folded(spec, incoming)
+        self._deleted = spec.deleted(self._incoming)
+        self._unordered = spec.unordered(self._incoming, self._deleted)
+        self._matched = np.zeros(self._incoming.num_rows, dtype=np.bool_)
+        self._lost = np.zeros(self._incoming.num_rows, dtype=np.bool_)
+        self._removed = 0
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the base rows that no incoming row replaces or deletes."""
@@ -79,18 +122,35 @@ class Merger:
                 self._lost[hits[keeps]] = True
                 rows = rows[~keeps]
             self._matched[hits] = True
+            self._removed += len(rows)
             stays = np.ones(batch.num_rows, dtype=np.bool_)
             stays[rows] = False
             yield batch.filter(pa.array(stays))
 
     def arrivals(self) -> pa.RecordBatch:
-        """Return the incoming rows that belong in the new file; call it after `survivors` is exhausted."""
+        """Return the incoming rows that belong in the new file; call it after `survivors` is exhausted.
+
+        Raises:
+            KeyNotFoundError: A delete found nothing, and the rules say that it must.
+        """
+        self._check_found()
         live = ~self._deleted & ~self._lost
         updates = int(np.count_nonzero(live & self._matched))
         self.counts = MergeCounts(
             inserts=int(np.count_nonzero(live)) - updates,
             updates=updates,
-            deletes=int(np.count_nonzero(self._deleted & self._matched & ~self._lost)),
+            deletes=self._removed - updates,
             not_found=int(np.count_nonzero(self._deleted & ~self._matched)),
         )
         return self._incoming if live.all() else self._incoming.filter(pa.array(live))
+
+    def _check_found(self) -> None:
+        missing = np.flatnonzero(self._deleted & ~self._matched)
+        if self._rules.must_find and len(missing):
+            key = self._incoming.column(RECORD_KEY)[int(missing[0])].as_py()  # one value, for the error
+            raise KeyNotFoundError(
+                f"The record key {key!r} was to be deleted and is not in {self._where}; {len(missing)} keys of this "
+                "file group are missing.",
+                "Leave these keys out, or allow missing ones (hoodie.pyhudi.delete.missing.ok=true, which is the "
+                "default).",
+            )

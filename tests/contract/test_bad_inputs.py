@@ -67,7 +67,7 @@ def test_bad_rows_leave_a_table_as_it_was(tmp_path: Path, case: Case, colocated:
     path = tmp_path / "t"
     write(path, case.good, table=case.table)
     before, rows = less_notes(path), read_all(path)
-    refuse(case, partial(case.prepare(path), settings=WriteSettings(colocated=colocated)), path)
+    refuse(case, partial(case.prepare(path), colocated=colocated), path)
 
     assert less_notes(path) == before
     assert read_all(path) == rows

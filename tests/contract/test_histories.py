@@ -11,6 +11,8 @@ from support.histories import (
     ROOMY,
     TINY,
     check_abort,
+    check_deleted_partitions,
+    check_duplicates,
     check_history,
     check_lost_attempts,
     check_many_row_groups,
@@ -36,6 +38,16 @@ def test_colocated_writes_give_what_the_dict_says(history: list[Step], spills: b
 def test_a_tie_goes_to_the_later_row_of_the_later_task(tmp_path: Path) -> None:
     """Among equal ordering values the higher Spark partition wins, then the further row, then the newer write."""
     check_ties(tmp_path)
+
+
+def test_keys_that_are_there_already_and_keys_that_are_there_twice(tmp_path: Path) -> None:
+    """Inserts add, drop or fail; an upsert beats every older row of its key, a delete removes them all."""
+    check_duplicates(tmp_path)
+
+
+def test_partitions_are_deleted_by_their_names(tmp_path: Path) -> None:
+    """A star stands for anything; what names no partition of the table deletes nothing, inside it or outside."""
+    check_deleted_partitions(tmp_path)
 
 
 def test_an_attempt_that_published_and_never_reported_leaves_nothing(tmp_path: Path) -> None:

@@ -15,21 +15,26 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyhudi.index.bucket import BucketIndex
-from pyhudi.operations import begin, commit, conflicts, fence, jobs, rollback, task
+from pyhudi.operations import begin, commit, conflicts, fence, jobs, merge_spills, replacement, rollback, task
+from pyhudi.operations.operation import INSERT, OVERWRITE
+from pyhudi.operations.replacement import Replacement
 from pyhudi.table.base_file import RECORD_KEY, BaseFileWriter
 from pyhudi.table.deletes import DeleteMarker
 from pyhudi.table.merging import Ordering
 from pyhudi.table.names import WriteToken
 from pyhudi.timeline import owner
-from pyhudi.writer import group_writer, merge
+from pyhudi.writer import group_writer, insert, merge
 from pyhudi.writer.buffer import GroupRows
 from pyhudi.writer.group_writer import GroupJob, GroupWriter
-from pyhudi.writer.merge import Merger
+from pyhudi.writer.insert import Inserter
+from pyhudi.writer.merge import Meeting, Merger, MergeRules
 from pyhudi.writer.rows import RowSpec
 from support.histories import (
     ROOMY,
     TINY,
     check_abort,
+    check_deleted_partitions,
+    check_duplicates,
     check_history,
     check_lost_attempts,
     check_many_row_groups,
@@ -94,9 +99,8 @@ def tombstones_are_dropped(patch: Patch) -> None:
     """Deletes vanish before rows of one key are folded, so that an older row of the same write comes back."""
     original = Merger.__init__
 
-    def init(self: Merger, spec: RowSpec, incoming: pa.RecordBatch, *, combine: bool) -> None:
-        kept = incoming.filter(pa.array(~spec.deleted(incoming)))
-        original(self, spec, kept, combine=combine)
+    def init(self: Merger, spec: RowSpec, incoming: pa.RecordBatch, *rest: Any) -> None:
+        original(self, spec, incoming.filter(pa.array(~spec.deleted(incoming))), *rest)
 
     patch.setattr(Merger, "__init__", init)
 
@@ -211,7 +215,96 @@ def metafiles_are_not_written(patch: Patch) -> None:
 
 
 def replaced_groups_are_not_named(patch: Patch) -> None:
-    patch.setattr(commit, "_live_groups", lambda plan, storage: {})
+    patch.setattr(Replacement, "groups", lambda self, storage: {})
+
+
+def overwrites_replace_nothing(patch: Patch) -> None:
+    """The partitions that an overwrite names lose no file group."""
+    original = Replacement.groups
+    patch.setattr(Replacement, "groups", lambda self, storage: {name: [] for name in original(self, storage)})
+
+
+def replaced_ids_are_of_another_partition(patch: Patch) -> None:
+    original = Replacement.groups
+
+    def groups(self: Replacement, storage: Any) -> dict[str, list[str]]:
+        found = original(self, storage)
+        return dict(zip(found, reversed(list(found.values())), strict=True))
+
+    patch.setattr(Replacement, "groups", groups)
+
+
+def overwrites_touch_every_partition(patch: Patch) -> None:
+    patch.setattr(replacement, "OVERWRITE_TABLE", OVERWRITE)
+
+
+def wildcards_are_not_anchored(patch: Patch) -> None:
+    original = replacement._pattern
+    patch.setattr(replacement, "_pattern", lambda text: original(f"*{text}*"))
+
+
+def inserts_fold(patch: Patch) -> None:
+    original = Inserter.__init__
+
+    def init(self: Inserter, spec: RowSpec, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
+        original(self, spec, incoming, replace(rules, fold=True), where)
+
+    patch.setattr(Inserter, "__init__", init)
+
+
+def inserts_never_fold(patch: Patch) -> None:
+    patch.setattr(insert, "folded", lambda spec, incoming: incoming)
+
+
+def inserts_look_keys_up(patch: Patch) -> None:
+    """Every insert drops the rows whose keys are there."""
+    original = task.group_writer
+
+    def group_writer(plan: Any, *args: Any, **kwargs: Any) -> GroupWriter:
+        made = original(plan, *args, **kwargs)
+        return replace(made, rules=replace(made.rules, meeting=Meeting.DROP)) if plan.operation == INSERT else made
+
+    for module in (task, merge_spills):
+        patch.setattr(module, "group_writer", group_writer)
+
+
+def inserts_keep_deletes_as_rows(patch: Patch) -> None:
+    original = Inserter.__init__
+
+    def init(self: Inserter, spec: RowSpec, incoming: pa.RecordBatch, *rest: Any) -> None:
+        original(self, spec, incoming, *rest)
+        self._rows = incoming
+        self._met = np.zeros(incoming.num_rows, dtype=np.bool_)
+
+    patch.setattr(Inserter, "__init__", init)
+
+
+def only_the_first_copy_of_a_key_is_dropped(patch: Patch) -> None:
+    """Of several incoming rows of a key that is there one is left out, and the others go in."""
+    original = Inserter.arrivals
+
+    def arrivals(self: Inserter) -> pa.RecordBatch:
+        keys = self._rows.column(RECORD_KEY).to_pylist()
+        self._met &= np.array([key not in keys[:at] for at, key in enumerate(keys)], dtype=np.bool_)
+        return original(self)
+
+    patch.setattr(Inserter, "arrivals", arrivals)
+
+
+def further_rows_of_a_key_stay_in_the_base(patch: Patch) -> None:
+    """An upsert or delete of a key that is there twice takes one of the two away."""
+    original = Merger.survivors
+
+    def survivors(self: Merger, base: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        seen: set[str] = set()
+        for batch in base:
+            keys = batch.column(RECORD_KEY).to_pylist()
+            again = np.array([key in seen or key in keys[:at] for at, key in enumerate(keys)], dtype=np.bool_)
+            seen.update(keys)
+            yield from original(self, [batch.filter(pa.array(~again))])
+            yield batch.filter(pa.array(again))
+
+    patch.setattr(Merger, "survivors", survivors)
 
 
 # --- attempts, writers, ends
@@ -294,6 +387,16 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
     (sequence_numbers_repeat, check_histories),
     (metafiles_are_not_written, check_histories),
     (replaced_groups_are_not_named, check_histories),
+    (overwrites_replace_nothing, check_histories),
+    (replaced_ids_are_of_another_partition, check_histories),
+    (overwrites_touch_every_partition, check_histories),
+    (wildcards_are_not_anchored, check_deleted_partitions),
+    (inserts_fold, check_histories),
+    (inserts_never_fold, check_histories),
+    (inserts_look_keys_up, check_histories),
+    (inserts_keep_deletes_as_rows, check_histories),
+    (only_the_first_copy_of_a_key_is_dropped, check_duplicates),
+    (further_rows_of_a_key_stay_in_the_base, check_histories),
     (nothing_is_reconciled, check_lost_attempts),
     (nothing_is_reconciled, check_colocated_histories),
     (markers_are_not_written, check_lost_attempts),

@@ -11,11 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
+from pyhudi.connector.options import parse_options
+from pyhudi.errors import DuplicateKeyError
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import TaskResult, WritePlan, abort_write, commit_write
 from support.checks import assert_whole
-from support.drive import carry_out, plan, rows_of, task, write
-from support.model import SCHEMA, Model, Row, Step
+from support.drive import carry_out, files_below, plan, rows_of, task, write
+from support.model import SCHEMA, Counts, Model, Row, Step
 from support.readers import rows_by_hudi_rs
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
@@ -36,14 +39,27 @@ def check_history(history: Sequence[Step], *, bounds: WriteSettings = ROOMY, see
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "t"
         for step in history:
-            planned = plan(table, SCHEMA, operation=step.operation, table=TABLE, settings=bounds)
+            planned = plan(table, SCHEMA, operation=step.operation, table=TABLE, settings=settings_of(step, bounds))
             parts = by_partition(step) if bounds.colocated else step.parts()
-            commit_write(planned, run_tasks(planned, parts, chance))
-            model.apply(step)
+            expected = model.apply(step)
+            if expected is None:
+                with pytest.raises(DuplicateKeyError):
+                    commit_write(planned, run_tasks(planned, parts, chance))
+                abort_write(planned)
+            else:
+                done = commit_write(planned, run_tasks(planned, parts, chance))
 
+                assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
             assert rows_of(table, *COLUMNS) == model.tuples()
-        assert_whole(table)
+        assert_whole(table, unique=False)
         assert rows_by_hudi_rs(table, *COLUMNS) == model.tuples()
+
+
+def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:
+    """Return what a step's options ask for, within the bounds."""
+    settings = parse_options(step.options).write_settings()
+    kept = ("batch_size", "task_max_size", "colocated")
+    return replace(settings, **{name: getattr(bounds, name) for name in kept})
 
 
 def run_tasks(planned: WritePlan, parts: Sequence[pa.Table], chance: random.Random) -> list[TaskResult]:
@@ -60,7 +76,7 @@ def run_tasks(planned: WritePlan, parts: Sequence[pa.Table], chance: random.Rand
 def by_partition(step: Step) -> list[pa.Table]:
     """Return a step's rows so that each file group is in one part."""
     table = pa.concat_tables(step.parts())
-    return [table.filter(pc.equal(table.column("p"), name)) for name in ("a", "b")]
+    return [table.filter(pc.equal(table.column("p"), name)) for name in ("a", "ab")]
 
 
 def row(key: str, *, ts: int, value: int, p: str = "a", deleted: bool = False) -> Row:
@@ -88,6 +104,57 @@ def check_ties(folder: Path) -> None:
     write(table, part(row("k", ts=7, value=4, deleted=True)))
     assert rows_of(table, "value") == []
     assert_whole(table)
+
+
+def check_duplicates(folder: Path) -> None:
+    """Assert what becomes of rows whose key is there, and of keys that are there twice."""
+    table = folder / "t"
+    twice = [row("k", ts=5, value=1), row("k", ts=9, value=2)]
+    write(table, part(*twice, row("m", ts=1, value=1)), operation="insert", table=TABLE)
+    write(table, part(*twice), operation="insert", settings=replace(ROOMY, insert_dup_policy="drop"))
+    assert rows_of(table, "id", "value") == [("k", 1), ("k", 2), ("m", 1)]
+
+    before = files_below(table)
+    failing = plan(table, SCHEMA, operation="insert", settings=replace(ROOMY, insert_dup_policy="fail"))
+    with pytest.raises(DuplicateKeyError, match=r"'m'.*partition 'a'.*dup\.policy=drop"):
+        carry_out(failing, [part(row("new", ts=1, value=1), row("m", ts=2, value=2))])
+    assert {name for name in files_below(table) if "/sealed/" not in name} <= set(before)
+
+    done = write(table, part(row("k", ts=7, value=3)))
+    assert (done.inserts, done.updates, done.deletes) == (0, 0, 1), "one copy is older, the other newer"
+    assert rows_of(table, "id", "value") == [("k", 2), ("m", 1)]
+
+    write(table, part(row("k", ts=0, value=4), row("k", ts=0, value=5)), operation="bulk_insert")
+    done = write(table, part(row("k", ts=0, value=0), row("none", ts=0, value=0)), operation="delete")
+    assert (done.deletes, done.not_found) == (3, 1)
+    assert rows_of(table, "id", "value") == [("m", 1)]
+    assert_whole(table, unique=False)
+
+
+def check_deleted_partitions(folder: Path) -> None:
+    """Assert which partitions a name takes, with wildcards and without, and that the rest stays."""
+    for names, left in DELETED_PARTITIONS:
+        table = folder / names.replace("/", "_")
+        write(table, part(*(row("k", p=name, ts=1, value=1) for name in PARTITIONS)), table=TABLE)
+        settings = replace(ROOMY, partitions_to_delete=tuple(names.split(",")))
+        done = write(table, part(), operation="delete_partition", settings=settings)
+
+        assert rows_of(table, "p") == [(name,) for name in left], names
+        assert done.replaced == len(PARTITIONS) - len(left)
+        assert_whole(table)
+
+
+PARTITIONS = ["a", "a.b", "ab", "b", "x/y", "x/z"]
+DELETED_PARTITIONS = [
+    ("a", ["a.b", "ab", "b", "x/y", "x/z"]),
+    ("a*", ["b", "x/y", "x/z"]),
+    ("*b", ["a", "x/y", "x/z"]),
+    ("a.*", ["a", "ab", "b", "x/y", "x/z"]),
+    ("x/%2A,b", ["a", "a.b", "ab"]),
+    ("*", []),
+    ("*z", ["a", "a.b", "ab", "b", "x/y"]),
+    ("nope,../a,/a,./a,a/,x,[ab],.", PARTITIONS),
+]
 
 
 def check_lost_attempts(folder: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -22,15 +23,36 @@ SCHEMA = pa.schema(
 Key = tuple[str, str]
 Row = dict[str, object]
 
+FOLD = "hoodie.combine.before.insert"
+POLICY = "hoodie.datasource.insert.dup.policy"
+DROP = "hoodie.datasource.write.insert.drop.duplicates"
+ADD = "hoodie.merge.allow.duplicate.on.inserts"
+PARTITIONS = "hoodie.datasource.write.partitions.to.delete"
+SORT = "hoodie.bulkinsert.sort.mode"
+SORT_COLUMNS = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
+
+# The options under which each operation appears in histories, and how often it does.
+OPERATIONS: dict[str, list[dict[str, str]]] = {
+    "upsert": [{}],
+    "insert": [{}, {FOLD: "true"}, {POLICY: "drop"}, {POLICY: "fail"}, {DROP: "true", FOLD: "true"}, {ADD: "false"}],
+    "bulk_insert": [{}, {FOLD: "true", SORT: "GLOBAL_SORT"}, {SORT_COLUMNS: "value,id"}],
+    "delete": [{}],
+    "insert_overwrite": [{}, {FOLD: "true"}],
+    "insert_overwrite_table": [{}, {FOLD: "true"}],
+    "delete_partition": [{}, {PARTITIONS: "a"}, {PARTITIONS: "none,ab*"}, {PARTITIONS: "*"}],
+}
+WEIGHTS = {"upsert": 6, "insert": 4, "bulk_insert": 2, "delete": 3}
+
 
 @dataclass(frozen=True)
 class Step:
-    """One write of a history: its operation, its rows, and how they are dealt out over tasks."""
+    """One write of a history: its operation and options, its rows, and how they are dealt out over tasks."""
 
     operation: str
     rows: list[Row]
     tasks: int
     shuffle: int
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def parts(self) -> list[pa.Table]:
         """Return the rows shuffled and dealt out, one table a task."""
@@ -40,38 +62,109 @@ class Step:
 
 
 @dataclass
+class Counts:
+    """What a write should say that it did."""
+
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    not_found: int = 0
+    dropped: int = 0
+
+
+@dataclass
 class Model:
-    """The live rows by (partition, key), folded as copy-on-write does under EVENT_TIME_ORDERING."""
+    """The live rows by (partition, key), as copy-on-write leaves them under EVENT_TIME_ORDERING.
 
-    rows: dict[Key, Row] = field(default_factory=dict)
+    A key has several rows where inserts added them without looking.
+    """
 
-    def apply(self, step: Step) -> None:
-        """Take one write."""
-        if step.operation == "insert_overwrite_table":
-            self.rows = {}
-        newest: dict[Key, Row] = {}
-        for row in step.rows:
-            key = (str(row["p"]), str(row["id"]))
-            known = newest.get(key)
-            if known is None or int(str(row["ts"])) >= int(str(known["ts"])):
-                newest[key] = row
-        for key, row in newest.items():
-            base = self.rows.get(key)
-            if step.operation == "delete":
-                self.rows.pop(key, None)
-            elif base is not None and int(str(base["ts"])) > int(str(row["ts"])):
-                continue
-            elif row["_hoodie_is_deleted"]:
-                self.rows.pop(key, None)
-            else:
-                self.rows[key] = row
+    rows: dict[Key, list[Row]] = field(default_factory=dict)
+
+    def apply(self, step: Step) -> Counts | None:
+        """Take one write; None where it is to be refused because a key is there."""
+        rows = folded(step.rows) if self._folds(step) else step.rows
+        if step.operation == "delete_partition":
+            self._remove(step.rows, step.options.get(PARTITIONS))
+            return Counts()
+        if step.operation.startswith("insert_overwrite"):
+            self._remove(rows, "*" if step.operation == "insert_overwrite_table" else None)
+            return self._insert(rows, "none")
+        if step.operation in {"insert", "bulk_insert"} and step.options.get(ADD) != "false":
+            policy = step.options.get(POLICY, "drop" if step.options.get(DROP) == "true" else "none")
+            return self._insert(rows, policy)
+        return self._merge(rows, deletes=step.operation == "delete")
 
     def tuples(self) -> list[tuple[object, ...]]:
         """Return the live rows as sorted tuples of (p, id, ts, value)."""
-        return sorted((row["p"], row["id"], row["ts"], row["value"]) for row in self.rows.values())
+        return sorted((row["p"], row["id"], row["ts"], row["value"]) for rows in self.rows.values() for row in rows)
+
+    def _folds(self, step: Step) -> bool:
+        merges = step.operation in {"upsert", "delete"} or step.options.get(ADD) == "false"
+        return merges or step.options.get(FOLD) == "true"
+
+    def _remove(self, rows: Iterable[Row], patterns: str | None) -> None:
+        """Remove the partitions that patterns name, or those that rows belong to."""
+        named = {re.escape(str(row["p"])) for row in rows}
+        if patterns is not None:
+            named = {pattern.replace("*", ".*") for pattern in patterns.split(",")}
+        self.rows = {key: kept for key, kept in self.rows.items() if not any(re.fullmatch(n, key[0]) for n in named)}
+
+    def _insert(self, rows: Iterable[Row], policy: str) -> Counts | None:
+        counts, before = Counts(), set(self.rows)
+        if policy == "fail" and any(key_of(row) in before and not row["_hoodie_is_deleted"] for row in rows):
+            return None
+        for row in rows:
+            if row["_hoodie_is_deleted"]:
+                counts.not_found += 1
+            elif policy == "drop" and key_of(row) in before:
+                counts.dropped += 1
+            else:
+                counts.inserts += 1
+                self.rows.setdefault(key_of(row), []).append(row)
+        return counts
+
+    def _merge(self, rows: Iterable[Row], *, deletes: bool) -> Counts:
+        counts = Counts()
+        for row in rows:
+            base = self.rows.pop(key_of(row), [])
+            newer = [] if deletes else [one for one in base if stamp(one) > stamp(row)]
+            gone = len(base) - len(newer)
+            left = list(newer)
+            if not newer and not deletes and not row["_hoodie_is_deleted"]:
+                left.append(row)
+                counts.inserts += not base
+                counts.updates += bool(base)
+                gone -= bool(base)
+            elif not base and (deletes or row["_hoodie_is_deleted"]):
+                counts.not_found += 1
+            counts.deletes += gone
+            if left:
+                self.rows[key_of(row)] = left
+        return counts
 
 
-def random_history(seed: int, *, steps: int, keys: int, partitions: Sequence[str] = ("a", "b")) -> list[Step]:
+def key_of(row: Row) -> Key:
+    """Return a row's partition and record key."""
+    return str(row["p"]), str(row["id"])
+
+
+def stamp(row: Row) -> int:
+    """Return a row's ordering value."""
+    return int(str(row["ts"]))
+
+
+def folded(rows: Iterable[Row]) -> list[Row]:
+    """Return the newest row of each key, deletes among them."""
+    newest: dict[Key, Row] = {}
+    for row in rows:
+        known = newest.get(key_of(row))
+        if known is None or stamp(row) >= stamp(known):
+            newest[key_of(row)] = row
+    return list(newest.values())
+
+
+def random_history(seed: int, *, steps: int, keys: int, partitions: Sequence[str] = ("a", "ab")) -> list[Step]:
     """Return a history whose (key, ordering value) pairs are unique, so that arrival order cannot matter.
 
     Args:
@@ -85,8 +178,8 @@ def random_history(seed: int, *, steps: int, keys: int, partitions: Sequence[str
     stamps = chance.sample(range(10 * steps * most), steps * most)
     history = []
     for number in range(steps):
-        operations = ["upsert", "upsert", "upsert", "delete", "insert_overwrite_table"]
-        operation = chance.choice(operations) if number else "upsert"
+        choice = chance.choices(list(OPERATIONS), [WEIGHTS.get(name, 1) for name in OPERATIONS])[0]
+        operation = choice if number or choice.startswith(("upsert", "insert")) else "bulk_insert"
         rows: list[Row] = [
             {
                 "id": f"k{chance.randrange(keys)}",
@@ -97,10 +190,8 @@ def random_history(seed: int, *, steps: int, keys: int, partitions: Sequence[str
             }
             for _ in range(chance.randint(0 if number else 1, most))
         ]
-        if operation == "insert_overwrite_table":
-            unique = {(row["p"], row["id"]): row for row in rows}
-            rows = [row for row in unique.values() if not row["_hoodie_is_deleted"]]
-        history.append(Step(operation, rows, chance.randint(1, 7), chance.randrange(1000)))
+        options = chance.choice(OPERATIONS[operation])
+        history.append(Step(operation, rows, chance.randint(1, 7), chance.randrange(1000), options))
     return history
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyhudi.connector.options import parse_options
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.plan import plan_write
-from pyhudi.operations.settings import TableSettings
-from support.drive import carry_out, write
+from pyhudi.operations.settings import TableSettings, WriteSettings
+from support.drive import DEFAULTS, carry_out, write
 
 TIMELINE = ".hoodie/timeline"
 
@@ -46,9 +46,16 @@ class Case:
     table: TableSettings = KEYED
 
 
-def upsert(rows: pa.Table, **options: object) -> Callable[[Path], Act]:
-    """Write rows; the act takes further options."""
-    return lambda path: lambda **more: write(path, rows, **options, **more)
+def upsert(rows: pa.Table, *, settings: WriteSettings = DEFAULTS, **options: object) -> Callable[[Path], Act]:
+    """Write rows; the act may be told that they are colocated."""
+
+    def prepare(path: Path) -> Act:
+        def act(*, colocated: bool = settings.colocated) -> object:
+            return write(path, rows, settings=replace(settings, colocated=colocated), **options)
+
+        return act
+
+    return prepare
 
 
 def ask(given: Mapping[str, object], *, overwrite: bool = False) -> Callable[[Path], Act]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 from pyhudi import errors
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.table.key_types import KeyGeneratorType
-from support.bad_inputs.case import GOOD, KEYED, Case, ask, upsert
+from support.bad_inputs.case import GOOD, KEYED, Case, ask, changed, upsert
 from support.drive import write
 
 CONFLICTS = {
@@ -78,7 +79,9 @@ OPTIONS = [
             "buckets": "0",
             "hoodie.bucket.index.num.buckets": "100000001",
             "hoodie.datasource.write.hive_style_partitioning": "perhaps",
-            OPERATION: "merge",
+            "hoodie.datasource.insert.dup.policy": "ignore",
+            "hoodie.datasource.overwrite.mode": "partial",
+            "hoodie.bulkinsert.sort.mode": "ZORDER",
             "hoodie.write.batch.size": "12 parsecs",
             "hoodie.datasource.write.keygenerator.class": "com.example.OwnKeys",
             "hoodie.parquet.compression.codec": "zip",
@@ -86,12 +89,21 @@ OPTIONS = [
     ),
     *(
         Case(
-            f"operation {name}",
-            errors.UnsupportedOptionError,
-            (f"{OPERATION}={name!r}", "upsert, delete or"),
-            ask({OPERATION: name}),
+            f"operation {name}", errors.UnsupportedOptionError, (f"{OPERATION}={name!r}", todo), ask({OPERATION: name})
         )
-        for name in ("insert", "bulk_insert", "insert_overwrite", "delete_partition")
+        for name, todo in {
+            "upsert_prepped": "Use upsert, or Apache Hudi.",
+            "delete_prepped": "Use delete, or Apache Hudi.",
+            "bootstrap": "Use bulk_insert on",
+            "cluster": "insert_overwrite_table or delete_partition",
+            "bucket_rescale": "mode overwrite",
+        }.items()
+    ),
+    Case(
+        "operation that nobody knows",
+        errors.InvalidOptionError,
+        (f"{OPERATION}='merge'", "none of upsert, insert, bulk_insert, delete, insert_overwrite"),
+        ask({OPERATION: "merge"}),
     ),
     *(
         Case(f"unsupported {key}", errors.UnsupportedOptionError, (key,), ask({key: value}))
@@ -104,20 +116,51 @@ OPTIONS = [
             "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
             "hoodie.schema.on.read.enable": "true",
             "hoodie.parquet.bloom.filter.enabled": "true",
-            "hoodie.combine.before.upsert": "false",
+        }.items()
+    ),
+    *(
+        Case(
+            f"{operation} and mode overwrite",
+            errors.OptionConflictError,
+            (operation, "overwrite", 'mode("append")'),
+            ask({OPERATION: operation}, overwrite=True),
+        )
+        for operation in ("delete", "delete_partition")
+    ),
+    *(
+        Case(
+            f"bulk insert and {key}",
+            errors.OptionConflictError,
+            ("hoodie.datasource.insert.dup.policy", "bulk_insert", "operation insert"),
+            ask({OPERATION: "bulk_insert", key: value}),
+        )
+        for key, value in {
+            "hoodie.datasource.insert.dup.policy": "fail",
+            "hoodie.datasource.write.insert.drop.duplicates": "true",
         }.items()
     ),
     Case(
-        "delete and mode overwrite",
-        errors.UnsupportedOptionError,
-        ("delete", "overwrite", 'mode("append")'),
-        ask({OPERATION: "delete"}, overwrite=True),
+        "deleting partitions without a name",
+        errors.InvalidOptionError,
+        ("hoodie.datasource.write.partitions.to.delete", "{path}", "* for all"),
+        ask({OPERATION: "delete_partition", "hoodie.datasource.write.partitions.to.delete": " , "}),
     ),
     Case(
-        "combining deletes is switched off",
-        errors.UnsupportedOptionError,
-        ("hoodie.combine.before.delete=false",),
-        upsert(GOOD, operation="delete", settings=WriteSettings(combine_before_delete=False)),
+        "sorting by no column of the table",
+        errors.MissingColumnError,
+        ("'size'", "{path}", "sort.columns"),
+        ask({OPERATION: "bulk_insert", "hoodie.bulkinsert.user.defined.partitioner.sort.columns": "ts,size"}),
+    ),
+    Case(
+        "sorting by a list",
+        errors.UnsupportedTypeError,
+        ("'value'", "list", "sort.columns"),
+        upsert(
+            changed("value", [[1], [2]], pa.list_(pa.int64())),
+            operation="bulk_insert",
+            settings=WriteSettings(bulk_insert_sort_columns=("value",)),
+        ),
+        good=changed("value", [[1], [2]], pa.list_(pa.int64())),
     ),
     Case(
         "more to merge than one commit may",

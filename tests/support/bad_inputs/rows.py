@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 from pyhudi import errors
-from support.bad_inputs.case import COMPOSITE, GOOD, SCHEMA, Case, changed, upsert
+from pyhudi.operations.settings import WriteSettings
+from support.bad_inputs.case import COMPOSITE, GOOD, SCHEMA, Act, Case, changed, upsert
 
 PARTITION_VALUES = {
     "..": "'..' are no folders",
@@ -24,11 +28,66 @@ NULL_VALUES = [pa.array(["a", None]), pa.array([1, None])]
 BLANK_VALUES = [pa.array(["a", ""]), pa.array([1, None])]
 
 
+def merged(*tables: pa.Table) -> pa.Table:
+    return pa.concat_tables(tables)
+
+
 def composite(values: list[pa.Array]) -> pa.Table:
     return changed("id", values[0]).set_column(3, SCHEMA.field("value"), values[1])
 
 
+NEW = pa.table([["c"], ["x"], [1], [30]], schema=SCHEMA)
+FAIL = WriteSettings(insert_dup_policy="fail")
+FOUND = WriteSettings(delete_missing_ok=False)
+
+
+def insert(rows: pa.Table, **options: object) -> Callable[[Path], Act]:
+    return upsert(rows, **{"operation": "insert", "settings": FAIL, **options})
+
+
+def delete(*keys: tuple[str, str]) -> Callable[[Path], Act]:
+    ids, partitions = zip(*keys, strict=True)
+    return upsert(pa.table({"id": ids, "p": partitions}), operation="delete", settings=FOUND)
+
+
+# Keys that an insert may not find, and keys that a delete must find.
+KEYS = [
+    Case("insert of keys that are there", errors.DuplicateKeyError, ("'a'", "'x'", "{path}"), insert(GOOD.slice(0, 1))),
+    Case("insert of new keys and one that is there", errors.DuplicateKeyError, ("'a'",), insert(merged(NEW, GOOD))),
+    Case("upsert that may not update", errors.DuplicateKeyError, ("'b'", "=drop"), insert(GOOD[1:], operation=None)),
+    Case(
+        "insert of several rows of a key that is there",
+        errors.DuplicateKeyError,
+        ("'a'",),
+        insert(merged(GOOD[:1], GOOD[:1]), settings=replace(FAIL, combine_before_insert=True)),
+    ),
+    Case(
+        "insert of a composite key that is there",
+        errors.DuplicateKeyError,
+        ("'id:a,value:10'",),
+        insert(merged(changed("value", [11, 21]), GOOD[:1])),
+        table=COMPOSITE,
+    ),
+    Case("delete of a key that is not there", errors.KeyNotFoundError, ("'c'", "'x'", "{path}"), delete(("c", "x"))),
+    Case("delete of a key of another partition", errors.KeyNotFoundError, ("'a'", "'y'"), delete(("a", "y"))),
+    Case("delete from a partition that is not there", errors.KeyNotFoundError, ("'a'", "'z'"), delete(("a", "z"))),
+    Case(
+        "delete of keys that are there and of some that are not",
+        errors.KeyNotFoundError,
+        ("missing.ok",),
+        delete(("a", "x"), ("c", "x"), ("d", "x"), ("b", "y")),
+    ),
+    Case(
+        "delete of a composite key that is not there",
+        errors.KeyNotFoundError,
+        ("'id:a,value:11'",),
+        upsert(changed("value", [11, 20]), operation="delete", settings=FOUND),
+        table=COMPOSITE,
+    ),
+]
+
 ROWS = [
+    *KEYS,
     Case("null key", errors.NullKeyError, ("'id'", "row 1", "p='y'"), upsert(changed("id", ["a", None]))),
     Case("empty key", errors.NullKeyError, ("'id'", "row 0", "p='x'"), upsert(changed("id", ["", "b"]))),
     Case(

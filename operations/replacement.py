@@ -1,0 +1,70 @@
+"""Which file groups a write takes away as a whole: the table's, those of its rows' partitions, or of named ones."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+
+from ..storage.base import Storage
+from ..table.view import open_view
+from .fence import snapshot
+from .operation import OVERWRITE_TABLE, REPLACING
+from .plan import WritePlan
+
+logger = logging.getLogger("pyhudi")
+
+
+class Replacement:
+    """What one write takes away as a whole; nothing, where its operation merges or adds.
+
+    Args:
+        plan: The write.
+        touched: The partitions that its rows belong to.
+    """
+
+    def __init__(self, plan: WritePlan, touched: Iterable[str]) -> None:
+        self._plan = plan
+        self._touched = frozenset(touched)
+        self._patterns = [] if plan.takes_rows else [*map(_pattern, plan.settings.partitions_to_delete or ())]
+
+    def covers(self, partition_path: str) -> bool:
+        """Return whether the whole of a partition goes, whatever somebody else may put there meanwhile."""
+        if self._plan.operation not in REPLACING:
+            return False
+        if self._plan.operation == OVERWRITE_TABLE:
+            return True
+        if not self._plan.takes_rows:
+            return any(pattern.fullmatch(partition_path) for pattern in self._patterns)
+        return partition_path in self._touched
+
+    def groups(self, storage: Storage) -> dict[str, list[str]]:
+        """Return the file ids that go, by partition path; as Apache Hudi has it, partitions without any among them."""
+        if self._plan.operation not in REPLACING:
+            return {}
+        view = open_view(storage, snapshot(self._plan, storage))
+        if self._plan.operation == OVERWRITE_TABLE or not self._plan.takes_rows:
+            partitions = [one for one in view.partitions() if self.covers(one)]
+            self._warn_of_the_rest(partitions)
+        else:
+            partitions = sorted(self._touched)
+        return {partition: list(view.slices(partition)) for partition in partitions}
+
+    def _warn_of_the_rest(self, partitions: list[str]) -> None:
+        named = self._plan.settings.partitions_to_delete or ()
+        idle = [
+            name
+            for name, pattern in zip(named, self._patterns, strict=False)
+            if not any(pattern.fullmatch(partition) for partition in partitions)
+        ]
+        if idle:
+            logger.warning("table %s has no partition %s to delete", self._plan.path, ", ".join(map(repr, idle)))
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Return what a partition path must match; ``*`` stands for anything, as ``%2A`` does where there is no ``*``.
+
+    Source: ``HoodieSparkSqlWriterInternal.resolvePartitionWildcards`` of Apache Hudi 1.2.
+    """
+    wildcard = "*" if "*" in text else "%2A"
+    return re.compile(".*".join(map(re.escape, text.split(wildcard))), re.DOTALL)

@@ -1,0 +1,70 @@
+"""Incoming rows added to a file group, beside the rows that it holds or only where their keys are new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import DuplicateKeyError
+from ..table.base_file import RECORD_KEY
+from ..table.merging import KeyProbe
+from .merge import Meeting, MergeCounts, MergeRules, folded
+from .rows import RowSpec
+
+
+class Inserter:
+    """Adds one set of incoming rows, small enough for memory, to a base of which every row stays.
+
+    Deletes among the rows remove nothing.
+
+    Args:
+        spec: What the incoming rows hold.
+        incoming: Keyed rows, later ones further down.
+        rules: Whether rows of one key are folded, and what becomes of a row whose key is there.
+        where: Names the file group, for errors.
+    """
+
+    def __init__(self, spec: RowSpec, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
+        self._meeting = rules.meeting
+        self._where = where
+        rows = folded(spec, incoming) if rules.fold else incoming
+        deleted = spec.deleted(rows)
+        self._rows = rows.filter(pa.array(~deleted)) if deleted.any() else rows
+        self.counts = MergeCounts(not_found=int(np.count_nonzero(deleted)))
+        self._met = np.zeros(self._rows.num_rows, dtype=np.bool_)
+
+    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the base rows, all of them, having looked which incoming keys are among theirs.
+
+        Raises:
+            DuplicateKeyError: One is, and the rules forbid it.
+        """
+        if self._meeting is Meeting.ADD:
+            yield from base
+            return
+        # Keys may repeat among the incoming rows, so that each distinct one is looked for once.
+        keys = self._rows.column(RECORD_KEY).dictionary_encode()
+        probe = KeyProbe.over(keys.dictionary)
+        met = np.zeros(len(keys.dictionary), dtype=np.bool_)
+        for batch in base:
+            found = probe.find(batch.column(RECORD_KEY))
+            met[found[found >= 0]] = True
+            if self._meeting is Meeting.FAIL and met.any():
+                raise self._duplicate(keys.dictionary.filter(pa.array(met)))
+            yield batch
+        self._met = met[keys.indices.to_numpy(zero_copy_only=False)]
+
+    def arrivals(self) -> pa.RecordBatch:
+        """Return the incoming rows that are added; call it after `survivors` is exhausted."""
+        self.counts.dropped = int(np.count_nonzero(self._met))
+        self.counts.inserts = self._rows.num_rows - self.counts.dropped
+        return self._rows.filter(pa.array(~self._met)) if self.counts.dropped else self._rows
+
+    def _duplicate(self, keys: pa.Array) -> DuplicateKeyError:
+        return DuplicateKeyError(
+            f"The record key {keys[0].as_py()!r} is in {self._where} already.",  # one value, for the error
+            "Write with the operation upsert, leave such rows out with hoodie.datasource.insert.dup.policy=drop, or "
+            "keep both with hoodie.datasource.insert.dup.policy=none.",
+        )

@@ -1,0 +1,125 @@
+"""The rows of one file in the order of some of its columns, within a bound of memory (an external merge sort).
+
+Rows are sorted in runs that fit into memory and spilled; then the runs are merged block by block. Of the blocks at hand
+all rows up to the least of the blocks' last rows are in their final order, because no later block holds a lesser one:
+they are given out, and the blocks that are used up make room for the next ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..storage.base import Storage
+from ..table.arrays import plain
+from .rows import Group, concat
+from .spill import SpillReader, SpillWriter
+
+# Sorting a run takes its rows twice, beside what the merge of the file group holds.
+_RUN_SHARE = 4
+_BLOCKS = 64
+
+
+class RowSorter:
+    """Takes rows in any order and gives them back sorted, nulls first, equal ones in the order in which they came.
+
+    Args:
+        columns: The columns to sort by, the most important first.
+        memory: Arrow bytes that the rows of one file group may take at once.
+        open_spill: Opens a spill for runs, with the storage that reads it back; called only when it is needed.
+    """
+
+    def __init__(
+        self, columns: Sequence[str], memory: int, open_spill: Callable[[], tuple[SpillWriter, Storage]]
+    ) -> None:
+        self._columns = list(columns)
+        self._run_bytes = max(memory // _RUN_SHARE, 1)
+        self._open_spill = open_spill
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._runs = 0
+        self._spill: SpillWriter | None = None
+        self._storage: Storage | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows."""
+        if batch.num_rows == 0:
+            return
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes > self._run_bytes:
+            self._flush()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows in order, once."""
+        if self._spill is None or self._storage is None:
+            if self._waiting:
+                yield self._sorted()
+            return
+        if self._waiting:
+            self._flush()
+        reader = SpillReader(self._storage, self._spill.publish().path)
+        try:
+            yield from _merge([_blocks(reader, run) for run in range(self._runs)], self._columns)
+        finally:
+            reader.delete()
+
+    def discard(self) -> None:
+        """Give the rows up."""
+        self._waiting = []
+        if self._spill is not None:
+            self._spill.discard()
+
+    def _flush(self) -> None:
+        """Spill what waits as one run, in blocks so small that one of each run fits into memory."""
+        if self._spill is None:
+            self._spill, self._storage = self._open_spill()
+        run = self._sorted()
+        rows = max(run.num_rows // _BLOCKS, 1)
+        for start in range(0, run.num_rows, rows):
+            self._spill.append({Group("", self._runs): [run.slice(start, rows)]})
+        self._runs += 1
+
+    def _sorted(self) -> pa.RecordBatch:
+        rows = concat(self._waiting)
+        self._waiting, self._waiting_bytes = [], 0
+        return rows.take(_order(rows, self._columns))
+
+
+def _order(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
+    """Return the positions of the rows in order; NaN counts as greater than every number, as in Spark."""
+    keys: dict[str, pa.Array] = {}
+    for number, name in enumerate(columns):
+        column = plain(rows.column(name))
+        keys |= {f"valid{number}": column.is_valid(), f"value{number}": column}
+    return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+
+
+def _blocks(reader: SpillReader, run: int) -> Iterator[pa.RecordBatch]:
+    for piece in reader.pieces:
+        if piece.group.bucket == run:
+            yield from reader.batches(piece)
+
+
+def _merge(runs: Sequence[Iterator[pa.RecordBatch]], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    heads = {number: head for number, run in enumerate(runs) if (head := next(run, None)) is not None}
+    while heads:
+        joined = concat(list(heads.values()))
+        order = _order(joined, columns).to_numpy()
+        ends = np.cumsum([head.num_rows for head in heads.values()])
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        final = order[: place[ends - 1].min() + 1]
+        yield joined.take(pa.array(final))
+        # The sort keeps equal rows in place, so that what was taken of a block is its beginning.
+        taken = np.bincount(np.searchsorted(ends, final, side="right"), minlength=len(heads))
+        for number, count in zip(list(heads), taken.tolist(), strict=True):
+            head = heads[number].slice(count)
+            following = head if head.num_rows else next(runs[number], None)
+            if following is None:
+                del heads[number]
+            else:
+                heads[number] = following
