@@ -159,7 +159,7 @@ def test_a_relative_path_is_meant_where_the_driver_is(
         (("id", "n"), {"recordkey": "idx"}, MissingColumnError),
         (("id", "n"), {"partitionby": "q"}, MissingColumnError),
         (("id", "n"), {"recordkey": ""}, MissingOptionError),
-        (("id", "n"), {"operation": "insert"}, UnsupportedOptionError),
+        (("id", "n"), {"operation": "cluster"}, UnsupportedOptionError),
         (("id", "n"), {"hoodie__datasource__write__recordkey__fields": "id"}, UnknownOptionError),
         (("id", "parse_json('1') v"), {}, UnsupportedTypeError),
         (("id", "interval '1' day i"), {}, UnsupportedTypeError),
