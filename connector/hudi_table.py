@@ -19,6 +19,7 @@ from ..reader.snapshot import open_snapshot
 from ..storage import Storage, open_storage
 from ..table import options as properties
 from ..table.config import TableConfig, create_config, load_config
+from ..table.fields import root_of
 from ..table.latest_schema import latest_schema
 from ..table.schema import avro_schema
 from ..timeline.layout import layout_of
@@ -140,7 +141,7 @@ class HudiTable:
             PyHudiError: The write failed as a whole; the class says what can be done.
         """
         config = load_config(self._storage)
-        needed = [*config.record_key_fields, *config.partition_fields]
+        needed = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
         kept = [name for name in df.columns if name in needed]
         return self._write(df.select(*kept), {OPERATION: "delete", **options})
 

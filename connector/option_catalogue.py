@@ -61,23 +61,7 @@ _REFUSED: dict[tuple[Scope, str], str] = {
         hoodie.write.complex.keygen.new.encoding=false
         hoodie.write.complex.keygen.validation.enable=true
         hoodie.keygen.datetime.parser.class=org.apache.hudi.keygen.parser.hoodiedatetimeparser
-        hoodie.keygen.timebased.input.dateformat=
-        hoodie.keygen.timebased.input.dateformat.list.delimiter.regex=,
-        hoodie.keygen.timebased.input.timezone=utc
-        hoodie.keygen.timebased.output.dateformat=
-        hoodie.keygen.timebased.output.timezone=utc
-        hoodie.keygen.timebased.timestamp.scalar.time.unit=seconds
-        hoodie.keygen.timebased.timestamp.type=
-        hoodie.keygen.timebased.timezone=utc
         hoodie.deltastreamer.keygen.datetime.parser.class=org.apache.hudi.keygen.parser.hoodiedatetimeparser
-        hoodie.deltastreamer.keygen.timebased.input.dateformat=
-        hoodie.deltastreamer.keygen.timebased.input.dateformat.list.delimiter.regex=,
-        hoodie.deltastreamer.keygen.timebased.input.timezone=utc
-        hoodie.deltastreamer.keygen.timebased.output.dateformat=
-        hoodie.deltastreamer.keygen.timebased.output.timezone=utc
-        hoodie.deltastreamer.keygen.timebased.timestamp.scalar.time.unit=seconds
-        hoodie.deltastreamer.keygen.timebased.timestamp.type=
-        hoodie.deltastreamer.keygen.timebased.timezone=utc
     """,
     (Scope.TABLE, "every bucket of the table is found by one number of buckets"): """
         hoodie.bucket.index.max.num.buckets=

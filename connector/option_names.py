@@ -106,8 +106,9 @@ _TYPE_WORDS = {
     "Annotated[float, Field(ge=0)]": "number",
     "Size": "bytes, or a number with k, m or g",
     "Fields": "column names, separated by commas",
+    "PartitionFields": "column names, separated by commas",
     "Patterns": "partition paths, separated by commas",
-    "Generator": "SIMPLE, COMPLEX or NON_PARTITION, or a Java class",
+    "Generator": "SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP or CUSTOM, or a Java class",
     "Payload": "Java class",
 }
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from ..errors import UnsupportedTableError
-from ..table.keys import KeyGeneratorType
+from ..table.key_types import KeyGeneratorType, split_partition_field
 
 _SINCE = "0.1.0"
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -60,14 +60,33 @@ def _parse_generator(value: object) -> object:
         raise ValueError("it is no key generator that pyhudi knows") from error
 
 
+def _split_partition_fields(value: object) -> object:
+    fields = _split(value)
+    if not isinstance(fields, tuple):
+        return value
+    parts = [split_partition_field(one) for one in fields]
+    if len({kind is None for _, kind in parts}) > 1:
+        raise ValueError("either all partition columns have a type or none has")
+    return tuple(name if kind is None else f"{name}:{kind.value}" for name, kind in parts)
+
+
 Fields = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Patterns = Annotated[tuple[str, ...], BeforeValidator(_split)]
+PartitionFields = Annotated[tuple[str, ...], BeforeValidator(_split_partition_fields)]
 Size = Annotated[int, BeforeValidator(_parse_size), Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 # The bucket is the first eight digits of a file id.
 Buckets = Annotated[int, Field(gt=0, le=10**8)]
 
 Generator = Annotated[KeyGeneratorType, BeforeValidator(_parse_generator)]
+TimestampType = Annotated[
+    Literal["UNIX_TIMESTAMP", "DATE_STRING", "MIXED", "EPOCHMILLISECONDS", "EPOCHMICROSECONDS", "SCALAR"],
+    BeforeValidator(_upper),
+]
+TimeUnit = Annotated[
+    Literal["NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"],
+    BeforeValidator(_upper),
+]
 TableType = Annotated[Literal["COPY_ON_WRITE", "MERGE_ON_READ"], BeforeValidator(_upper)]
 Operation = Annotated[
     Literal[

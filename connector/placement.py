@@ -25,6 +25,7 @@ from ..operations.settings import TableSettings
 from ..operations.table_settings import changes_to
 from ..storage import Storage, open_storage
 from ..table.config import TableConfig, load_config
+from ..table.fields import root_of
 from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
 from ..timeline.layout import layout_of
@@ -66,7 +67,7 @@ class Placement:
     @property
     def columns(self) -> list[str]:
         """The columns that decide."""
-        return list(dict.fromkeys((*self.config.record_key_fields, *self.config.partition_fields)))
+        return list(dict.fromkeys(map(root_of, (*self.config.record_key_fields, *self.config.partition_fields))))
 
     def slots(self, rows: pa.RecordBatch) -> Slots:
         """Return the slot of every row, n integers from 0 to ``tasks`` - 1.

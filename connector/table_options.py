@@ -5,7 +5,18 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from ..operations.settings import TableSettings
-from ..table.keys import KeyGeneratorType
+from ..table.key_types import KeyGeneratorType, PartitionType, split_partition_field
+from ..table.options import (
+    TIME_INPUT_DELIMITER,
+    TIME_INPUT_FORMAT,
+    TIME_INPUT_ZONE,
+    TIME_OUTPUT_FORMAT,
+    TIME_OUTPUT_ZONE,
+    TIME_TYPE,
+    TIME_UNIT,
+    TIME_ZONE,
+    older_time_option,
+)
 from .option_types import (
     BucketEngine,
     Buckets,
@@ -13,8 +24,11 @@ from .option_types import (
     Generator,
     IndexType,
     MergeMode,
+    PartitionFields,
     Payload,
     TableType,
+    TimestampType,
+    TimeUnit,
     Timezone,
     option,
 )
@@ -55,9 +69,10 @@ class TableOptions(BaseModel):
         "hoodie.table.recordkey.fields",
         "recordkey",
     )
-    partition_fields: Fields | None = option(
+    partition_fields: PartitionFields | None = option(
         None,
-        "The columns that a new table is partitioned by; none without it.",
+        "The columns that a new table is partitioned by; none without it. The key generator CUSTOM wants each as "
+        "`column:SIMPLE` or `column:TIMESTAMP`.",
         "hoodie.datasource.write.partitionpath.field",
         "hoodie.table.partition.fields",
         "partitionby",
@@ -75,7 +90,8 @@ class TableOptions(BaseModel):
     )
     key_generator_type: Generator | None = option(
         None,
-        "How keys and partition paths are made of columns: SIMPLE, COMPLEX or NON_PARTITION; follows from the columns.",
+        "How keys and partition paths are made of columns; without it SIMPLE, COMPLEX, NON_PARTITION or CUSTOM, as the "
+        "columns ask for.",
         "hoodie.datasource.write.keygenerator.type",
         "hoodie.table.keygenerator.type",
         otherwise="as the columns ask",
@@ -104,6 +120,52 @@ class TableOptions(BaseModel):
         "hoodie.index.type",
         supported=["BUCKET"],
         otherwise="BUCKET",
+    )
+    time_type: TimestampType | None = option(
+        None,
+        "What the values of a partition column are that the key generator TIMESTAMP makes paths of.",
+        TIME_TYPE,
+        older_time_option(TIME_TYPE),
+    )
+    time_unit: TimeUnit | None = option(
+        None,
+        "What the numbers count where the type is SCALAR; seconds without it.",
+        TIME_UNIT,
+        older_time_option(TIME_UNIT),
+        otherwise="SECONDS",
+    )
+    time_input_format: str | None = option(
+        None,
+        "The Joda-Time patterns of values that are texts; the first that fits a text reads it.",
+        TIME_INPUT_FORMAT,
+        older_time_option(TIME_INPUT_FORMAT),
+    )
+    time_input_delimiter: str | None = option(
+        None,
+        "The regular expression that separates those patterns; a comma without it.",
+        TIME_INPUT_DELIMITER,
+        older_time_option(TIME_INPUT_DELIMITER),
+        otherwise=",",
+    )
+    time_input_zone: str | None = option(
+        None,
+        "The time zone of texts that name none; without it the path shows the time as it is written.",
+        TIME_INPUT_ZONE,
+        older_time_option(TIME_INPUT_ZONE),
+        otherwise="none",
+    )
+    time_output_format: str | None = option(
+        None, "The Joda-Time pattern of the partition path.", TIME_OUTPUT_FORMAT, older_time_option(TIME_OUTPUT_FORMAT)
+    )
+    time_output_zone: str | None = option(
+        None,
+        "The time zone in which the path shows the time; UTC without it where the values are numbers.",
+        TIME_OUTPUT_ZONE,
+        older_time_option(TIME_OUTPUT_ZONE),
+        otherwise="UTC",
+    )
+    time_zone: str | None = option(
+        None, "Both time zones in one; it goes before each of them.", TIME_ZONE, older_time_option(TIME_ZONE)
     )
     buckets: Buckets | None = option(
         None,
@@ -164,6 +226,34 @@ class TableOptions(BaseModel):
         """The key generator that was named, by type or by class."""
         return self.key_generator_type or self.key_generator_class
 
+    @property
+    def partition_names(self) -> tuple[str, ...] | None:
+        """The partition columns without their types."""
+        if self.partition_fields is None:
+            return None
+        return tuple(split_partition_field(one)[0] for one in self.partition_fields)
+
+    @property
+    def partition_types(self) -> tuple[PartitionType, ...] | None:
+        """The types of the partition columns, None where they were named without."""
+        kinds = (split_partition_field(one)[1] for one in self.partition_fields or ())
+        return tuple(kind for kind in kinds if kind is not None) or None
+
+    @property
+    def time_options(self) -> dict[str, str]:
+        """What was said of the times in partition paths, by Hudi's keys."""
+        said = {
+            TIME_TYPE: self.time_type,
+            TIME_UNIT: self.time_unit,
+            TIME_INPUT_FORMAT: self.time_input_format,
+            TIME_INPUT_DELIMITER: self.time_input_delimiter,
+            TIME_INPUT_ZONE: self.time_input_zone,
+            TIME_OUTPUT_FORMAT: self.time_output_format,
+            TIME_OUTPUT_ZONE: self.time_output_zone,
+            TIME_ZONE: self.time_zone,
+        }
+        return {key: text for key, text in said.items() if text}
+
     def table_settings(self) -> TableSettings:
         """Return what these options say of the table."""
         return TableSettings(
@@ -172,7 +262,8 @@ class TableOptions(BaseModel):
             table_type=self.table_type,
             version=self.table_version,
             record_key_fields=self.record_key,
-            partition_fields=self.partition_fields,
+            partition_fields=self.partition_names,
+            partition_types=self.partition_types,
             ordering_fields=self.ordering_fields,
             merge_mode=self.merge_mode or self.payload_mode,
             delete_field=self.delete_field or None,
@@ -184,4 +275,5 @@ class TableOptions(BaseModel):
             index_type=self.index_type,
             bucket_count=self.buckets,
             hash_fields=self.hash_fields,
+            time_options=self.time_options,
         )

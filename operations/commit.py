@@ -28,7 +28,7 @@ from .commit_metadata import build_metadata, sum_seconds
 from .conflicts import Changes, check_conflicts, check_ownership
 from .fence import snapshot
 from .history import result_from, result_of
-from .jobs import check_lesson
+from .lesson import check_lesson
 from .merge_spills import merge_spills
 from .operation import REPLACING
 from .phases import Phases

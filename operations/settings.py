@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ..table.keys import KeyGeneratorType
+from ..table.key_types import KeyGeneratorType, PartitionType
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -19,6 +19,11 @@ class TableSettings:
 
     For a new table None means Apache Hudi's default, for an existing one the table's own value; a value that
     disagrees with an existing table is refused.
+
+    Attributes:
+        record_key_fields: An empty tuple asks for generated keys.
+        partition_types: The types of the partition fields, which the key generator CUSTOM has.
+        time_options: What the times in partition paths are, by the keys of `table.options.TIME_OPTIONS`.
     """
 
     name: str | None = None
@@ -27,6 +32,7 @@ class TableSettings:
     version: int | None = None
     record_key_fields: tuple[str, ...] | None = None
     partition_fields: tuple[str, ...] | None = None
+    partition_types: tuple[PartitionType, ...] | None = None
     ordering_fields: tuple[str, ...] | None = None
     merge_mode: str | None = None
     delete_field: str | None = None
@@ -38,6 +44,7 @@ class TableSettings:
     index_type: str | None = None
     bucket_count: int | None = None
     hash_fields: tuple[str, ...] | None = None
+    time_options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
 from ..table.config import TableConfig
 from ..table.deletes import DeleteMarker
-from ..table.keys import KeyGeneratorType, choose_key_generator
+from ..table.key_types import KeyGeneratorType, PartitionType, choose_key_generator
+from ..table.options import TIME_ZONES
+from ..table.time_partitions import TimePartitions, missing_options
 from .settings import TableSettings
 
 DEFAULT_BUCKETS = 8
@@ -24,6 +26,7 @@ _COMPARED = {
     "version": ("version", "hoodie.write.table.version"),
     "record_key_fields": ("record_key_fields", "hoodie.datasource.write.recordkey.field"),
     "partition_fields": ("partition_fields", "hoodie.datasource.write.partitionpath.field"),
+    "partition_types": ("partition_types", "hoodie.datasource.write.partitionpath.field"),
     "ordering_fields": ("ordering_fields", "hoodie.table.ordering.fields"),
     "merge_mode": ("merge_mode", "hoodie.write.record.merge.mode"),
     "key_generator": ("key_generator", "hoodie.datasource.write.keygenerator.type"),
@@ -52,8 +55,8 @@ def new_config(asked: TableSettings, path: str) -> TableConfig:
         )
     _check_creatable(asked, path)
     partition_fields = asked.partition_fields or ()
-    generator = asked.key_generator or choose_key_generator(asked.record_key_fields, partition_fields)
-    _check_generator(generator, asked.record_key_fields, partition_fields, path)
+    _check_named_once(asked, path)
+    generator = _generator(asked, path)
     ordering = asked.ordering_fields or ()
     merge_mode = asked.merge_mode or ("EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING")
     if merge_mode == "EVENT_TIME_ORDERING" and not ordering:
@@ -68,6 +71,7 @@ def new_config(asked: TableSettings, path: str) -> TableConfig:
         database=asked.database or "",
         record_key_fields=asked.record_key_fields,
         partition_fields=partition_fields,
+        partition_types=asked.partition_types if generator is KeyGeneratorType.CUSTOM else None,
         ordering_fields=ordering,
         merge_mode=merge_mode,
         delete_marker=_marker(asked, None, path),
@@ -77,6 +81,7 @@ def new_config(asked: TableSettings, path: str) -> TableConfig:
         timezone=asked.timezone or "UTC",
         bucket_count=asked.bucket_count or DEFAULT_BUCKETS,
         hash_fields=asked.hash_fields or asked.record_key_fields,
+        time_options=_time_options(asked, generator, path),
     )
 
 
@@ -89,6 +94,16 @@ def changes_to(config: TableConfig, asked: TableSettings, path: str) -> tuple[Ta
         OptionConflictError: An option disagrees with the table.
         MissingOptionError: The table does not say how many buckets it has, nor does the write.
     """
+    _check_agrees(config, asked, path)
+    marker = _marker(asked, config.delete_marker, path)
+    if marker is not None and config.delete_marker is None:
+        # For this write alone, as Apache Hudi takes it.
+        config = config.with_delete_marker(marker)
+    additions = {**_taught_times(config, asked, path), **_taught_buckets(config, asked, path)}
+    return (TableConfig({**config.properties, **additions}) if additions else config), additions
+
+
+def _check_agrees(config: TableConfig, asked: TableSettings, path: str) -> None:
     conflicts = []
     for name, (attribute, key) in _COMPARED.items():
         said, kept = getattr(asked, name), getattr(config, attribute)
@@ -96,20 +111,36 @@ def changes_to(config: TableConfig, asked: TableSettings, path: str) -> tuple[Ta
         if said is not None and not unknown and said != kept:
             conflicts.append(f"{key} is {_shown(said)} here and {_shown(kept)} in the table")
     marker = _marker(asked, config.delete_marker, path)
-    if marker is not None and config.delete_marker is None:
-        # For this write alone, as Apache Hudi takes it.
-        config = config.with_delete_marker(marker)
-    elif marker is not None and marker != config.delete_marker:
+    if marker is not None and config.delete_marker not in {None, marker}:
         conflicts.append(
             f"{DELETE_FIELD} and {DELETE_MARKER} are {marker} here and {config.delete_marker} in the table"
         )
+    known = config.time_options
+    has_times = bool(asked.time_options) and PartitionType.TIMESTAMP in config.partition_types
+    for key, said in asked.time_options.items():
+        if not has_times:
+            conflicts.append(f"{key} is given, and no partition of the table is made of times")
+        elif known.get(key, said) != said:
+            conflicts.append(f"{key} is {_shown(said)} here and {_shown(known[key])} in the table")
     if conflicts:
         raise OptionConflictError(
             f"Options disagree with the table {path}: {'; '.join(conflicts)}.",
             "Leave these options out: after creation a write needs none.",
         )
+
+
+def _taught_times(config: TableConfig, asked: TableSettings, path: str) -> dict[str, str]:
+    """Return what the write says of the times in partition paths and the table does not."""
+    if PartitionType.TIMESTAMP not in config.partition_types:
+        return {}
+    known = config.time_options
+    TimePartitions.of({**known, **asked.time_options}, path)
+    return {option: text for option, text in asked.time_options.items() if option not in known}
+
+
+def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dict[str, str]:
     if config.bucket_count is not None:
-        return config, {}
+        return {}
     if asked.bucket_count is None:
         raise MissingOptionError(
             f"The table {path} was made without a note of its number of buckets, because Apache Hudi keeps none.",
@@ -117,13 +148,12 @@ def changes_to(config: TableConfig, asked: TableSettings, path: str) -> tuple[Ta
         )
     hash_fields = asked.hash_fields or config.record_key_fields
     _check_hash_fields(hash_fields, config.record_key_fields, path)
-    additions = {
+    return {
         INDEX_TYPE: "BUCKET",
         INDEX_ENGINE: "SIMPLE",
         BUCKET_COUNT: str(asked.bucket_count),
         HASH_FIELDS: ",".join(hash_fields),
     }
-    return TableConfig({**config.properties, **additions}), additions
 
 
 def _marker(asked: TableSettings, kept: DeleteMarker | None, path: str) -> DeleteMarker | None:
@@ -166,20 +196,67 @@ def _check_creatable(asked: TableSettings, path: str) -> None:
         )
 
 
-def _check_generator(
-    generator: KeyGeneratorType, record_key: tuple[str, ...], partition: tuple[str, ...], path: str
-) -> None:
+def _check_named_once(asked: TableSettings, path: str) -> None:
+    """Refuse fields that are named twice: the key would hold a value twice, and no reader knows two like columns."""
+    for fields, key in (
+        (asked.record_key_fields, "hoodie.datasource.write.recordkey.field"),
+        (asked.partition_fields, "hoodie.datasource.write.partitionpath.field"),
+    ):
+        if fields and len(set(fields)) < len(fields):
+            raise OptionConflictError(
+                f"{key} of the new table {path} names a column twice: {_shown(fields)}.", "Name each column once."
+            )
+
+
+def _generator(asked: TableSettings, path: str) -> KeyGeneratorType:
+    """Return the key generator of a new table, having checked that it fits the columns."""
+    record_key, partition = asked.record_key_fields or (), asked.partition_fields or ()
+    typed = asked.partition_types is not None
+    generator = asked.key_generator or choose_key_generator(record_key, partition, is_typed=typed)
     fits = {
-        KeyGeneratorType.SIMPLE: len(record_key) == 1 and len(partition) == 1,
+        KeyGeneratorType.SIMPLE: len(record_key) <= 1 and len(partition) == 1,
         KeyGeneratorType.COMPLEX: True,
         KeyGeneratorType.NON_PARTITION: not partition,
-    }.get(generator, False)
-    if not fits:
-        raise OptionConflictError(
-            f"The key generator {generator.value} does not fit the new table {path} with the record key "
-            f"{_shown(record_key)} and the partition columns {_shown(partition)}.",
-            "Leave hoodie.datasource.write.keygenerator.type out: it follows from the columns.",
-        )
+        KeyGeneratorType.TIMESTAMP: len(record_key) <= 1 and len(partition) == 1,
+        KeyGeneratorType.CUSTOM: typed or not partition,
+    }[generator]
+    if fits and (generator is KeyGeneratorType.CUSTOM or not typed):
+        return generator
+    cure = "Leave it out: it follows from the columns."
+    if generator is KeyGeneratorType.CUSTOM:
+        cure = "Write each partition column as <column>:SIMPLE or <column>:TIMESTAMP."
+    elif generator is KeyGeneratorType.TIMESTAMP:
+        cure = "Name one partition column without a type, or use CUSTOM with <column>:SIMPLE and <column>:TIMESTAMP."
+    raise OptionConflictError(
+        f"The key generator {generator.value} (hoodie.datasource.write.keygenerator.type) does not fit the new table "
+        f"{path} with the record key "
+        f"{_shown(record_key)} and the partition columns {_shown(_typed(partition, asked.partition_types))}.",
+        cure,
+    )
+
+
+def _typed(fields: tuple[str, ...], types: tuple[PartitionType, ...] | None) -> tuple[str, ...]:
+    return tuple(f"{field}:{kind.value}" for field, kind in zip(fields, types, strict=True)) if types else fields
+
+
+def _time_options(asked: TableSettings, generator: KeyGeneratorType, path: str) -> dict[str, str]:
+    """Return what a new table notes of the times in its partition paths.
+
+    A zone that nobody named is noted as UTC: Apache Hudi would take that of the machine it runs on.
+    """
+    of_times = generator is KeyGeneratorType.TIMESTAMP or PartitionType.TIMESTAMP in (asked.partition_types or ())
+    if not of_times:
+        if asked.time_options:
+            raise OptionConflictError(
+                f"{next(iter(asked.time_options))} says how the new table {path} makes partition paths of times, and "
+                f"its key generator {generator.value} makes none.",
+                "Leave the option out, or use hoodie.datasource.write.keygenerator.type=TIMESTAMP.",
+            )
+        return {}
+    given = dict(asked.time_options)
+    given |= {option: "UTC" for option in missing_options(given, path) if option in TIME_ZONES}
+    TimePartitions.of(given, path)
+    return given
 
 
 def _check_hash_fields(hash_fields: tuple[str, ...] | None, record_key: tuple[str, ...], path: str) -> None:
@@ -196,5 +273,5 @@ def _shown(value: object) -> str:
     if isinstance(value, KeyGeneratorType):
         return value.value
     if isinstance(value, tuple):
-        return repr(",".join(str(one) for one in value))
+        return repr(",".join(one.value if isinstance(one, PartitionType) else str(one) for one in value))
     return str(value).lower() if isinstance(value, bool) else repr(value)

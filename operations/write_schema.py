@@ -15,6 +15,7 @@ from ..errors import (
 from ..table.config import TableConfig
 from ..table.conform import conform_array
 from ..table.deletes import IS_DELETED, DeleteMarker
+from ..table.fields import find_field
 from ..table.schema import canonical
 from ..writer.rows import RowSpec
 from .operation import DELETE, DELETE_PARTITION
@@ -33,7 +34,8 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
     }
     for role, names in needed.items():
         for name in names:
-            if name not in incoming.names:
+            is_there = name in incoming.names if role == "ordering column" else find_field(incoming, name) is not None
+            if not is_there:
                 raise MissingColumnError(
                     f"The {role} {name!r} of the table {where} is not among the incoming columns "
                     f"({', '.join(incoming.names)}).",

@@ -32,7 +32,7 @@ def partition_may_match(path: str, predicates: Sequence[Predicate], config: Tabl
         return True
     known = [
         [(field, span) for span in _spans(text, schema.field(field).type)]
-        for field, text in zip(config.partition_fields, values, strict=True)
+        for field, text in values.items()
         if field in schema.names
     ]
     return any(may_match_all(predicates, dict(spans), schema) for spans in product(*known))

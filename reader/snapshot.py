@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..errors import TableNotFoundError, UnsupportedTableError
+from ..errors import TableConfigError, TableNotFoundError, UnsupportedTableError
 from ..index.registry import index_for
 from ..storage import open_storage
 from ..storage.base import Storage
@@ -75,14 +75,11 @@ class Snapshot:
     def _buckets(self, predicates: Sequence[Predicate]) -> frozenset[int] | None:
         if not predicates or self.config.index_type != "BUCKET" or self.config.bucket_count is None:
             return None
-        if not self.config.key_generator.is_supported:
-            return None
         try:
-            index = index_for(self.config)
-        except UnsupportedTableError:
-            # A table can be read without the index that writes it.
+            return wanted_buckets(predicates, self.config, self.schema, index_for(self.config).buckets)
+        except (UnsupportedTableError, TableConfigError):
+            # A table can be read without the index and the key generator that write it.
             return None
-        return wanted_buckets(predicates, self.config, self.schema, index.buckets)
 
     def _row_groups(self, path: str, schema: pa.Schema, predicates: Sequence[Predicate]) -> list[RowGroup]:
         with BaseFileReader(self.storage, path) as reader:

@@ -27,11 +27,6 @@ class KeyGeneratorType(str, Enum):
         """The Java class that ``hoodie.datasource.write.keygenerator.class`` names for this type."""
         return f"{_PACKAGE}{_CLASSES[self]}KeyGenerator"
 
-    @property
-    def is_supported(self) -> bool:
-        """Whether pyhudi makes keys in this way."""
-        return self in _SUPPORTED
-
     @classmethod
     def parse(cls, text: str) -> KeyGeneratorType:
         """Return the type that a user or a table names.
@@ -47,9 +42,31 @@ class KeyGeneratorType(str, Enum):
         if known is None:
             raise UnsupportedTableError(
                 f"The key generator {text!r} is not one that pyhudi knows.",
-                f"Use one of {', '.join(kind.value for kind in _SUPPORTED)}.",
+                f"Use one of {', '.join(kind.value for kind in cls)}.",
             )
         return known
+
+
+class PartitionType(str, Enum):
+    """How the key generator CUSTOM makes a part of the path of a field, written behind its name: ``ts:TIMESTAMP``."""
+
+    SIMPLE = "SIMPLE"
+    TIMESTAMP = "TIMESTAMP"
+
+
+def split_partition_field(text: str) -> tuple[str, PartitionType | None]:
+    """Return the name and the type of a partition field, None for the type where there is none.
+
+    Raises:
+        ValueError: The type is none that there is.
+    """
+    name, colon, kind = (part.strip() for part in text.partition(":"))
+    if not colon:
+        return name, None
+    try:
+        return name, PartitionType(kind.upper())
+    except ValueError as error:
+        raise ValueError(f"{text!r} has no type of a partition field; use SIMPLE or TIMESTAMP") from error
 
 
 _CLASSES = {
@@ -59,7 +76,6 @@ _CLASSES = {
     KeyGeneratorType.TIMESTAMP: "TimestampBased",
     KeyGeneratorType.CUSTOM: "Custom",
 }
-_SUPPORTED = (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX, KeyGeneratorType.NON_PARTITION)
 
 
 def _names() -> dict[str, KeyGeneratorType]:
@@ -74,8 +90,18 @@ def _names() -> dict[str, KeyGeneratorType]:
     }
 
 
-def choose_key_generator(record_key_fields: Sequence[str], partition_fields: Sequence[str]) -> KeyGeneratorType:
-    """Return the key generator that Apache Hudi infers when none is named."""
+def choose_key_generator(
+    record_key_fields: Sequence[str], partition_fields: Sequence[str], *, is_typed: bool = False
+) -> KeyGeneratorType:
+    """Return the key generator that Apache Hudi infers when none is named.
+
+    Args:
+        record_key_fields: None for a table whose keys are generated.
+        partition_fields: Without their types.
+        is_typed: Whether they have types.
+    """
+    if is_typed:
+        return KeyGeneratorType.CUSTOM
     if not partition_fields:
         return KeyGeneratorType.NON_PARTITION
     if len(partition_fields) == 1 and len(record_key_fields) <= 1:

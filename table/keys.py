@@ -1,7 +1,8 @@
 """Record keys and partition paths of whole batches, as Apache Hudi's key generators make them of rows.
 
-Source: ``KeyGenUtils``, ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator`` and ``NonpartitionedAvroKeyGenerator``
-of Apache Hudi 1.2, for tables of version 9.
+Source: ``KeyGenUtils`` and the classes ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator``,
+``NonpartitionedAvroKeyGenerator``, ``TimestampBasedAvroKeyGenerator`` and ``CustomAvroKeyGenerator`` of Apache Hudi
+1.2, for tables of version 9.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ import pyarrow.compute as pc
 from ..errors import MissingColumnError, NullKeyError, UnsupportedTableError
 from .arrays import plain
 from .conform import conform_array
-from .key_types import KeyGeneratorType, choose_key_generator
+from .fields import find_field, values_of
+from .key_types import KeyGeneratorType, PartitionType, choose_key_generator
 from .key_values import PARTITION, RECORD_KEY, check_key_type, format_values
 from .partition_paths import check_safe, format_segment, parse_partition_path
 from .table_config import TableConfig
+from .time_partitions import TimePartitions
 
 NULL_KEY = "__null__"
 EMPTY_KEY = "__empty__"
+
+_OF_ONE_FIELD = {KeyGeneratorType.SIMPLE, KeyGeneratorType.TIMESTAMP}
 
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -35,7 +40,8 @@ class KeyGenerator:
             makes the key that the table's own would make.
 
     Raises:
-        UnsupportedTableError: The key generator is not done yet, or its fields are nested, none, or too many for it.
+        UnsupportedTableError: The key generator is none of Apache Hudi's, or has no fields, or too many for it.
+        TableConfigError: The types of the partition fields make no sense.
     """
 
     def __init__(self, config: TableConfig, schema: pa.Schema | None = None) -> None:
@@ -43,8 +49,11 @@ class KeyGenerator:
         self._schema = schema
         self._kind = config.key_generator
         self._fields = config.record_key_fields
-        self._partition_fields = () if self._kind is KeyGeneratorType.NON_PARTITION else config.partition_fields
-        _check_fields(config.name, self._kind, self._fields, self._partition_fields)
+        self._partitions = dict(zip(config.partition_fields, config.partition_types, strict=True))
+        if self._kind is KeyGeneratorType.NON_PARTITION:
+            self._partitions = {}
+        self._made_times: TimePartitions | None = None
+        _check_fields(config.name, self._kind, self._fields, tuple(self._partitions))
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse columns of which no keys or no paths can be made, before there are rows.
@@ -52,10 +61,12 @@ class KeyGenerator:
         Raises:
             MissingColumnError: A key or partition column is absent.
             UnsupportedTypeError: It has a type that makes no key or no path.
+            MissingOptionError: The table does not say enough of the times in its partition paths.
+            InvalidOptionError: What it says of them cannot be used.
         """
-        for role, fields in ((RECORD_KEY, self._fields), (PARTITION, self._partition_fields)):
+        for role, fields in ((RECORD_KEY, self._fields), (PARTITION, self._partitions)):
             for field in fields:
-                _check_column(schema, field, role)
+                self._check_column(schema, field, role)
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the record key of every row.
@@ -95,11 +106,9 @@ class KeyGenerator:
         """
         codes: Codes = np.zeros(batch.num_rows, dtype=np.int64)
         paths = [""]
-        for field in self._partition_fields:
-            values = self._column(batch, field, PARTITION).dictionary_encode(null_encoding="encode")
-            segments = self._segments(values.dictionary, field)
-            inner = values.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            if field == self._partition_fields[0]:
+        for position, field in enumerate(self._partitions):
+            inner, segments = self._segments(self._column(batch, field, PARTITION), field)
+            if position == 0:
                 codes, paths = inner, segments
                 continue
             # Folded pair by pair, the codes stay below the square of the batch's rows.
@@ -107,24 +116,51 @@ class KeyGenerator:
             paths = [f"{paths[pair // len(segments)]}/{segments[pair % len(segments)]}" for pair in pairs.tolist()]
         return _dictionary(codes, paths)
 
-    def _segments(self, values: pa.Array, field: str) -> list[str]:
-        texts = format_values(values, field, PARTITION).to_pylist()  # O(distinct values)
+    def _segments(self, column: pa.Array, field: str) -> tuple[Codes, list[str]]:
+        """Return the parts of the path that a column makes, and which of them each row has."""
+        if self._partitions[field] is PartitionType.TIMESTAMP:
+            encoded = self._times.paths(column, field)
+            texts = encoded.dictionary.to_pylist()  # O(distinct paths)
+        else:
+            encoded = column.dictionary_encode(null_encoding="encode")
+            texts = format_values(encoded.dictionary, field, PARTITION).to_pylist()  # O(distinct values)
         for text in texts:
             check_safe(text, field, self._config)
-        return [format_segment(text, field, self._config) for text in texts]
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes, [format_segment(text, field, self._config) for text in texts]
+
+    @property
+    def _times(self) -> TimePartitions:
+        """How times make paths; asked for only where it matters, as not every reader of a table can know it."""
+        if self._made_times is None:
+            self._made_times = TimePartitions.of(self._config.time_options, self._config.name)
+        return self._made_times
 
     def _column(self, batch: pa.RecordBatch, field: str, role: str) -> pa.Array:
-        _check_column(batch.schema, field, role)
-        column = batch.column(field)
-        if self._schema is None or field not in self._schema.names:
-            return plain(column)
+        self._check_column(batch.schema, field, role)
+        column = values_of(batch, field)
+        known = None if self._schema is None else find_field(self._schema, field)
         # Nulls are judged by the key's own rules.
-        return conform_array(column, self._schema.field(field).with_nullable(True))
+        return plain(column) if known is None else conform_array(column, known.with_nullable(True))
+
+    def _check_column(self, schema: pa.Schema, field: str, role: str) -> None:
+        found = find_field(schema, field)
+        if found is None:
+            raise MissingColumnError(
+                f"The {role} column {field!r} is not among the columns {', '.join(map(repr, schema.names))}.",
+                "Add the column, or correct the case of its name.",
+            )
+        if role == PARTITION and self._partitions[field] is PartitionType.TIMESTAMP:
+            self._times.check_type(found.type, field)
+        else:
+            check_key_type(found.type, field, role)
 
     def _null_key(self, batch: pa.RecordBatch, blank: pa.BooleanArray) -> NullKeyError:
         row, count = pc.index(blank, True).as_py(), pc.sum(blank).as_py()  # O(1)
-        others = [f for f in dict.fromkeys((*self._fields, *self._partition_fields)) if f in batch.schema.names]
-        context = ", ".join(f"{field}={batch.column(field)[row].as_py()!r}" for field in others)  # O(fields)
+        others = [
+            f for f in dict.fromkeys((*self._fields, *self._partitions)) if find_field(batch.schema, f) is not None
+        ]
+        context = ", ".join(f"{field}={values_of(batch, field)[row].as_py()!r}" for field in others)  # O(fields)
         names = ", ".join(repr(field) for field in self._fields)
         some = "column" if len(self._fields) == 1 else "columns"
         return NullKeyError(
@@ -137,38 +173,17 @@ class KeyGenerator:
 def _check_fields(
     table: str, kind: KeyGeneratorType, record_keys: tuple[str, ...], partitions: tuple[str, ...]
 ) -> None:
-    if not kind.is_supported:
-        raise UnsupportedTableError(
-            f"The key generator {kind.value} of table {table!r} is not done by pyhudi yet.",
-            "Use Apache Hudi to write this table.",
-        )
     if not record_keys:
         raise UnsupportedTableError(
             f"Table {table!r} has no record key fields, so that its keys are generated.",
             "Use Apache Hudi to write this table, or make a new one with hoodie.datasource.write.recordkey.field.",
         )
-    if kind is KeyGeneratorType.SIMPLE and (len(record_keys) > 1 or len(partitions) > 1):
+    if kind in _OF_ONE_FIELD and (len(record_keys) > 1 or len(partitions) > 1):
         raise UnsupportedTableError(
-            f"Table {table!r} has the key generator SIMPLE, which takes one record key field and one partition field, "
-            f"and the fields {', '.join((*record_keys, *partitions))}.",
-            "Make the table with the key generator COMPLEX.",
+            f"Table {table!r} has the key generator {kind.value}, which takes one record key field and one partition "
+            f"field, and the fields {', '.join((*record_keys, *partitions))}.",
+            "Make the table with the key generator COMPLEX or CUSTOM.",
         )
-    nested = [field for field in (*record_keys, *partitions) if "." in field]
-    if nested:
-        raise UnsupportedTableError(
-            f"Table {table!r} takes its key or partition from the nested field {nested[0]!r}, "
-            "which pyhudi does not do yet.",
-            "Copy the nested value into a column of its own and make the table with that.",
-        )
-
-
-def _check_column(schema: pa.Schema, field: str, role: str) -> None:
-    if field not in schema.names:
-        raise MissingColumnError(
-            f"The {role} column {field!r} is not among the columns {', '.join(map(repr, schema.names))}.",
-            "Add the column, or correct the case of its name.",
-        )
-    check_key_type(schema.field(field).type, field, role)
 
 
 def _is_blank(text: pa.StringArray) -> pa.BooleanArray:

@@ -42,6 +42,29 @@ INDEX_DEFINITIONS_PATH = "hoodie.table.index.defs.path"
 CREATE_SCHEMA = "hoodie.table.create.schema"
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 
+# What the times of the TIMESTAMP key generator are and how they are written (``TimestampKeyGeneratorConfig``).
+TIME_TYPE = "hoodie.keygen.timebased.timestamp.type"
+TIME_UNIT = "hoodie.keygen.timebased.timestamp.scalar.time.unit"
+TIME_INPUT_FORMAT = "hoodie.keygen.timebased.input.dateformat"
+TIME_INPUT_DELIMITER = "hoodie.keygen.timebased.input.dateformat.list.delimiter.regex"
+TIME_INPUT_ZONE = "hoodie.keygen.timebased.input.timezone"
+TIME_OUTPUT_FORMAT = "hoodie.keygen.timebased.output.dateformat"
+TIME_OUTPUT_ZONE = "hoodie.keygen.timebased.output.timezone"
+TIME_ZONE = "hoodie.keygen.timebased.timezone"
+TIME_PARSER = "hoodie.keygen.datetime.parser.class"
+TIME_ZONES = (TIME_INPUT_ZONE, TIME_OUTPUT_ZONE)
+TIME_OPTIONS = (
+    TIME_TYPE,
+    TIME_UNIT,
+    TIME_INPUT_FORMAT,
+    TIME_INPUT_DELIMITER,
+    TIME_INPUT_ZONE,
+    TIME_OUTPUT_FORMAT,
+    TIME_OUTPUT_ZONE,
+    TIME_ZONE,
+    TIME_PARSER,
+)
+
 # Options of a write for Apache Hudi, which stores none of them; pyhudi keeps them with the table.
 INDEX_TYPE = "hoodie.index.type"
 BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
@@ -70,3 +93,8 @@ CONSTANT_OF_NEW_TABLES = {
     CDC_ENABLED: "false",
 }
 """Properties that Apache Hudi 1.2 gives every new table unless it is asked for something unusual."""
+
+
+def older_time_option(option: str) -> str:
+    """Return the name that one of `TIME_OPTIONS` had before release 0.14."""
+    return option.replace("hoodie.keygen.", "hoodie.deltastreamer.keygen.")

@@ -6,9 +6,11 @@ Source: ``PartitionPathEncodeUtils`` (which is Hive's ``FileUtils.escapePathName
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
-from ..errors import PartitionValueError, UnsupportedTableError
+from ..errors import PartitionValueError, TableConfigError, UnsupportedTableError
 from . import options as key
+from .key_types import KeyGeneratorType, PartitionType
 from .table_config import TableConfig
 
 HIVE_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -79,39 +81,55 @@ def _danger(segment: str, leading: bool) -> str | None:
     return None
 
 
-def parse_partition_path(path: str, config: TableConfig) -> tuple[str | None, ...] | None:
-    """Return the text of every partition column's value as the path tells it, in the order of the columns.
+def parse_partition_path(path: str, config: TableConfig) -> dict[str, str | None] | None:
+    """Return the text of partition columns' values as far as the path tells it.
 
     Args:
         path: Relative to the table's root.
         config: The table's configuration.
 
     Returns:
-        One text a partition column, spelt as in a record key; None in it where the
-        path has Hive's default, which stands for null, the empty string and its own name. None as a whole where the
-        path does not tell: slashes inside values, or a key generator that formats them.
+        By column, spelt as in a record key; None for the text where the path has Hive's default, which stands for
+        null, the empty string and its own name. A column that the path shows as a time is not among them. None as a
+        whole where the path does not tell: slashes inside values, or a key generator of somebody's own.
     """
-    fields = config.partition_fields
-    if not fields:
-        return () if path == "" else None
-    if config.flag(key.SLASH_DATES) or not _keeps_values(config):
-        return None
-    segments = [path] if len(fields) == 1 else path.split("/")
-    if len(segments) != len(fields):
-        return None
-    values: list[str | None] = []
-    for field, segment in zip(fields, segments, strict=True):
-        prefix = f"{field}=" if config.hive_style else ""
-        if not segment.startswith(prefix):
-            return None
-        text = segment[len(prefix) :]
-        values.append(None if text == HIVE_DEFAULT_PARTITION else unescape(text) if config.url_encode else text)
-    return tuple(values)
-
-
-def _keeps_values(config: TableConfig) -> bool:
-    """Return whether the table's key generator puts values into the path as they are."""
     try:
-        return config.key_generator.is_supported
-    except UnsupportedTableError:
-        return False
+        kinds = config.partition_types
+        if not kinds or config.key_generator is KeyGeneratorType.NON_PARTITION:
+            return {} if path == "" else None
+    except (UnsupportedTableError, TableConfigError):
+        return None
+    if config.flag(key.SLASH_DATES):
+        return None
+    parts = _split(path, config)
+    if parts is None:
+        return None
+    values: dict[str, str | None] = {}
+    for field, kind, part in zip(config.partition_fields, kinds, parts, strict=True):
+        prefix = f"{field}=" if config.hive_style else ""
+        if not part.startswith(prefix):
+            return None
+        text = part[len(prefix) :]
+        if kind is PartitionType.SIMPLE:
+            values[field] = None if text == HIVE_DEFAULT_PARTITION else unescape(text) if config.url_encode else text
+    return values
+
+
+def _split(path: str, config: TableConfig) -> list[str] | None:
+    """Return the part of each partition column; None where slashes inside values make them uncertain."""
+    kinds = config.partition_types
+    if len(kinds) == 1:
+        return [path]
+    folders = path.split("/")
+    depths = [_depth(kind, config) for kind in kinds]
+    if sum(depths) != len(folders):
+        return None
+    ends = list(accumulate(depths))
+    return ["/".join(folders[end - depth : end]) for depth, end in zip(depths, ends, strict=True)]
+
+
+def _depth(kind: PartitionType, config: TableConfig) -> int:
+    """Return how many folders a column makes, as far as its values hold no slashes."""
+    if kind is PartitionType.SIMPLE or config.url_encode:
+        return 1
+    return 1 + config.time_options.get(key.TIME_OUTPUT_FORMAT, "").count("/")

@@ -26,11 +26,6 @@ def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
             f"The table {where} has {option}={value}, which pyhudi does not {'write' if writing else 'read'} yet.",
             "Use Apache Hudi for this table.",
         )
-    if writing and not config.key_generator.is_supported:
-        raise UnsupportedTableError(
-            f"The table {where} has the key generator {config.key_generator.value}, which pyhudi does not do yet.",
-            "Use Apache Hudi to write this table.",
-        )
 
 
 def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]]:

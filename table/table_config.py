@@ -9,10 +9,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import TableConfigError, TableVersionError
+from ..errors import TableConfigError, TableVersionError, UnsupportedTableError
 from . import options as key
 from .deletes import DeleteMarker
-from .key_types import KeyGeneratorType, choose_key_generator
+from .key_types import KeyGeneratorType, PartitionType, choose_key_generator, split_partition_field
 from .options import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, MERGE_ON_READ, NEWEST_VERSION
 from .properties import format_properties, parse_properties
 
@@ -59,6 +59,7 @@ class TableConfig:
         table_type: str = COPY_ON_WRITE,
         record_key_fields: Sequence[str],
         partition_fields: Sequence[str] = (),
+        partition_types: Sequence[PartitionType] | None = None,
         ordering_fields: Sequence[str] = (),
         merge_mode: str | None = None,
         delete_marker: DeleteMarker | None = None,
@@ -69,6 +70,7 @@ class TableConfig:
         index_type: str | None = "BUCKET",
         bucket_count: int | None = None,
         hash_fields: Sequence[str] | None = None,
+        time_options: Mapping[str, str] | None = None,
     ) -> TableConfig:
         """Return the configuration of a new table of version 9.
 
@@ -76,8 +78,9 @@ class TableConfig:
             name: The table's name.
             database: The database it belongs to, "" for none.
             table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
-            record_key_fields: Columns that make the record key.
+            record_key_fields: Columns that make the record key; none for keys that are generated.
             partition_fields: Columns that make the partition path.
+            partition_types: Their types, for the key generator CUSTOM alone.
             ordering_fields: Columns that decide which of two rows is newer.
             merge_mode: None for EVENT_TIME_ORDERING with ordering fields and COMMIT_TIME_ORDERING without.
             delete_marker: The value of a column by which rows are deletes; None for none.
@@ -88,15 +91,18 @@ class TableConfig:
             index_type: How record keys find their file group; None leaves the index open.
             bucket_count: Buckets of one partition, for the index BUCKET.
             hash_fields: Record key columns that choose the bucket; None for all.
+            time_options: What the times in partition paths are, by the keys of `options.TIME_OPTIONS`.
         """
-        generator = key_generator or choose_key_generator(record_key_fields, partition_fields)
+        typed = partition_types is not None
+        generator = key_generator or choose_key_generator(record_key_fields, partition_fields, is_typed=typed)
         properties = {
-            **_fields_properties(record_key_fields, partition_fields, ordering_fields),
+            **_fields_properties(record_key_fields, partition_fields, partition_types, ordering_fields),
             **_identity_properties(name, database, table_type),
             key.MERGE_MODE: merge_mode or _default_merge_mode(ordering_fields),
             key.KEY_GENERATOR_TYPE: generator.value,
             key.HIVE_STYLE: _format_bool(hive_style),
             key.URL_ENCODE: _format_bool(url_encode),
+            **(time_options or {}),
             key.PARTITION_EXTRACTOR: _partition_extractor(partition_fields, hive_style),
             key.TIMEZONE: timezone,
             **key.CONSTANT_OF_NEW_TABLES,
@@ -147,7 +153,41 @@ class TableConfig:
     @property
     def partition_fields(self) -> tuple[str, ...]:
         """Columns of the partition path, without the types that a CUSTOM key generator adds."""
-        return tuple(field.partition(":")[0] for field in self._list(key.PARTITION_FIELDS))
+        return tuple(field.partition(":")[0].strip() for field in self._list(key.PARTITION_FIELDS))
+
+    @property
+    def partition_types(self) -> tuple[PartitionType, ...]:
+        """How each partition field makes its part of the path.
+
+        Raises:
+            TableConfigError: The key generator is CUSTOM, and not every field has a type.
+            UnsupportedTableError: The table names a key generator that pyhudi does not know.
+        """
+        generator = self.key_generator
+        if generator is not KeyGeneratorType.CUSTOM:
+            kind = PartitionType.TIMESTAMP if generator is KeyGeneratorType.TIMESTAMP else PartitionType.SIMPLE
+            return (kind,) * len(self.partition_fields)
+        try:
+            kinds = [split_partition_field(field)[1] for field in self._list(key.PARTITION_FIELDS)]
+        except ValueError:
+            kinds = [None]
+        known = tuple(kind for kind in kinds if kind is not None)
+        if len(known) < len(kinds):
+            raise TableConfigError(
+                f"The table {self.name!r} has the key generator CUSTOM and "
+                f"{key.PARTITION_FIELDS}={self.properties.get(key.PARTITION_FIELDS)}, where every field needs a type.",
+                "Write each as <field>:SIMPLE or <field>:TIMESTAMP, as the table's writers do.",
+            )
+        return known
+
+    @property
+    def time_options(self) -> dict[str, str]:
+        """What the times in partition paths are, by the keys of `options.TIME_OPTIONS`, as far as anybody wrote it."""
+        found = {
+            option: self.properties.get(option) or self.properties.get(key.older_time_option(option))
+            for option in key.TIME_OPTIONS
+        }
+        return {option: text for option, text in found.items() if text}
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
@@ -174,8 +214,15 @@ class TableConfig:
         """
         named = self.properties.get(key.KEY_GENERATOR_TYPE) or self.properties.get(key.KEY_GENERATOR_CLASS)
         if named:
-            return KeyGeneratorType.parse(named)
-        return choose_key_generator(self.record_key_fields, self.partition_fields)
+            try:
+                return KeyGeneratorType.parse(named)
+            except UnsupportedTableError as error:
+                raise UnsupportedTableError(
+                    f"The table {self.name!r} has the key generator {named}, which is not one that pyhudi knows.",
+                    "Use Apache Hudi to write this table.",
+                ) from error
+        is_typed = ":" in self.properties.get(key.PARTITION_FIELDS, "")
+        return choose_key_generator(self.record_key_fields, self.partition_fields, is_typed=is_typed)
 
     @property
     def hive_style(self) -> bool:
@@ -250,6 +297,10 @@ class TableConfig:
                 f"{where} says table version {self.version}; pyhudi knows versions up to {NEWEST_VERSION}.",
                 "Use a newer pyhudi, or the Apache Hudi release that wrote the table.",
             )
+        if self.timezone not in ("UTC", "LOCAL"):
+            raise TableConfigError(
+                f"{where} says {key.TIMEZONE}={self.timezone}, which is neither UTC nor LOCAL.", _RESTORE
+            )
         if self.table_type not in (COPY_ON_WRITE, MERGE_ON_READ):
             raise TableConfigError(f"{where} says {key.TYPE}={self.table_type}, which is no table type.", _RESTORE)
         stored, right = self.properties.get(key.CHECKSUM), checksum(self.database, self.name)
@@ -291,9 +342,14 @@ def _identity_properties(name: str, database: str, table_type: str) -> dict[str,
 
 
 def _fields_properties(
-    record_keys: Sequence[str], partitions: Sequence[str], ordering: Sequence[str]
+    record_keys: Sequence[str],
+    partitions: Sequence[str],
+    types: Sequence[PartitionType] | None,
+    ordering: Sequence[str],
 ) -> dict[str, str]:
     """Return the lists of fields; Apache Hudi writes an empty one for partitions alone."""
+    if types is not None:
+        partitions = [f"{name}:{kind.value}" for name, kind in zip(partitions, types, strict=True)]
     properties = {key.PARTITION_FIELDS: ",".join(partitions)}
     for option, fields in ((key.RECORD_KEY_FIELDS, record_keys), (key.ORDERING_FIELDS, ordering)):
         if fields:

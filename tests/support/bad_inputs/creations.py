@@ -11,11 +11,14 @@ from pyhudi.operations.history import history, last_commit
 from pyhudi.operations.settings import WriteSettings
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.key_types import KeyGeneratorType
+from pyhudi.table.key_types import KeyGeneratorType, PartitionType
+from pyhudi.table.options import TIME_INPUT_FORMAT, TIME_OUTPUT_FORMAT, TIME_OUTPUT_ZONE, TIME_TYPE
 from support.bad_inputs.case import COMPOSITE, GOOD, KEYED, Act, Case, added, ask, changed, upsert
 from support.drive import write
 
 RECORD_KEY = "hoodie.datasource.write.recordkey.field"
+TIMES = {TIME_TYPE: "EPOCHMILLISECONDS", TIME_OUTPUT_FORMAT: "yyyy/MM/dd", TIME_OUTPUT_ZONE: "UTC"}
+TIMED = replace(KEYED, partition_fields=("ts",), key_generator=KeyGeneratorType.TIMESTAMP, time_options=TIMES)
 
 
 def below_a_file(path: Path) -> Act:
@@ -89,6 +92,58 @@ CREATIONS = [
         )
         for generator in KeyGeneratorType
         if generator is not KeyGeneratorType.COMPLEX
+    ),
+    *(
+        Case(
+            f"{attribute} twice",
+            errors.OptionConflictError,
+            ("{path}", key, "'value,value'"),
+            upsert(GOOD, table=replace(KEYED, **{attribute: ("value", "value")})),
+        )
+        for attribute, key in (
+            ("record_key_fields", RECORD_KEY),
+            ("partition_fields", "hoodie.datasource.write.partitionpath.field"),
+        )
+    ),
+    *(
+        Case(
+            f"times without {option}",
+            errors.MissingOptionError,
+            ("{path}", option),
+            upsert(GOOD, table=replace(TIMED, time_options={k: v for k, v in TIMES.items() if k != option})),
+        )
+        for option in (TIME_TYPE, TIME_OUTPUT_FORMAT)
+    ),
+    *(
+        Case(
+            f"times with {option}={value}",
+            errors.InvalidOptionError,
+            ("{path}", f"{option}={value!r}"),
+            upsert(GOOD, table=replace(TIMED, time_options={**TIMES, option: value})),
+        )
+        for option, value in (
+            (TIME_OUTPUT_FORMAT, "yyyy-MM-dd zzzz"),
+            (TIME_OUTPUT_ZONE, "Europe/Atlantis"),
+            (TIME_TYPE, "EPOCH"),
+        )
+    ),
+    Case(
+        "times of texts that are numbers",
+        errors.UnsupportedTypeError,
+        ("'ts'", "int64", "DATE_STRING"),
+        upsert(GOOD, table=replace(TIMED, time_options={**TIMES, TIME_TYPE: "DATE_STRING", TIME_INPUT_FORMAT: "yyyy"})),
+    ),
+    Case(
+        "times of a key generator without times",
+        errors.OptionConflictError,
+        ("{path}", TIME_TYPE, "SIMPLE"),
+        upsert(GOOD, table=replace(TIMED, key_generator=None)),
+    ),
+    Case(
+        "types of partition columns without CUSTOM",
+        errors.OptionConflictError,
+        ("{path}", "TIMESTAMP", "'ts:SIMPLE'"),
+        upsert(GOOD, table=replace(TIMED, partition_types=(PartitionType.SIMPLE,))),
     ),
     Case(
         "second ordering field that is no column",

@@ -14,6 +14,8 @@ CHOSEN = {
     "key_generator_type",  # theirs is SIMPLE in name and inferred from the columns in fact
     "key_generator_class",
     "buckets",  # theirs is 256 a partition, which makes very small files
+    "time_input_zone",  # theirs and the next are UTC in name and that of the machine in fact
+    "time_zone",
     "timezone",  # times in UTC mean the same on every machine
     "metadata_enable",  # kept by Apache Hudi, taken out of use by us, unless it is dear
     "failed_writes",  # theirs takes any pending write for dead, also one that is alive
@@ -21,6 +23,8 @@ CHOSEN = {
     "bloom_filter",  # a bucket index never asks it
     "application",
 }
+# A family of which pyhudi does some members, which are looked for first.
+OF_OLDER_RELEASES = {key for key in OURS if key.startswith("hoodie.deltastreamer.keygen.timebased.")}
 # Apache Hudi has two opinions of these.
 TWO_DEFAULTS = {"hoodie.parquet.writelegacyformat.enabled"}
 
@@ -58,7 +62,7 @@ def test_refused_options_carry_apache_hudis_default() -> None:
 
 def test_the_catalogue_holds_none_of_our_own_options() -> None:
     assert OURS & set(CATALOGUE) == set()
-    assert not [key for key in OURS for prefix in FAMILIES if key.startswith(prefix)]
+    assert not [key for key in OURS - OF_OLDER_RELEASES for prefix in FAMILIES if key.startswith(prefix)]
 
 
 def test_defaults_are_those_of_apache_hudi_unless_chosen_otherwise() -> None:

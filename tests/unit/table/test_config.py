@@ -209,6 +209,7 @@ def test_unknown_properties_are_kept(unknown: dict[str, str]) -> None:
         (replaced("hoodie.table.version", "nine"), "nine"),
         (replaced("hoodie.bucket.index.num.buckets", "4.5"), "4.5"),
         (replaced("hoodie.table.type", "copy_on_write"), "copy_on_write"),
+        (replaced("hoodie.table.timeline.timezone", "Europe/Berlin"), "EUROPE/BERLIN"),
         (replaced("hoodie.table.checksum", "1"), "498511606"),
         (replaced("hoodie.table.name", "u"), "hoodie.table.checksum=498511606"),
     ],
@@ -235,6 +236,24 @@ def test_an_unknown_key_generator_is_refused_when_it_is_asked_for() -> None:
 
     with pytest.raises(UnsupportedTableError, match=r"com\.acme\.Mine"):
         _ = config.key_generator
+
+
+@pytest.mark.parametrize("fields", ["p,t", "p:SIMPLE,t", "p:SIMPLE,t:WHENEVER", "p:SIMPLE:TIMESTAMP,t:SIMPLE"])
+def test_a_custom_key_generator_needs_a_type_for_every_field(fields: str) -> None:
+    properties = {"hoodie.table.keygenerator.type": "CUSTOM", "hoodie.table.partition.fields": fields}
+    config = TableConfig({**TableConfig.parse(BY_JAVA, "t").properties, **properties})
+
+    with pytest.raises(TableConfigError) as raised:
+        _ = config.partition_types
+
+    assert fields in raised.value.what
+
+
+def test_options_of_times_are_known_by_their_older_names() -> None:
+    older = {"hoodie.deltastreamer.keygen.timebased.timestamp.type": "SCALAR"}
+    config = TableConfig({**TableConfig.parse(BY_JAVA, "t").properties, **older})
+
+    assert config.time_options == {"hoodie.keygen.timebased.timestamp.type": "SCALAR"}
 
 
 def test_a_created_table_is_loaded(storage: MemoryStorage) -> None:

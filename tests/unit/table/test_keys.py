@@ -266,22 +266,28 @@ def test_a_dangerous_partition_value_is_refused(partitions: str) -> None:
         generator("id", partitions).partition_paths(batch)
 
 
-@pytest.mark.parametrize("kind", [KeyGeneratorType.TIMESTAMP, KeyGeneratorType.CUSTOM])
-def test_a_generator_that_is_not_done_is_refused(kind: KeyGeneratorType) -> None:
-    with pytest.raises(UnsupportedTableError, match=kind.value):
-        generator("id", "p", kind=kind)
-
-
 @pytest.mark.parametrize(("keys", "partitions"), [("a,b", "p"), ("a", "p,q")])
-def test_the_simple_generator_takes_one_field_of_each(keys: str, partitions: str) -> None:
-    with pytest.raises(UnsupportedTableError, match="SIMPLE"):
-        generator(keys, partitions, kind=KeyGeneratorType.SIMPLE)
+@pytest.mark.parametrize("kind", [KeyGeneratorType.SIMPLE, KeyGeneratorType.TIMESTAMP])
+def test_some_generators_take_one_field_of_each(keys: str, partitions: str, kind: KeyGeneratorType) -> None:
+    with pytest.raises(UnsupportedTableError, match=kind.value):
+        generator(keys, partitions, kind=kind)
 
 
-@pytest.mark.parametrize(("keys", "partitions"), [("a.b", "p"), ("a", "p.q")])
-def test_nested_fields_are_refused_by_name(keys: str, partitions: str) -> None:
-    with pytest.raises(UnsupportedTableError, match=r"a\.b|p\.q"):
-        generator(keys, partitions)
+def test_keys_and_partitions_are_taken_from_within_columns() -> None:
+    inner = pa.array([{"b": {"c": "x"}}, {"b": None}, None], pa.struct([("b", pa.struct([("c", pa.string())]))]))
+    batch = pa.RecordBatch.from_pydict({"a": inner, "id": [1, 2, 3]})
+    made = generator("a.b.c,id", "a.b.c", hive_style=True)
+
+    assert plain(made.record_keys(batch)) == ["a.b.c:x,id:1", "a.b.c:__null__,id:2", "a.b.c:__null__,id:3"]
+    assert plain(made.partition_paths(batch)) == ["a.b.c=x", f"a.b.c={HIVE}", f"a.b.c={HIVE}"]
+
+
+@pytest.mark.parametrize("field", ["a.c", "a.b.c", "b.b"])
+def test_a_field_that_is_not_within_a_column_is_missing(field: str) -> None:
+    batch = pa.RecordBatch.from_pydict({"a": pa.array([{"b": 1}]), "id": [1]})
+
+    with pytest.raises(MissingColumnError, match=field):
+        generator("id", field).check(batch.schema)
 
 
 def test_a_table_without_key_fields_is_refused() -> None:

@@ -7,9 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyhudi.errors import PartitionValueError
 from pyhudi.table.config import TableConfig
-from pyhudi.table.keys import KeyGeneratorType
 from pyhudi.table.partition_paths import check_safe, escape, format_segment, parse_partition_path, unescape
 
+TIMESTAMP = {"hoodie.table.keygenerator.type": "TIMESTAMP"}
+CUSTOM = {
+    "hoodie.table.keygenerator.type": "CUSTOM",
+    "hoodie.table.partition.fields": "p:SIMPLE,t:TIMESTAMP,q:simple",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM",
+}
 VALUES = st.text(st.characters(exclude_categories=("Cs",)))
 FLAGS = st.booleans()
 
@@ -94,28 +99,39 @@ def test_an_escaped_path_tells_its_values(values: list[str | None], hive_style: 
     table = config(*fields, hive_style=hive_style, url_encode=True)
     path = "/".join(format_segment(value, field, table) for field, value in zip(fields, values, strict=True))
 
-    assert parse_partition_path(path, table) == tuple(values)
+    assert parse_partition_path(path, table) == dict(zip(fields, values, strict=True))
 
 
 @pytest.mark.parametrize(
     ("path", "table", "expected"),
     [
-        ("", config(), ()),
+        ("", config(), {}),
         ("a", config(), None),
-        ("a/b", config("p"), ("a/b",)),
-        ("p=a/b", config("p", hive_style=True), ("a/b",)),
-        ("a/b", config("p", "q"), ("a", "b")),
+        ("a/b", config("p"), {"p": "a/b"}),
+        ("p=a/b", config("p", hive_style=True), {"p": "a/b"}),
+        ("a/b", config("p", "q"), {"p": "a", "q": "b"}),
         ("a/b/c", config("p", "q"), None),
-        ("p=1/q=__HIVE_DEFAULT_PARTITION__", config("p", "q", hive_style=True), ("1", None)),
+        ("p=1/q=__HIVE_DEFAULT_PARTITION__", config("p", "q", hive_style=True), {"p": "1", "q": None}),
         ("1/2", config("p", "q", hive_style=True), None),
-        ("a%2Fb", config("p"), ("a%2Fb",)),
-        ("a%2Fb", config("p", url_encode=True), ("a/b",)),
-        ("2024/01/02", config("p", **{"hoodie.table.keygenerator.type": KeyGeneratorType.TIMESTAMP.value}), None),
+        ("a%2Fb", config("p"), {"p": "a%2Fb"}),
+        ("a%2Fb", config("p", url_encode=True), {"p": "a/b"}),
+        ("2024/01/02", config("p", **TIMESTAMP), {}),
+        ("p=2024/01/02", config("p", hive_style=True, **TIMESTAMP), {}),
+        ("a/2024/01/b", config("p", "t", "q", **CUSTOM), {"p": "a", "q": "b"}),
+        ("p=a/t=2024/01/q=b", config("p", "t", "q", hive_style=True, **CUSTOM), {"p": "a", "q": "b"}),
+        (
+            "p=a/t=2024%2F01/q=b",
+            config("p", "t", "q", hive_style=True, url_encode=True, **CUSTOM),
+            {"p": "a", "q": "b"},
+        ),
+        ("a/b/2024/01/b", config("p", "t", "q", **CUSTOM), None),
+        ("a/b", config("p", "q", **{**CUSTOM, "hoodie.table.partition.fields": "p:SIMPLE,q"}), None),
+        ("", config("p", **{"hoodie.table.keygenerator.type": "NON_PARTITION"}), {}),
         ("a", config("p", **{"hoodie.table.keygenerator.type": "com.acme.Mine"}), None),
         ("2024/01/02", config("p", **{"hoodie.datasource.write.slash.separated.date.partitioning": "true"}), None),
     ],
 )
 def test_a_path_tells_its_values_or_says_that_it_does_not(
-    path: str, table: TableConfig, expected: tuple[str | None, ...] | None
+    path: str, table: TableConfig, expected: dict[str, str | None] | None
 ) -> None:
     assert parse_partition_path(path, table) == expected

@@ -61,12 +61,3 @@ def test_a_table_that_pyhudi_only_reads_is_refused_to_writers(option: str, value
         check_supported(config, "file:///t", writing=True)
 
     assert f"{option}={value}" in raised.value.what
-
-
-@pytest.mark.parametrize("kind", ["TIMESTAMP", "CUSTOM", "com.acme.Mine"])
-def test_a_key_generator_that_is_not_done_is_refused_to_writers(kind: str) -> None:
-    config = TableConfig({**NEW.properties, "hoodie.table.keygenerator.type": kind})
-
-    check_supported(config, "file:///t", writing=False)
-    with pytest.raises(UnsupportedTableError, match=kind):
-        check_supported(config, "file:///t", writing=True)

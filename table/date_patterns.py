@@ -1,0 +1,177 @@
+"""Joda-Time's date patterns, taken apart, and times written by them.
+
+Apache Hudi's TIMESTAMP key generator hands its patterns to Joda-Time. No library of Python reads those over arrays, and
+Arrow's own have other letters and no fractions of a second; but a partition path that differs by one character is
+another partition. So a pattern is read letter by letter here, and what would come out differently is refused by name.
+
+Source: ``org.joda.time.format.DateTimeFormat`` and ``DateTimeFormatterBuilder`` 2.12, in English.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .time_zones import DAY
+
+YEARS = "yYx"
+TEXT_FROM, FULL_FROM = 3, 4  # as many letters name a month, and name it in full
+MONTHS = [name for name in calendar.month_name if name]
+WEEKDAYS = list(calendar.day_name)
+HALVES = ["AM", "PM"]
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_TOKEN = re.compile(r"(?P<letters>([A-Za-z])\2*)|(?P<text>(?:'(?:[^']|'')*'|[^A-Za-z'])+)")
+_QUOTED = re.compile(r"'((?:[^']|'')*)'")
+_SHORT = 3
+
+# What a letter is, and how many milliseconds of a day a text of it does not tell apart.
+_LETTERS = {
+    "y": ("year", DAY),
+    "Y": ("year", DAY),
+    "x": ("week year", DAY),
+    "M": ("month", DAY),
+    "w": ("week", DAY),
+    "d": ("day", DAY),
+    "D": ("day of the year", DAY),
+    "e": ("day of the week", DAY),
+    "E": ("day of the week", DAY),
+    "a": ("half of the day", DAY // 2),
+    "H": ("hour", 3_600_000),
+    "k": ("hour", 3_600_000),
+    "h": ("hour", 3_600_000),
+    "K": ("hour", 3_600_000),
+    "m": ("minute", 60_000),
+    "s": ("second", 1_000),
+    "S": ("fraction", 1),
+    "Z": ("zone offset", 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A run of one letter; or, with no letter, a text that stands for itself."""
+
+    letter: str
+    length: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.letter * self.length or self.text
+
+    @property
+    def what(self) -> str:
+        """What the letter is, such as ``month``; two letters may be the same."""
+        return _LETTERS[self.letter][0]
+
+    @property
+    def is_name(self) -> bool:
+        """Whether words are expected where digits might be."""
+        return self.letter in {"E", "a"} or (self.letter == "M" and self.length >= TEXT_FROM)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether digits are expected, be they of a number or of a text."""
+        if self.letter:
+            return not self.is_name and self.letter != "Z"
+        return self.text[0] in "0123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class DatePattern:
+    """One pattern, taken apart."""
+
+    tokens: tuple[Token, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> DatePattern:
+        """Return the pattern that a text is, as Joda-Time's ``DateTimeFormat.forPattern`` takes it.
+
+        Raises:
+            ValueError: It is empty, ends within quotes, or has letters that pyhudi knows no meaning of.
+        """
+        tokens: list[Token] = []
+        position = 0
+        while (match := _TOKEN.match(text, position)) is not None:
+            position = match.end()
+            if match["letters"]:
+                tokens.append(Token(match["letters"][0], len(match["letters"])))
+            else:
+                literal = _QUOTED.sub(lambda quoted: quoted[1].replace("''", "'") or "'", match["text"])
+                tokens.append(Token("", 0, literal))
+        if position < len(text):
+            raise ValueError(f"a quote begins at {text[position:]!r} and never ends")
+        if not any(one.letter for one in tokens):
+            raise ValueError("it has no letter that stands for a part of a date")
+        for one in tokens:
+            if one.letter and (one.letter not in _LETTERS or str(one).startswith("ZZZ")):
+                raise ValueError(f"pyhudi does not know {str(one)!r}")
+        return cls(tuple(tokens))
+
+    @property
+    def precision(self) -> int:
+        """Milliseconds of a day that the pattern does not tell apart."""
+        return min(_LETTERS[one.letter][1] for one in self.tokens if one.letter)
+
+    @property
+    def tells_offset(self) -> bool:
+        """Whether a text of this pattern says how far ahead of UTC it is."""
+        return any(one.letter == "Z" for one in self.tokens)
+
+    def check_writable(self) -> None:
+        """Refuse a pattern that pyhudi does not write.
+
+        Raises:
+            ValueError: Names the letters.
+        """
+        if self.tells_offset:
+            raise ValueError("pyhudi writes no zone offsets ('Z')")
+
+    def write(self, times: Sequence[int], offset: int = 0) -> list[str]:
+        """Return the text of each time.
+
+        Args:
+            times: Local milliseconds within the years 1 to 9999.
+            offset: How many milliseconds the place is ahead of UTC.
+        """
+        zone = dt.timezone(dt.timedelta(milliseconds=offset))
+        moments = [_EPOCH.replace(tzinfo=zone) + dt.timedelta(milliseconds=one) for one in times]
+        return ["".join(_write(token, moment) for token in self.tokens) for moment in moments]
+
+
+def _write(token: Token, moment: dt.datetime) -> str:
+    letter, length = token.letter, token.length
+    if letter == "Z":
+        return moment.strftime("%z")
+    if not letter:
+        return token.text
+    if letter == "a":
+        return HALVES[moment.hour // 12]
+    if token.is_name:
+        name = MONTHS[moment.month - 1] if letter == "M" else WEEKDAYS[moment.weekday()]
+        return name if length >= FULL_FROM else name[:_SHORT]
+    if letter == "S":
+        return f"{moment.microsecond // 1000:03d}".ljust(length, "0")[:length]
+    return f"{_number(token, moment):0{length}d}"
+
+
+def _number(token: Token, moment: dt.datetime) -> int:
+    if token.letter in YEARS:
+        year = moment.isocalendar()[0] if token.letter == "x" else moment.year
+        return year % 100 if token.length == len("yy") else year
+    return {
+        "M": moment.month,
+        "w": moment.isocalendar()[1],
+        "d": moment.day,
+        "D": moment.timetuple().tm_yday,
+        "e": moment.isoweekday(),
+        "H": moment.hour,
+        "k": moment.hour or 24,
+        "h": moment.hour % 12 or 12,
+        "K": moment.hour % 12,
+        "m": moment.minute,
+        "s": moment.second,
+    }[token.letter]

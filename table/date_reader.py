@@ -1,0 +1,196 @@
+"""Texts of whole arrays read as times, by Joda-Time's patterns.
+
+Source: ``org.joda.time.format.DateTimeFormatterBuilder`` (its ``parseInto`` methods) and ``DateTimeParserBucket`` 2.12,
+in English.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .date_patterns import HALVES, MONTHS, TEXT_FROM, WEEKDAYS, YEARS, DatePattern, Token
+from .time_zones import DAY, FIRST_MS, LAST_MS, Mask, Millis
+
+_UNREAD = "xwe"
+_HOURS = {"H": (0, 23), "k": (1, 24), "h": (1, 12), "K": (0, 11)}
+_MOST_DIGITS = {"S": 18, "D": 3}
+_YEAR_DIGITS = 9
+_PIVOT = 30
+
+# A colon after the hours of an offset asks for colons after its minutes.
+_OFFSET = r"[Zz]|[+-]\d\d(?::\d\d(?::\d\d(?:[.,]\d{1,3})?)?|\d\d(?:\d\d(?:\d{1,3})?)?)?"
+_OFFSET_PARTS = ((0, 2, 24, 3_600_000), (2, 4, 60, 60_000), (4, 6, 60, 1_000), (6, 9, 1000, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTimes:
+    """What n texts show.
+
+    Attributes:
+        local: The time, as milliseconds since 1970 began where the text was written.
+        offset: How many milliseconds that place is ahead of UTC, 0 where the pattern does not tell.
+        matched: Which of the texts are of the pattern; no other one may read those.
+        valid: Which of them are times, with a month that exists and so forth.
+    """
+
+    local: Millis
+    offset: Millis
+    matched: Mask
+    valid: Mask
+
+
+def check_readable(pattern: DatePattern) -> None:
+    """Refuse a pattern whose texts pyhudi does not read as Joda-Time does.
+
+    Raises:
+        ValueError: Names the letters.
+    """
+    letters = [one for one in pattern.tokens if one.letter]
+    for one in letters:
+        if one.letter in _UNREAD:
+            raise ValueError(f"pyhudi does not read a {one.what} ({str(one)!r})")
+    told: dict[str, Token] = {}
+    for one in letters:
+        what = "day" if one.what == "day of the year" else one.what
+        if what in told:
+            raise ValueError(f"{str(told[what])!r} and {str(one)!r} both tell the {what}")
+        told[what] = one
+    for one, after in zip(pattern.tokens, pattern.tokens[1:], strict=False):
+        runs_on = one.is_name and (after.is_name or after.text[:1].isalpha())
+        if runs_on or (one.letter == "Z" and (after.is_number or after.text[:1] in {":", ".", ","})):
+            raise ValueError(f"nothing tells where {str(one)!r} ends")
+
+
+def read_times(pattern: DatePattern, texts: pa.StringArray) -> ReadTimes:
+    """Return the times that n texts show; a null shows none."""
+    found = pc.extract_regex(texts, _expression(pattern))
+    fields: dict[str, tuple[Token, Millis]] = {}
+    for position, token in enumerate(pattern.tokens):
+        if token.letter:
+            part = pc.fill_null(found.field(f"f{position}"), "")
+            fields[token.what] = (token, _values(token, part))
+    local, valid = _local(fields, len(texts))
+    offset = fields["zone offset"][1] if "zone offset" in fields else np.zeros(len(texts), np.int64)
+    matched = np.asarray(found.is_valid()) & (np.abs(offset) < DAY)
+    return ReadTimes(local, offset, matched, matched & valid)
+
+
+def _expression(pattern: DatePattern) -> str:
+    """Return a regular expression of the pattern's texts, with one group for each letter.
+
+    Joda-Time takes as many digits as it may and never gives one back: a number right in front of another has all its
+    digits, or none are left for the other.
+    """
+    parts = []
+    for position, (one, after) in enumerate(zip(pattern.tokens, [*pattern.tokens[1:], None], strict=True)):
+        if one.letter:
+            parts.append(f"(?P<f{position}>{_part(one, joined=after is not None and after.is_number)})")
+        else:
+            parts.append(f"(?i:{''.join(map(_escaped, one.text))})")
+    return f"^{''.join(parts)}$"
+
+
+def _part(token: Token, *, joined: bool) -> str:
+    if token.letter == "Z":
+        return _OFFSET
+    if token.is_name:
+        return "|".join(dict.fromkeys(case for name in _names(token) for case in (name, name.lower(), name.upper())))
+    if token.letter in YEARS:
+        return rf"\d{{{token.length}}}" if joined else rf"\+?\d{{1,{_YEAR_DIGITS}}}"
+    most = min(token.length, _MOST_DIGITS["S"]) if token.letter == "S" else _MOST_DIGITS.get(token.letter, 2)
+    return rf"\d{{{most}}}" if joined else rf"\d{{1,{most}}}"
+
+
+def _escaped(char: str) -> str:
+    return rf"\x{{{ord(char):X}}}"
+
+
+def _names(token: Token) -> list[str]:
+    """Return the words for a token's numbers, in their order: those in full, then those of three letters."""
+    if token.letter == "a":
+        return HALVES
+    full = MONTHS if token.letter == "M" else WEEKDAYS
+    return [*full, *(name[:TEXT_FROM] for name in full)]
+
+
+def _values(token: Token, parts: pa.StringArray) -> Millis:
+    """Return the numbers that the parts stand for; months count from 1, days of the week and halves from 0."""
+    if token.letter == "Z":
+        return _offsets(parts)
+    if token.is_name:
+        names = [name.lower() for name in _names(token)]
+        count = {"a": len(HALVES), "M": len(MONTHS), "E": len(WEEKDAYS)}[token.letter]
+        found = _integers(pc.fill_null(pc.index_in(pc.utf8_lower(parts), pa.array(names)), 0))
+        return found % count + (token.letter == "M")
+    if token.letter == "S":
+        return _integers(pc.utf8_slice_codeunits(pc.utf8_rpad(parts, 3, "0"), 0, 3))
+    numbers = _integers(pc.if_else(pc.equal(parts, ""), "0", pc.utf8_ltrim(parts, "+")))
+    if token.letter in YEARS and token.length == len("yy"):
+        is_short = np.asarray(pc.match_substring_regex(parts, r"^\d\d$"))
+        return np.where(is_short, _in_this_time(numbers), numbers)
+    return numbers
+
+
+def _in_this_time(years: Millis) -> Millis:
+    """Return the years that two digits mean: between 80 years ago and 19 years ahead."""
+    least = dt.datetime.now(dt.timezone.utc).year - _PIVOT - 50
+    return least + (years - least) % 100
+
+
+def _offsets(parts: pa.StringArray) -> Millis:
+    """Return offsets as milliseconds, a day where they are none."""
+    digits = pc.utf8_rpad(pc.replace_substring_regex(parts, "[^0-9]", ""), 9, "0")
+    total = np.zeros(len(parts), np.int64)
+    fits = np.ones(len(parts), np.bool_)
+    for start, stop, limit, unit in _OFFSET_PARTS:
+        number = _integers(pc.utf8_slice_codeunits(digits, start, stop))
+        total += number * unit
+        fits &= number < limit
+    return np.where(fits, np.where(pc.starts_with(parts, "-"), -total, total), DAY)
+
+
+def _integers(numbers: pa.Array) -> Millis:
+    return np.asarray(numbers.cast(pa.int64()).to_numpy(zero_copy_only=False))
+
+
+def _local(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Millis, Mask]:
+    """Return the times that numbers make, and whether each number is within its range."""
+    valid = np.ones(count, np.bool_)
+
+    def number(what: str, default: int, least: int, most: int) -> Millis:
+        values = fields[what][1] if what in fields else np.full(count, default, np.int64)
+        np.logical_and(valid, (values >= least) & (values <= most), out=valid)
+        return np.clip(values, least, most)
+
+    # Joda-Time's choice where a text tells the day and no year.
+    tells_day = {"month", "day", "day of the year", "day of the week"} & fields.keys()
+    year = number("year", 2000 if tells_day else 1970, 1, 9999) - 1970
+    month = year * 12 + number("month", 1, 1, 12) - 1
+    first, after = _first_days(month, "M8[M]")
+    days = first + number("day", 1, 1, 31) - 1
+    if "day of the year" in fields:
+        first, after = _first_days(year, "M8[Y]")
+        days = first + number("day of the year", 1, 1, 366) - 1
+    valid &= days < after
+    if "day of the week" in fields:
+        # The day moves within its week, from Monday on; 1970 began on a Thursday.
+        days = days - (days + 3) % 7 + number("day of the week", 0, 0, 6)
+    letter = fields["hour"][0].letter if "hour" in fields else "H"
+    hour = number("hour", _HOURS[letter][0], *_HOURS[letter]) % (12 if letter in "hK" else 24)
+    if "half of the day" in fields:
+        hour = hour % 12 + 12 * number("half of the day", 0, 0, 1)
+    minutes = hour * 60 + number("minute", 0, 0, 59)
+    local = days * DAY + minutes * 60_000 + number("second", 0, 0, 59) * 1000 + number("fraction", 0, 0, 999)
+    return local, valid & (local >= FIRST_MS) & (local <= LAST_MS)
+
+
+def _first_days(numbers: Millis, unit: str) -> tuple[Millis, Millis]:
+    """Return the first days of months or years, counted from 1970, and of those that follow."""
+    first, after = (part.astype(unit).astype("M8[D]").astype(np.int64) for part in (numbers, numbers + 1))
+    return first, after

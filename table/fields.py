@@ -1,0 +1,33 @@
+"""Columns, and fields inside of columns, by the dotted names that Apache Hudi gives them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def root_of(name: str) -> str:
+    """Return the column that a field is, or lies in."""
+    return name.partition(".")[0]
+
+
+def find_field(schema: pa.Schema, name: str) -> pa.Field | None:
+    """Return a field, nullable if anything that it lies in is; None where there is none of the name."""
+    column, *inner = name.split(".")
+    if column not in schema.names:
+        return None
+    found = schema.field(column)
+    for part in inner:
+        kind = found.type
+        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+            return None
+        field = kind.field(part)
+        found = field.with_nullable(field.nullable or found.nullable)
+    return found
+
+
+def values_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Return the values of a field that is there; null where something that it lies in is null."""
+    column, *inner = name.split(".")
+    values = batch.column(column)
+    return pc.struct_field(values, inner) if inner else values

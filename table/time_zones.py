@@ -1,0 +1,129 @@
+"""Time zones as Joda-Time knows them, applied to whole arrays of milliseconds.
+
+Arrow converts by the same data, but knows no daylight saving time after 2037. So the offsets come from `zoneinfo`,
+which is asked once a zone and year for the moments at which they change.
+
+Source: ``org.joda.time.DateTimeZone.forTimeZone`` and ``getOffsetFromLocal``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+Millis = np.ndarray[Any, np.dtype[np.int64]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+DAY = 86_400_000
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999
+
+_EPOCH = dt.datetime(1970, 1, 1)
+# Changes of a zone's offset are further apart; the shortest known is Morocco's month of Ramadan.
+_STEP_S = 7 * 86_400
+_CUSTOM = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d\d))?")
+_SHORT = re.compile("[A-Z]{3}")
+_MOST_HOURS, _MOST_MINUTES = 23, 59
+
+
+@dataclass(frozen=True, slots=True)
+class TimeZone:
+    """A zone by its name.
+
+    Attributes:
+        name: As Java writes it: ``UTC``, ``GMT``, a region such as ``Asia/Tokyo``, or ``GMT+8:00``.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if _fixed(self.name) is None:
+            _region(self.name)
+
+    def local(self, instants: Millis) -> Millis:
+        """Return what a clock in the zone shows at instants, as milliseconds since its 1970 began."""
+        return instants + self._offsets(instants)
+
+    def instants(self, local: Millis) -> tuple[Millis, Mask]:
+        """Return the instants at which a clock in the zone shows certain times, and which of the times it shows at all.
+
+        A time that it shows twice means the first one.
+        """
+        before, after = local - self._offsets(local - DAY), local - self._offsets(local + DAY)
+        is_before = before + self._offsets(before) == local
+        return np.where(is_before, before, after), is_before | (after + self._offsets(after) == local)
+
+    def _offsets(self, instants: Millis) -> Millis:
+        fixed = _fixed(self.name)
+        if fixed is not None:
+            return np.full(len(instants), fixed, np.int64)
+        clipped = np.clip(instants, FIRST_MS, LAST_MS)
+        years = np.unique(clipped.astype("M8[ms]").astype("M8[Y]").astype(np.int64) + 1970)
+        changes = np.array([change for year in years.tolist() for change in _changes(self.name, year)], np.int64)
+        if not len(changes):
+            return np.zeros(0, np.int64)
+        moments, offsets = changes[:, 0], changes[:, 1]
+        found: Millis = offsets[np.searchsorted(moments, clipped, side="right") - 1]
+        return found
+
+
+def _fixed(name: str) -> int | None:
+    """Return the offset of a zone that has but one, in milliseconds."""
+    if name in {"UTC", "GMT"}:
+        return 0
+    match = _CUSTOM.fullmatch(name)
+    if match is None:
+        return None
+    hours, minutes = int(match[2]), int(match[3] or 0)
+    if hours > _MOST_HOURS or minutes > _MOST_MINUTES:
+        raise ValueError(f"{name!r} is no time zone")
+    return (1 if match[1] == "+" else -1) * (hours * 60 + minutes) * 60_000
+
+
+@cache
+def _region(name: str) -> ZoneInfo:
+    # Names of three letters mean one thing to Java and another to Joda-Time.
+    if _SHORT.fullmatch(name):
+        raise ValueError(f"{name!r} is no time zone whose meaning is beyond doubt")
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError) as error:
+        raise ValueError(f"{name!r} is not among the time zones of this machine") from error
+
+
+@cache
+def _changes(name: str, year: int) -> list[tuple[int, int]]:
+    """Return a year's beginning and each moment in it at which the zone's offset changes, with the offset from then."""
+    zone = _region(name)
+
+    def offset(second: int) -> int:
+        moment = (_EPOCH + dt.timedelta(seconds=second)).replace(tzinfo=dt.timezone.utc)
+        try:
+            found = moment.astimezone(zone).utcoffset()
+        except OverflowError:  # within a day of the years 1 and 9999
+            found = moment.replace(tzinfo=zone).utcoffset()
+        return int((found or dt.timedelta()).total_seconds()) * 1000
+
+    start = (dt.datetime(year, 1, 1) - _EPOCH) // dt.timedelta(seconds=1)
+    end = start + (366 * 86_400 if _is_leap(year) else 365 * 86_400) - 1
+    changes = [(start * 1000, offset(start))]
+    while start < end:
+        stop = min(start + _STEP_S, end)
+        target = offset(stop)
+        if target != changes[-1][1]:
+            low, high = start, stop
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if offset(middle) == target else (middle, high)
+            changes.append((high * 1000, target))
+        start = stop
+    return changes
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
