@@ -15,8 +15,9 @@ from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, OPTIONS, OTHERS, ROWS, Act, Case
-from support.drive import files_below, rows_of, write
+from support.drive import rows_of, write
 from support.fixture_tables import unpack
+from support.places import files_below
 from support.sick_tables import SICK, Sick
 
 # Rolls back whatever a case left pending, so that the good write after it need not wait.

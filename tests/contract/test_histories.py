@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.histories import (
     ROOMY,
@@ -19,6 +18,8 @@ from support.histories import (
     check_ties,
 )
 from support.model import Step, histories
+from support.places import Place
+from support.s3 import S3Server, new_url
 
 
 @settings(max_examples=200, deadline=None)
@@ -35,31 +36,41 @@ def test_colocated_writes_give_what_the_dict_says(history: list[Step], spills: b
     check_history(history, bounds=replace(TINY if spills else ROOMY, colocated=True), seed=seed)
 
 
-def test_a_tie_goes_to_the_later_row_of_the_later_task(tmp_path: Path) -> None:
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(histories(steps=3), st.booleans(), st.booleans(), st.integers(0, 1 << 30))
+def test_histories_on_s3_give_what_the_dict_says(
+    s3: S3Server, history: list[Step], colocated: bool, spills: bool, seed: int
+) -> None:
+    """A store of objects has no folders, no renames and a clock of whole seconds; hudi-rs reads from it too."""
+    bounds = replace(TINY if spills else ROOMY, colocated=colocated)
+    check_history(history, bounds=bounds, seed=seed, table=new_url())
+
+
+def test_a_tie_goes_to_the_later_row_of_the_later_task(place: Place) -> None:
     """Among equal ordering values the higher Spark partition wins, then the further row, then the newer write."""
-    check_ties(tmp_path)
+    check_ties(place)
 
 
-def test_keys_that_are_there_already_and_keys_that_are_there_twice(tmp_path: Path) -> None:
+def test_keys_that_are_there_already_and_keys_that_are_there_twice(place: Place) -> None:
     """Inserts add, drop or fail; an upsert beats every older row of its key, a delete removes them all."""
-    check_duplicates(tmp_path)
+    check_duplicates(place)
 
 
-def test_partitions_are_deleted_by_their_names(tmp_path: Path) -> None:
+def test_partitions_are_deleted_by_their_names(place: Place) -> None:
     """A star stands for anything; what names no partition of the table deletes nothing, inside it or outside."""
-    check_deleted_partitions(tmp_path)
+    check_deleted_partitions(place)
 
 
-def test_an_attempt_that_published_and_never_reported_leaves_nothing(tmp_path: Path) -> None:
+def test_an_attempt_that_published_and_never_reported_leaves_nothing(place: Place) -> None:
     """Its files go when the commit reconciles, whichever attempt a reader would prefer."""
-    check_lost_attempts(tmp_path)
+    check_lost_attempts(place)
 
 
-def test_a_write_given_up_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+def test_a_write_given_up_leaves_the_table_as_it_was(place: Place) -> None:
     """Files that tasks had published go with it."""
-    check_abort(tmp_path)
+    check_abort(place)
 
 
-def test_files_of_many_row_groups_are_merged_whole(tmp_path: Path) -> None:
+def test_files_of_many_row_groups_are_merged_whole(place: Place) -> None:
     """The last row group counts as much as the first."""
-    check_many_row_groups(tmp_path)
+    check_many_row_groups(place)

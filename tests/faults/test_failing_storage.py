@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyhudi.operations.commit_lock as commit_lock
@@ -17,12 +16,13 @@ from pyhudi.operations.settings import WriteSettings
 from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
 from support.checks import assert_whole
-from support.drive import KEYED, files_below, plan, rows_of, task, write
+from support.drive import KEYED, plan, rows_of, task, write
 from support.faulty import Faults, FaultyStorage, Killed
+from support.places import Place, below, files_below
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
-# A writer in this very process counts as dead as soon as its heartbeat is a moment old.
-IMPATIENT = WriteSettings(heartbeat_misses=0)
+# A writer in this very process counts as dead at once, when its heartbeat may be a moment old.
+IMPATIENT = WriteSettings(heartbeat_misses=-1)
 
 
 def rows(*keys: int, value: int, ts: int = 1) -> pa.Table:
@@ -41,17 +41,17 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
     faults = Faults()
     monkeypatch.setattr(planning, "open_storage", lambda *a, **k: FaultyStorage(open_storage(*a, **k), faults))
     # A lock whose holder was killed in this very process is stale at once, as that of another process would be.
-    monkeypatch.setattr(commit_lock, "STALE_S", 0.0)
+    monkeypatch.setattr(commit_lock, "STALE_S", -1.0)
     # One thread, so that a write takes the same steps in the same order every time.
     monkeypatch.setattr(merge_spills, "_MOST_WORKERS", 1)
     yield faults
 
 
-def content(path: Path) -> list[tuple[object, ...]]:
+def content(path: Place) -> list[tuple[object, ...]]:
     return rows_of(path, "id", "value")
 
 
-def attempt(path: Path, parts: list[pa.Table], settings: WriteSettings) -> None:
+def attempt(path: Place, parts: list[pa.Table], settings: WriteSettings) -> None:
     """Write as Spark does: abort follows whatever failed; what abort itself raises is only logged by Spark."""
     planned = plan(path, SCHEMA, table=KEYED, settings=settings)
     try:
@@ -62,7 +62,7 @@ def attempt(path: Path, parts: list[pa.Table], settings: WriteSettings) -> None:
         raise
 
 
-def steps_of(path: Path, faults: Faults, parts: list[pa.Table], settings: WriteSettings) -> int:
+def steps_of(path: Place, faults: Faults, parts: list[pa.Table], settings: WriteSettings) -> int:
     """Return how many steps the write takes when nothing fails."""
     faults.steps.clear()
     attempt(path, parts, settings)
@@ -72,16 +72,16 @@ def steps_of(path: Path, faults: Faults, parts: list[pa.Table], settings: WriteS
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
 def test_every_failing_step_of_an_upsert_leaves_the_table_whole(
-    tmp_path: Path, faults: Faults, after: bool, colocated: bool
+    place: Place, faults: Faults, after: bool, colocated: bool
 ) -> None:
     """Whatever step fails, the write raises and leaves the old rows, or holds; the next write is good."""
     settings = replace(IMPATIENT, colocated=colocated)
     parts = [pa.concat_tables(SECOND)] if colocated else SECOND
-    write(tmp_path / "count", FIRST, table=KEYED)
-    total = steps_of(tmp_path / "count", faults, parts, settings)
+    write(below(place, "count"), FIRST, table=KEYED)
+    total = steps_of(below(place, "count"), faults, parts, settings)
     assert total > 20
     for number in range(1, total + 1):
-        table = tmp_path / f"t{number}"
+        table = below(place, f"t{number}")
         write(table, FIRST, table=KEYED)
         faults.steps.clear()
         faults.at, faults.after = number, after
@@ -104,12 +104,12 @@ def test_every_failing_step_of_an_upsert_leaves_the_table_whole(
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_every_failing_step_of_a_creation_leaves_nothing_or_the_table(
-    tmp_path: Path, faults: Faults, after: bool
+    place: Place, faults: Faults, after: bool
 ) -> None:
     """A creation that fails can be taken again with other options, as if it had never been tried."""
-    total = steps_of(tmp_path / "count", faults, FIRST, IMPATIENT)
+    total = steps_of(below(place, "count"), faults, FIRST, IMPATIENT)
     for number in range(1, total + 1):
-        table = tmp_path / f"t{number}"
+        table = below(place, f"t{number}")
         faults.steps.clear()
         faults.at, faults.after = number, after
         with contextlib.suppress(PyHudiError):
@@ -120,13 +120,13 @@ def test_every_failing_step_of_a_creation_leaves_nothing_or_the_table(
         assert_whole(table)
 
 
-def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(tmp_path: Path, faults: Faults) -> None:
+def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(place: Place, faults: Faults) -> None:
     """The process is gone at step n, nobody aborts; the next write finds the old rows, or the new ones, and goes on."""
-    write(tmp_path / "count", FIRST, table=KEYED)
-    total = steps_of(tmp_path / "count", faults, SECOND, IMPATIENT)
+    write(below(place, "count"), FIRST, table=KEYED)
+    total = steps_of(below(place, "count"), faults, SECOND, IMPATIENT)
     killed = 0
     for number in range(1, total + 1):
-        table = tmp_path / f"t{number}"
+        table = below(place, f"t{number}")
         write(table, FIRST, table=KEYED)
         faults.steps.clear()
         faults.at, faults.kill = number, True
@@ -142,19 +142,19 @@ def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(tmp_path: Path, 
     assert killed > total - 5
 
 
-def test_a_rollback_killed_at_any_step_is_finished_by_the_next_write(tmp_path: Path, faults: Faults) -> None:
+def test_a_rollback_killed_at_any_step_is_finished_by_the_next_write(place: Place, faults: Faults) -> None:
     """A write that dies while it rolls back another leaves both to the third."""
 
-    def prepare(table: Path) -> None:
+    def prepare(table: Place) -> None:
         write(table, FIRST, table=KEYED)
         planned = plan(table, SCHEMA, settings=IMPATIENT)
         task(planned, SECOND[0], 0)
 
-    prepare(tmp_path / "count")
-    total = steps_of(tmp_path / "count", faults, SECOND, IMPATIENT)
+    prepare(below(place, "count"))
+    total = steps_of(below(place, "count"), faults, SECOND, IMPATIENT)
     killed = 0
     for number in range(1, total + 1):
-        table = tmp_path / f"t{number}"
+        table = below(place, f"t{number}")
         prepare(table)
         faults.steps.clear()
         faults.at, faults.kill = number, True
@@ -169,10 +169,10 @@ def test_a_rollback_killed_at_any_step_is_finished_by_the_next_write(tmp_path: P
     assert killed > total - 5
 
 
-def test_every_failing_step_of_an_abort_can_be_taken_again(tmp_path: Path, faults: Faults) -> None:
+def test_every_failing_step_of_an_abort_can_be_taken_again(place: Place, faults: Faults) -> None:
     """An abort that fails half way leaves a table that reads as before, and a second abort ends it."""
     for number in range(1, 60):
-        table = tmp_path / f"t{number}"
+        table = below(place, f"t{number}")
         write(table, FIRST, table=KEYED)
         before = {name for name in files_below(table) if not name.startswith(".hoodie/.pyhudi")}
         planned = plan(table, SCHEMA, settings=IMPATIENT)

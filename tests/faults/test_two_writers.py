@@ -8,7 +8,6 @@ import sys
 import threading
 import uuid
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pyhudi.operations.commit_lock as commit_lock
 import pytest
@@ -20,6 +19,7 @@ from pyhudi.storage import open_storage
 from pyhudi.timeline.owner import Owner
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
+from support.places import Place, below
 from support.races import (
     SCHEMA,
     TABLE,
@@ -35,14 +35,14 @@ from support.races import (
 )
 
 
-def test_two_that_start_in_one_moment_and_open_the_same_new_bucket(tmp_path: Path) -> None:
+def test_two_that_start_in_one_moment_and_open_the_same_new_bucket(place: Place) -> None:
     """Both invent a file group for the new bucket under their own instant; the later commit is refused."""
-    check_one_new_bucket(tmp_path)
+    check_one_new_bucket(place)
 
 
-def test_two_of_one_millisecond_do_not_undo_each_other(tmp_path: Path) -> None:
+def test_two_of_one_millisecond_do_not_undo_each_other(place: Place) -> None:
     """The second finds the instant time taken; its abort leaves the first one's instant alone."""
-    table = tmp_path / "t"
+    table = below(place, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     first = plan(table, SCHEMA)
     second = replace(plan(table, SCHEMA), instant_time=first.instant_time)
@@ -56,9 +56,9 @@ def test_two_of_one_millisecond_do_not_undo_each_other(tmp_path: Path) -> None:
     assert_whole(table)
 
 
-def test_two_that_touch_different_file_groups_both_commit(tmp_path: Path) -> None:
+def test_two_that_touch_different_file_groups_both_commit(place: Place) -> None:
     """Optimism pays where nothing is shared."""
-    table = tmp_path / "t"
+    table = below(place, "t")
     write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=TABLE)
     first, second = plan(table, SCHEMA), plan(table, SCHEMA)
     results = [task(first, rows("a", "k1", value=2), 0), task(second, rows("b", "k2", value=3), 0)]
@@ -69,9 +69,9 @@ def test_two_that_touch_different_file_groups_both_commit(tmp_path: Path) -> Non
     assert_whole(table)
 
 
-def test_an_overwrite_conflicts_with_every_commit_since_it_began(tmp_path: Path) -> None:
+def test_an_overwrite_conflicts_with_every_commit_since_it_began(place: Place) -> None:
     """What it would replace is no longer what it saw."""
-    table = tmp_path / "t"
+    table = below(place, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     overwriting, upserting = plan(table, SCHEMA, overwrite=True), plan(table, SCHEMA)
     mine, theirs = task(overwriting, rows("z", "new", value=9), 0), task(upserting, rows("b", "k2", value=2), 0)
@@ -84,9 +84,9 @@ def test_an_overwrite_conflicts_with_every_commit_since_it_began(tmp_path: Path)
     assert_whole(table)
 
 
-def test_two_that_create_one_table_differently(tmp_path: Path) -> None:
+def test_two_that_create_one_table_differently(place: Place) -> None:
     """The second finds the first's properties, which disagree with its own."""
-    table = tmp_path / "t"
+    table = below(place, "t")
     first = plan(table, SCHEMA, table=TABLE)
     second = plan(table, SCHEMA, table=TableSettings(record_key_fields=("id",), bucket_count=5))
     results = [task(first, rows("a", "k", value=1), 0), task(second, rows("a", "k", value=2), 0)]
@@ -99,9 +99,9 @@ def test_two_that_create_one_table_differently(tmp_path: Path) -> None:
     assert_whole(table)
 
 
-def test_a_live_pending_write_makes_a_new_one_refuse_at_once(tmp_path: Path) -> None:
+def test_a_live_pending_write_makes_a_new_one_refuse_at_once(place: Place) -> None:
     """While its heartbeat is young nobody rolls a write back; it goes on and commits."""
-    table = tmp_path / "t"
+    table = below(place, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     living = plan(table, SCHEMA)
     result = task(living, rows("a", "k1", value=2), 0)
@@ -113,46 +113,46 @@ def test_a_live_pending_write_makes_a_new_one_refuse_at_once(tmp_path: Path) -> 
     assert_whole(table)
 
 
-def test_a_write_taken_for_dead_cannot_commit_any_more(tmp_path: Path) -> None:
+def test_a_write_taken_for_dead_cannot_commit_any_more(place: Place) -> None:
     """Its instant was rolled back meanwhile: the commit says so instead of bringing back half a write."""
-    check_taken_for_dead(tmp_path)
+    check_taken_for_dead(place)
 
 
-def test_a_write_taken_for_dead_that_a_late_task_begins_again_cannot_commit(tmp_path: Path) -> None:
+def test_a_write_taken_for_dead_that_a_late_task_begins_again_cannot_commit(place: Place) -> None:
     """The files of its earlier tasks are gone for good."""
-    check_begun_again(tmp_path)
+    check_begun_again(place)
 
 
-def test_a_file_that_lands_after_its_write_was_rolled_back_goes_again(tmp_path: Path) -> None:
+def test_a_file_that_lands_after_its_write_was_rolled_back_goes_again(place: Place) -> None:
     """Tasks of a write taken for dead may still be at work."""
-    check_publish_during_rollback(tmp_path)
+    check_publish_during_rollback(place)
 
 
 @pytest.mark.parametrize("ending", ["commit", "abort"])
-def test_a_file_that_lands_after_its_write_has_ended_goes_again(tmp_path: Path, ending: str) -> None:
+def test_a_file_that_lands_after_its_write_has_ended_goes_again(place: Place, ending: str) -> None:
     """An attempt that passed the check for the seal right before looks once more."""
-    check_publish_during_end(tmp_path, ending)
+    check_publish_during_end(place, ending)
 
 
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
-def test_a_task_that_still_writes_after_abort_publishes_nothing(tmp_path: Path, colocated: bool) -> None:
+def test_a_task_that_still_writes_after_abort_publishes_nothing(place: Place, colocated: bool) -> None:
     """Spark aborts while sibling tasks go on for seconds."""
-    check_straggler(tmp_path, colocated=colocated)
+    check_straggler(place, colocated=colocated)
 
 
-def test_a_task_that_starts_after_abort_brings_nothing_back(tmp_path: Path) -> None:
+def test_a_task_that_starts_after_abort_brings_nothing_back(place: Place) -> None:
     """The instant stays off the timeline."""
-    check_start_after_abort(tmp_path)
+    check_start_after_abort(place)
 
 
-def test_a_task_that_starts_while_its_write_is_given_up_brings_nothing_back(tmp_path: Path) -> None:
+def test_a_task_that_starts_while_its_write_is_given_up_brings_nothing_back(place: Place) -> None:
     """It found no seal, and then no instant."""
-    check_start_during_abort(tmp_path)
+    check_start_during_abort(place)
 
 
-def test_a_commit_whose_answer_was_lost_is_taken_again(tmp_path: Path) -> None:
+def test_a_commit_whose_answer_was_lost_is_taken_again(place: Place) -> None:
     """The second commit of one plan finds the first one's instant, and abort leaves it alone."""
-    table = tmp_path / "t"
+    table = below(place, "t")
     planned = plan(table, SCHEMA, table=TABLE)
     results = [task(planned, rows("a", "k1", value=1), 0)]
     first = commit_write(planned, results)
@@ -164,9 +164,9 @@ def test_a_commit_whose_answer_was_lost_is_taken_again(tmp_path: Path) -> None:
     assert_whole(table)
 
 
-def test_a_replay_of_a_completed_write_does_nothing(tmp_path: Path) -> None:
+def test_a_replay_of_a_completed_write_does_nothing(place: Place) -> None:
     """The caller's own write id identifies a job that is run again after its answer was lost."""
-    table = tmp_path / "t"
+    table = below(place, "t")
     first = write(table, rows("a", "k1", value=1), table=TABLE, write_id="job-7")
     write(table, rows("a", "k1", value=2), write_id="job-8")
     replay = write(table, rows("a", "k1", value=1), write_id="job-7")
@@ -176,30 +176,30 @@ def test_a_replay_of_a_completed_write_does_nothing(tmp_path: Path) -> None:
     assert_whole(table)
 
 
-def test_a_dead_holder_of_the_commit_lock_is_broken(tmp_path: Path) -> None:
+def test_a_dead_holder_of_the_commit_lock_is_broken(place: Place) -> None:
     """A lock whose process is gone from this machine binds nobody."""
-    table = tmp_path / "t"
+    table = below(place, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         pass
     holder = replace(Owner.of_this_process("somebody"), pid=gone.pid, process_started="1")
-    open_storage(str(table)).create(LOCK, json.dumps(asdict(holder)).encode())
+    open_storage(table).create(LOCK, json.dumps(asdict(holder)).encode())
     write(table, rows("a", "k1", value=2))
 
     assert rows_of(table, "value") == [(2,)]
-    assert not (table / LOCK).exists()
+    assert not open_storage(table).exists(LOCK)
     assert_whole(table)
 
 
 def test_a_stale_commit_lock_is_broken_and_so_is_the_note_of_a_dead_breaker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lock older than any commit's moment, and a breaking note that nobody finished, hold up nobody for good."""
-    monkeypatch.setattr(commit_lock, "STALE_S", 0.0)
-    table = tmp_path / "t"
+    monkeypatch.setattr(commit_lock, "STALE_S", -1.0)
+    table = below(place, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     held = b"something else"
-    storage = open_storage(str(table))
+    storage = open_storage(table)
     storage.create(LOCK, held)
     storage.create(f"{LOCK}.broken-{uuid.uuid5(uuid.NAMESPACE_OID, held.decode()).hex}", b"")
     write(table, rows("a", "k1", value=2))
@@ -208,9 +208,9 @@ def test_a_stale_commit_lock_is_broken_and_so_is_the_note_of_a_dead_breaker(
     assert_whole(table)
 
 
-def test_a_living_holder_of_the_commit_lock_is_waited_for_and_then_named(tmp_path: Path) -> None:
+def test_a_living_holder_of_the_commit_lock_is_waited_for_and_then_named(place: Place) -> None:
     """A second commit waits; its patience over, it says which file to look at."""
-    storage = open_storage(str(tmp_path))
+    storage = open_storage(str(place))
     with (
         commit_lock.commit_lock(storage, "20260101000000000"),
         pytest.raises(ConcurrentWriteError, match=r"commit\.lock"),
@@ -221,9 +221,9 @@ def test_a_living_holder_of_the_commit_lock_is_waited_for_and_then_named(tmp_pat
     assert not storage.exists(LOCK)
 
 
-def test_many_writers_at_once_lose_no_committed_row(tmp_path: Path) -> None:
+def test_many_writers_at_once_lose_no_committed_row(place: Place) -> None:
     """Eight threads upsert one row each into one bucket; whatever was reported as committed is there."""
-    table = tmp_path / "t"
+    table = below(place, "t")
     write(table, rows("a", "k0", value=0), table=TABLE)
     done: list[str] = []
     barrier = threading.Barrier(8)

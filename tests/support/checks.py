@@ -15,6 +15,7 @@ from typing import Any
 
 import fastavro
 import pyarrow.parquet as pq
+from support.places import Place, on_disk
 
 METAFILE = ".hoodie_partition_metadata"
 DATA_FILE = re.compile(r"(?P<file_id>(?P<bucket>\d{8})-[0-9a-f-]{27}-0)_\d+-\d+-\d+_(?P<instant>\d{17})\.parquet")
@@ -35,7 +36,7 @@ class _Replay:
     written: dict[str, Stats] = field(default_factory=dict)
 
 
-def assert_whole(path: Path | str, *, rollbacks_may_pend: bool = False, unique: bool = True) -> None:
+def assert_whole(path: Place, *, rollbacks_may_pend: bool = False, unique: bool = True) -> None:
     """Assert that the table at the path is complete, consistent, and free of anything else.
 
     Args:
@@ -43,7 +44,11 @@ def assert_whole(path: Path | str, *, rollbacks_may_pend: bool = False, unique: 
         rollbacks_may_pend: Whether a rollback may be left unfinished; it hides nothing and its victim is gone.
         unique: Whether each key is there once; inserts add rows without looking.
     """
-    root = Path(path)
+    with on_disk(path) as root:
+        _assert_whole(root, rollbacks_may_pend, unique)
+
+
+def _assert_whole(root: Path, rollbacks_may_pend: bool, unique: bool) -> None:
     files = {one.relative_to(root).as_posix(): one for one in root.rglob("*") if one.is_file()}
     properties = _properties(root)
     completed = _completed(files, rollbacks_may_pend)

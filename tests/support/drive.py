@@ -89,9 +89,3 @@ def rows_of(path: Path | str, *columns: str) -> list[tuple[object, ...]]:
     """Return the table's rows as sorted tuples of the given columns."""
     table = read(path)
     return sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
-
-
-def files_below(path: Path | str) -> dict[str, bytes]:
-    """Return every file below a folder with its content, to compare before and after."""
-    root = Path(path)
-    return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}

@@ -6,7 +6,6 @@ import random
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +16,9 @@ from pyhudi.errors import DuplicateKeyError
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import TaskResult, WritePlan, abort_write, commit_write
 from support.checks import assert_whole
-from support.drive import carry_out, files_below, plan, rows_of, task, write
+from support.drive import carry_out, plan, rows_of, task, write
 from support.model import SCHEMA, Counts, Model, Row, Step
+from support.places import Place, below, files_below, on_disk
 from support.readers import rows_by_hudi_rs
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
@@ -27,17 +27,20 @@ TINY = WriteSettings(batch_size=400, task_max_size=1200)
 COLUMNS = ("p", "id", "ts", "value")
 
 
-def check_history(history: Sequence[Step], *, bounds: WriteSettings = ROOMY, seed: int = 0) -> None:
+def check_history(
+    history: Sequence[Step], *, bounds: WriteSettings = ROOMY, seed: int = 0, table: Place | None = None
+) -> None:
     """Assert that a history leaves what the dict says, some of its tasks being run twice.
 
     Args:
         history: The writes.
+        table: Where the table goes; None for a folder of its own.
         bounds: How much a task keeps in memory, and whether it holds whole file groups.
         seed: Decides which tasks are run twice, and which of the two attempts is reported.
     """
     model, chance = Model(), random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "t"
+        table = table or below(folder, "t")
         for step in history:
             planned = plan(table, SCHEMA, operation=step.operation, table=TABLE, settings=settings_of(step, bounds))
             parts = by_partition(step) if bounds.colocated else step.parts()
@@ -89,9 +92,9 @@ def part(*rows: Row) -> pa.Table:
     return pa.Table.from_pylist(list(rows), SCHEMA)
 
 
-def check_ties(folder: Path) -> None:
+def check_ties(folder: Place) -> None:
     """Assert that among equal ordering values the later task wins, then the further row, then the newer write."""
-    table = folder / "t"
+    table = below(folder, "t")
     planned = plan(table, SCHEMA, table=TABLE)
     late, early = part(row("k", ts=7, value=9), row("k", ts=7, value=8)), part(row("k", ts=7, value=1))
     commit_write(planned, [task(planned, late, 1), task(planned, early, 0)])
@@ -106,9 +109,9 @@ def check_ties(folder: Path) -> None:
     assert_whole(table)
 
 
-def check_duplicates(folder: Path) -> None:
+def check_duplicates(folder: Place) -> None:
     """Assert what becomes of rows whose key is there, and of keys that are there twice."""
-    table = folder / "t"
+    table = below(folder, "t")
     twice = [row("k", ts=5, value=1), row("k", ts=9, value=2)]
     write(table, part(*twice, row("m", ts=1, value=1)), operation="insert", table=TABLE)
     write(table, part(*twice), operation="insert", settings=replace(ROOMY, insert_dup_policy="drop"))
@@ -131,10 +134,10 @@ def check_duplicates(folder: Path) -> None:
     assert_whole(table, unique=False)
 
 
-def check_deleted_partitions(folder: Path) -> None:
+def check_deleted_partitions(folder: Place) -> None:
     """Assert which partitions a name takes, with wildcards and without, and that the rest stays."""
     for names, left in DELETED_PARTITIONS:
-        table = folder / names.replace("/", "_")
+        table = below(folder, names.replace("/", "_"))
         write(table, part(*(row("k", p=name, ts=1, value=1) for name in PARTITIONS)), table=TABLE)
         settings = replace(ROOMY, partitions_to_delete=tuple(names.split(",")))
         done = write(table, part(), operation="delete_partition", settings=settings)
@@ -157,13 +160,13 @@ DELETED_PARTITIONS = [
 ]
 
 
-def check_lost_attempts(folder: Path) -> None:
+def check_lost_attempts(folder: Place) -> None:
     """Assert that an attempt that published its files and failed before it reported leaves nothing behind.
 
     Attempts are taken in both orders, because readers prefer the greater write token.
     """
     for number, (lost, reported) in enumerate([(100, 200), (200, 100)]):
-        table = folder / f"t{number}"
+        table = below(folder, f"t{number}")
         colocated = replace(ROOMY, colocated=True)
         write(table, part(row("old", ts=1, value=0)), table=TABLE, settings=colocated)
         planned = plan(table, SCHEMA, settings=colocated)
@@ -179,9 +182,9 @@ def check_lost_attempts(folder: Path) -> None:
         assert_whole(table)
 
 
-def check_abort(folder: Path) -> None:
+def check_abort(folder: Place) -> None:
     """Assert that a write given up after its tasks published leaves the table as it was."""
-    table = folder / "t"
+    table = below(folder, "t")
     colocated = replace(ROOMY, colocated=True)
     write(table, part(row("old", ts=1, value=0)), table=TABLE, settings=colocated)
     planned = plan(table, SCHEMA, settings=colocated)
@@ -189,20 +192,21 @@ def check_abort(folder: Path) -> None:
     abort_write(planned)
 
     assert rows_of(table, "id", "value") == [("old", 0)]
-    assert [one.name for one in table.rglob("*.parquet")] == [one.name for one in (table / "a").glob("*.parquet")]
+    assert all(name.startswith("a/") for name in files_below(table) if name.endswith(".parquet"))
     write(table, part(row("new", p="b", ts=3, value=2)), settings=colocated)
     assert rows_of(table, "id", "value") == [("new", 2), ("old", 0)]
     assert_whole(table)
 
 
-def check_many_row_groups(folder: Path) -> None:
+def check_many_row_groups(folder: Place) -> None:
     """Assert that files of several row groups are written and merged whole."""
-    table = folder / "t"
+    table = below(folder, "t")
     tiny_groups = replace(ROOMY, row_group_bytes=1000)
     carry_out(plan(table, SCHEMA, table=TABLE, settings=tiny_groups), [_many(range(400), value=1)])
     carry_out(plan(table, SCHEMA, settings=tiny_groups), [_many(range(0, 400, 20), value=2)])
 
-    assert any(pq.ParquetFile(one).num_row_groups > 1 for one in table.rglob("*.parquet"))
+    with on_disk(table) as root:
+        assert any(pq.ParquetFile(one).num_row_groups > 1 for one in root.rglob("*.parquet"))
     expected = [(f"k{n:03}", 2 if n % 20 == 0 else 1) for n in range(400)]
     assert rows_of(table, "id", "value") == expected
     assert rows_by_hudi_rs(table, "id", "value") == expected

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,13 +20,14 @@ from pyhudi.table.names import WriteToken
 from pyhudi.timeline import heartbeat
 from pyhudi.timeline.owner import SEALS
 from support.checks import assert_whole
-from support.drive import files_below, plan, rows_of, task, write
+from support.drive import plan, rows_of, task, write
 from support.faulty import Faults, FaultyStorage
+from support.places import Place, below, files_below
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
-# A writer in this very process counts as dead as soon as its heartbeat is a moment old, and so do its left-overs.
-IMPATIENT = WriteSettings(heartbeat_misses=0)
+# A writer in this very process counts as dead at once, and so do its left-overs: a heartbeat may be a moment old.
+IMPATIENT = WriteSettings(heartbeat_misses=-1)
 COLOCATED = WriteSettings(colocated=True)
 
 
@@ -39,7 +37,7 @@ def rows(partition: str, *keys: str, value: int) -> pa.Table:
     return pa.table([list(keys), [partition] * count, [1] * count, [value] * count], schema=SCHEMA)
 
 
-def data_files(path: Path) -> list[str]:
+def data_files(path: Place) -> list[str]:
     """Return the paths of the table's data files."""
     return [name for name in files_below(path) if name.endswith(".parquet")]
 
@@ -74,9 +72,9 @@ def interleaved() -> Iterator[Moments]:
         yield found
 
 
-def check_one_new_bucket(folder: Path) -> None:
+def check_one_new_bucket(folder: Place) -> None:
     """Assert that of two writers that open the same new bucket in one moment the later commit is refused."""
-    table = folder / "t"
+    table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     first, second = plan(table, SCHEMA), plan(table, SCHEMA)
     mine, theirs = task(first, rows("b", "x", value=1), 0), task(second, rows("b", "y", value=2), 0)
@@ -94,9 +92,9 @@ def check_one_new_bucket(folder: Path) -> None:
     assert rows_of(table, "id") == [("k1",), ("x",), ("y",)]
 
 
-def check_taken_for_dead(folder: Path) -> None:
+def check_taken_for_dead(folder: Place) -> None:
     """Assert that a write whose instant was rolled back meanwhile cannot commit any more."""
-    table = folder / "t"
+    table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     sleeper = plan(table, SCHEMA)
     result = task(sleeper, rows("a", "k1", value=2), 0)
@@ -109,9 +107,9 @@ def check_taken_for_dead(folder: Path) -> None:
     assert_whole(table)
 
 
-def check_straggler(folder: Path, *, colocated: bool) -> None:
+def check_straggler(folder: Place, *, colocated: bool) -> None:
     """Assert that a task which goes on after abort publishes nothing."""
-    table = folder / "t"
+    table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     before = data_files(table)
     planned = plan(table, SCHEMA, settings=WriteSettings(colocated=colocated))
@@ -146,9 +144,9 @@ def check_straggler(folder: Path, *, colocated: bool) -> None:
     assert_whole(table)
 
 
-def check_start_after_abort(folder: Path) -> None:
+def check_start_after_abort(folder: Place) -> None:
     """Assert that a task which starts after abort does not bring the instant back."""
-    table = folder / "t"
+    table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     planned = plan(table, SCHEMA)
     task(planned, rows("a", "k1", value=2), 0)
@@ -158,15 +156,15 @@ def check_start_after_abort(folder: Path) -> None:
 
     assert_whole(table)
     # A task that is still at work touches its heartbeat until it looks again: the next write takes that away.
-    heartbeat.touch(open_storage(str(table)), planned.instant_time)
+    heartbeat.touch(open_storage(table), planned.instant_time)
     write(table, rows("a", "k1", value=2), settings=IMPATIENT)
     assert_whole(table)
 
 
-def check_start_during_abort(folder: Path) -> None:
+def check_start_during_abort(folder: Place) -> None:
     """Assert that a task which found no seal, and met the abort before its next step, takes the instant back."""
     for looks in (1, 2):
-        table = folder / f"t{looks}"
+        table = below(folder, f"t{looks}")
         write(table, rows("a", "k1", value=1), table=TABLE)
         planned = plan(table, SCHEMA)
         task(planned, rows("a", "k1", value=2), 0)
@@ -187,13 +185,13 @@ def _found_nothing(planned: WritePlan, look: Callable[[], Any]) -> Any:
     return found
 
 
-def check_publish_during_end(folder: Path, ending: str) -> None:
+def check_publish_during_end(folder: Place, ending: str) -> None:
     """Assert that a file which lands after its write was sealed and tidied up goes again.
 
     The attempt has passed the check when the commit, or the abort, seals the write, deletes what markers name, and only
     then the file gets its name.
     """
-    table = folder / "t"
+    table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     planned = plan(table, SCHEMA, settings=COLOCATED)
     result = task(planned, rows("a", "k1", value=2), 0, attempt=5)
@@ -228,17 +226,17 @@ def _ends_first(moments: Moments, ending: Callable[[], Any]) -> Callable[[Callab
     return take
 
 
-def check_begun_again(folder: Path) -> None:
+def check_begun_again(folder: Place) -> None:
     """Assert that a write which was rolled back between two of its tasks cannot commit the files of the later one.
 
     The later task comes so late that the seal's note has been swept away.
     """
-    table = folder / "t"
+    table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     sleeper = plan(table, SCHEMA, settings=COLOCATED)
     results = [task(sleeper, rows("a", "k1", value=2), 0)]
     write(table, rows("b", "k2", value=3), settings=IMPATIENT)
-    shutil.rmtree(table / SEALS)
+    open_storage(table).delete_folder(SEALS)
     results.append(task(sleeper, rows("c", "k4", value=2), 1))
     with pytest.raises(CommitConflictError, match="rolled it back"):
         commit_write(sleeper, results)
@@ -248,16 +246,15 @@ def check_begun_again(folder: Path) -> None:
     assert_whole(table)
 
 
-def check_publish_during_rollback(folder: Path) -> None:
+def check_publish_during_rollback(folder: Place) -> None:
     """Assert that a file of a write taken for dead, which lands after its files were deleted, goes again."""
-    table = folder / "t"
+    table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     sleeper = plan(table, SCHEMA, settings=COLOCATED)
     task(sleeper, rows("c", "k4", value=2), 1)
 
     def roll_back() -> None:
-        os.utime(table / heartbeat.path_of(sleeper.instant_time), (0, 0))
-        write(table, rows("b", "k2", value=3))
+        write(table, rows("b", "k2", value=3), settings=IMPATIENT)
 
     with interleaved() as moments, pytest.raises(WriteSealedError):
         moments.planned["publish"] = _ends_first(moments, roll_back)

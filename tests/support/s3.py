@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -25,7 +24,6 @@ REGION = "us-east-1"
 Environ = dict[str, Any]
 Answer = Callable[..., Any]
 Application = Callable[[Environ, Answer], Iterable[bytes]]
-Keys = dict[str, Any]
 
 # In order of precedence: the first whose words are all in the query or the headers names the request.
 _KINDS = (
@@ -79,12 +77,13 @@ class S3Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables that lead botocore to the server."""
+        """Environment variables that lead botocore and hudi-rs to the server."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": "key",
             "AWS_SECRET_ACCESS_KEY": "secret",
             "AWS_DEFAULT_REGION": REGION,
+            "AWS_ALLOW_HTTP": "true",
             "AWS_EC2_METADATA_DISABLED": "true",
             "AWS_MAX_ATTEMPTS": "3",
         }
@@ -110,21 +109,9 @@ class S3Server:
         with self._lock:
             counted.update(self.requests - before)
 
-    def files_below(self, url: str) -> dict[str, bytes]:
-        """Return every object below a URL with its content, without asking the server."""
-        prefix = url.partition(f"{BUCKET}/")[2].rstrip("/") + "/"
-        return {name[len(prefix) :]: key.value for name, key in self._keys().items() if name.startswith(prefix)}
-
-    def copy_to(self, url: str, folder: Path) -> Path:
-        """Write every object below a URL into a folder, without asking the server."""
-        for name, data in self.files_below(url).items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
-        return folder
-
     def unfinished_uploads(self) -> list[str]:
         """Return the keys of uploads that were neither completed nor aborted."""
-        return sorted(one.key_name for one in self._bucket().multiparts.values())
+        return sorted(one.key_name for one in _bucket().multiparts.values())
 
     def _serve(self, environ: Environ, start_response: Answer) -> Iterable[bytes]:
         kind = _kind(environ)
@@ -146,16 +133,21 @@ class S3Server:
         """Make an object without asking the server."""
         s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(BUCKET, url.partition(f"{BUCKET}/")[2], data)
 
-    def _bucket(self) -> Any:
-        return s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[BUCKET]
-
-    def _keys(self) -> Keys:
-        return dict(self._bucket().keys.items())
-
 
 def new_url(scheme: str = "s3") -> str:
     """Return the URL of a table that is not there yet."""
     return f"{scheme}://{BUCKET}/{uuid.uuid4().hex}/t"
+
+
+def objects_below(url: str) -> dict[str, bytes]:
+    """Return every object below a URL with its content, without asking the server."""
+    prefix = url.partition(f"{BUCKET}/")[2].rstrip("/") + "/"
+    keys = sorted(name for name in _bucket().keys if name.startswith(prefix))
+    return {name[len(prefix) :]: _bucket().keys[name].value for name in keys}
+
+
+def _bucket() -> Any:
+    return s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[BUCKET]
 
 
 def _kind(environ: Environ) -> str:
