@@ -10,6 +10,7 @@ from ..timeline import heartbeat, owner
 from ..timeline.codec import encode
 from ..timeline.instants import State
 from ..timeline.layout import layout_of
+from ..timeline.markers import begin_markers
 from ..timeline.metadata import RequestedReplaceMetadata
 from ..timeline.timeline import Timeline, remove_pending, request, start
 from .plan import WritePlan
@@ -88,6 +89,7 @@ def _put_on_timeline(plan: WritePlan, storage: Storage) -> None:
     for planned in plan.rollbacks:
         roll_back(storage, layout, plan.config, planned, plan.settings)
     sweep(storage, layout, own=plan.instant_time, tolerance_s=_tolerance(plan))
+    begin_markers(storage, plan.instant_time)
     body = b""
     if plan.action == "replacecommit":
         # A pending replacecommit that says nothing of its operation breaks Apache Hudi's conflict check.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from threading import Lock
 
 from ..errors import WriteSealedError
 from ..storage.base import Storage
@@ -10,7 +12,7 @@ from ..table.partitions import metafile_of, write_partition_metafile
 from ..timeline import owner
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
-from ..timeline.markers import MarkerType, write_marker
+from ..timeline.markers import Marker, MarkerType, write_markers
 from ..timeline.timeline import Timeline, inflight_path
 from .begin import refuse_sealed
 from .plan import WritePlan
@@ -18,18 +20,39 @@ from .plan import WritePlan
 
 @dataclass(slots=True)
 class Fence:
-    """Lets a file through only while its write is open.
+    """Lets files through only while their write is open; several threads may use it.
 
     Attributes:
         plan: The write.
         storage: Rooted at the table.
+        number: Tells this task attempt's markers from those of all others.
         sealed_by_us: True in the commit, which writes files of its own after it sealed the write.
+        partitions: Partitions that are known to have their metafile.
     """
 
     plan: WritePlan
     storage: Storage
+    number: int
     sealed_by_us: bool = False
-    _partitions: set[str] = field(default_factory=set)
+    partitions: set[str] = field(default_factory=set)
+    _announced: dict[str, Marker] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def announce(self, files: Iterable[tuple[str, bool]]) -> None:
+        """Name files in markers, which must be there before the files: all that are known, in one request.
+
+        Args:
+            files: The path of each and whether it has a previous version.
+        """
+        with self._lock:
+            fresh = {
+                path: Marker(path, MarkerType.MERGE if has_previous else MarkerType.CREATE)
+                for path, has_previous in files
+                if path not in self._announced
+            }
+            if fresh:
+                self._announced |= fresh
+                write_markers(self.storage, self.plan.instant_time, self.number, self._announced.values())
 
     def before_publish(self, partition_path: str, path: str, has_previous: bool) -> None:
         """Name the file in a marker, make its partition known, and refuse when the write is over.
@@ -37,15 +60,15 @@ class Fence:
         Raises:
             WriteSealedError: The write is over.
         """
-        self.refuse()
-        kind = MarkerType.MERGE if has_previous else MarkerType.CREATE
-        write_marker(self.storage, self.plan.instant_time, path, kind)
-        if partition_path not in self._partitions:
+        self.announce([(path, has_previous)])
+        if partition_path not in self.partitions:
+            self._refuse_sealed()
             made = write_partition_metafile(self.storage, partition_path, self.plan.instant_time)
-            self._partitions.add(partition_path)
+            self.partitions.add(partition_path)
             if made and self.plan.creates_table:
                 self._take_back_metafile(partition_path)
-        self.refuse()
+        # Whether the instant is still there is asked after the file: without it no reader sees the file.
+        self._refuse_sealed()
 
     def after_publish(self, path: str) -> None:
         """Look once more: a commit that sealed between the check and the file did not see the file.
@@ -69,7 +92,7 @@ class Fence:
         """
         if self.sealed_by_us:
             return
-        refuse_sealed(self.plan, self.storage)
+        self._refuse_sealed()
         instant = Instant(self.plan.instant_time, self.plan.action, State.INFLIGHT)
         if not self.storage.exists(inflight_path(layout_of(self.plan.config), instant)):
             raise WriteSealedError(
@@ -77,6 +100,10 @@ class Fence:
                 "another writer rolled it back, taking its writer for dead.",
                 "Write again.",
             )
+
+    def _refuse_sealed(self) -> None:
+        if not self.sealed_by_us:
+            refuse_sealed(self.plan, self.storage)
 
     def _take_back_metafile(self, partition_path: str) -> None:
         """Remove the metafile just made when the write is over: at the root it would hide a later partitioned table."""

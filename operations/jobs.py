@@ -20,6 +20,9 @@ class JobPlanner:
         plan: The write.
         storage: Rooted at the table.
         timeline: As of the write's watermark.
+
+    Attributes:
+        known_partitions: Those of the jobs' partitions that have their metafile already.
     """
 
     def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
@@ -27,6 +30,7 @@ class JobPlanner:
         self._storage = storage
         self._view = None if plan.operation in REPLACING else open_view(storage, timeline)
         self._buckets: dict[str, dict[int, FileSlice]] = {}
+        self.known_partitions: set[str] = set()
         check_lesson(plan, storage, timeline)
 
     def job(self, group: Group) -> GroupJob:
@@ -52,4 +56,6 @@ class JobPlanner:
                     raise misfit(self._plan, piece)
                 buckets[bucket] = piece
             self._buckets[partition_path] = buckets
+            if self._view.is_partition(partition_path):
+                self.known_partitions.add(partition_path)
         return self._buckets[partition_path]

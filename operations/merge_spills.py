@@ -53,16 +53,19 @@ def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile])
     planner = JobPlanner(plan, storage, snapshot(plan, storage))
     jobs = [planner.job(group) for group in sorted(pieces)]
     _check_bound(plan, spills, jobs)
+    # Tasks count from 1.
+    fence = Fence(plan, storage, 0, sealed_by_us=True, partitions=planner.known_partitions)
     workers = max(1, min(os.cpu_count() or 1, len(jobs), _MOST_WORKERS))
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder, ThreadPoolExecutor(workers) as pool:
         writer = group_writer(
             plan,
             storage,
             COMMIT_TOKEN,
-            Fence(plan, storage, sealed_by_us=True),
+            fence,
             local_spills(open_storage(folder)),
             memory=int(plan.settings.task_max_size * MERGE_RESERVE),
         )
+        fence.announce((writer.path_of(job), job.previous is not None) for job in jobs)
         futures = [
             pool.submit(writer.write, job, GroupRows(tuple(pieces[job.group])), f"{number}")
             for number, job in enumerate(jobs)

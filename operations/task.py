@@ -126,19 +126,22 @@ class _Task:
             for piece in reader.pieces:
                 spilled.setdefault(piece.group, []).append((reader, piece))
         groups = sorted({*buffers.groups(), *spilled})
-        jobs = JobPlanner(self._plan, self._storage, snapshot(self._plan, self._storage))
+        planner = JobPlanner(self._plan, self._storage, snapshot(self._plan, self._storage))
+        jobs = [planner.job(group) for group in groups]
+        fence = Fence(self._plan, self._storage, self._token.attempt + 1, partitions=planner.known_partitions)
         writer = group_writer(
             self._plan,
             self._storage,
             self._token,
-            Fence(self._plan, self._storage),
+            fence,
             local_spills(local),
             memory=int(self._plan.settings.task_max_size * MERGE_RESERVE),
         )
+        fence.announce((writer.path_of(job), job.previous is not None) for job in jobs)
         outcomes = []
-        for number, group in enumerate(groups):
-            rows = GroupRows(tuple(spilled.get(group, ())), tuple(buffers.take(group)))
-            outcomes.append(writer.write(jobs.job(group), rows, f"{self._token.partition}_{number}"))
+        for number, job in enumerate(jobs):
+            rows = GroupRows(tuple(spilled.get(job.group, ())), tuple(buffers.take(job.group)))
+            outcomes.append(writer.write(job, rows, f"{self._token.partition}_{number}"))
         self._seconds["merge"] = time.monotonic() - began
         return TaskResult(self._token, tuple(outcomes), rows=buffers.rows, seconds=self._seconds)
 

@@ -9,7 +9,7 @@ from ..storage.base import FileInfo, Storage
 from ..timeline.codec import read_commit
 from ..timeline.timeline import Timeline
 from .names import BaseFileName, WriteToken
-from .partitions import walk_partitions
+from .partitions import is_partition, walk_partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +66,25 @@ class FileView:
         self._listings = walk_partitions(self._storage)
         return sorted(self._listings)
 
+    def is_partition(self, partition_path: str) -> bool:
+        """Return whether a folder has the metafile that makes it a partition."""
+        return is_partition(partition_path, self._files(partition_path))
+
     def slices(self, partition_path: str) -> dict[str, FileSlice]:
         """Return the newest committed slice of every live file group of one partition, by file id."""
         newest: dict[str, BaseFile] = {}
-        if partition_path not in self._listings:
-            self._listings[partition_path] = tuple(self._storage.list(partition_path))
-        for file in _base_files(self._listings[partition_path]):
+        for file in _base_files(self._files(partition_path)):
             if (partition_path, file.file_id) in self._replaced or not self._is_committed(file.instant_time):
                 continue
             known = newest.get(file.file_id)
             if known is None or _age(file) > _age(known):
                 newest[file.file_id] = file
         return {file_id: FileSlice(partition_path, file_id, newest[file_id]) for file_id in sorted(newest)}
+
+    def _files(self, partition_path: str) -> tuple[FileInfo, ...]:
+        if partition_path not in self._listings:
+            self._listings[partition_path] = tuple(self._storage.list(partition_path))
+        return self._listings[partition_path]
 
     def _is_committed(self, instant_time: str) -> bool:
         known = self._committed.get(instant_time)

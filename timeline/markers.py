@@ -1,21 +1,28 @@
 """Markers: the names of the data files that an unfinished write may have left, by which it is rolled back.
 
-Written in Apache Hudi's DIRECT form (one empty file each), read in that and in the TIMELINE_SERVER_BASED form
-(``MARKERS0`` … with one name a line).
+Written in Apache Hudi's TIMELINE_SERVER_BASED form (``MarkerUtils``): files ``MARKERS<n>`` with one name a line, here
+one file for each task attempt, beside ``MARKERS.type``. Read in that and in the DIRECT form (one empty file a name).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 from ..storage.base import Storage, join
+from ..storage.parallel import for_each
 
 ROOT = ".hoodie/.temp"
 
 _DIRECT = re.compile(r"(?P<path>.+)\.marker\.(?P<kind>CREATE|MERGE|APPEND)", re.DOTALL)
 _BATCH = re.compile(r"MARKERS\d+", re.ASCII)
+_TYPE_FILE = "MARKERS.type"
+_TYPE = b"TIMELINE_SERVER_BASED"
+# Where Java's BufferedReader sees the end of a line.
+_LINE_BREAK = re.compile(r"[\n\r]")
 
 
 class MarkerType(str, Enum):
@@ -39,29 +46,40 @@ def folder(instant_time: str) -> str:
     return join(ROOT, instant_time)
 
 
-def write_marker(storage: Storage, instant_time: str, data_path: str, kind: MarkerType) -> None:
-    """Announce a data file before it is made; doing so twice is no error.
+def begin_markers(storage: Storage, instant_time: str) -> None:
+    """Say in which form an instant's markers are written; must come before any of them, and may come twice."""
+    storage.create(join(folder(instant_time), _TYPE_FILE), _TYPE)
+
+
+def write_markers(storage: Storage, instant_time: str, number: int, markers: Iterable[Marker]) -> None:
+    """Announce data files before they are made.
 
     Args:
         storage: Rooted at the table.
         instant_time: Requested time of the write.
-        data_path: The data file, relative to the table's root.
-        kind: CREATE for a new file group, MERGE for a new version of one.
+        number: Names the file, which whoever has another number never touches; what it held before is replaced.
+        markers: All files that the attempt of this number has announced so far.
     """
-    storage.create(join(folder(instant_time), f"{data_path}.marker.{kind.value}"), b"")
+    lines = []
+    for marker in markers:
+        line = f"{marker.path}.marker.{marker.kind.value}"
+        if _LINE_BREAK.search(line):
+            storage.create(join(folder(instant_time), line), b"")
+        else:
+            lines.append(f"{line}\n")
+    storage.write(join(folder(instant_time), f"MARKERS{number}"), "".join(lines).encode(errors="surrogateescape"))
 
 
 def read_markers(storage: Storage, instant_time: str) -> list[Marker]:
     """Return what an instant's markers name, sorted by path, in either form."""
     root = folder(instant_time)
-    found: set[Marker] = set()
-    for info in storage.list(root, recursive=True):
-        name = info.path[len(root) + 1 :]
-        lines = _batch(storage, info.path) if _BATCH.fullmatch(name) else [name]
-        for line in lines:
-            match = _DIRECT.fullmatch(line)
-            if match is not None:
-                found.add(Marker(match["path"], MarkerType(match["kind"])))
+    listed = [info.path for info in storage.list(root, recursive=True)]
+    batches = [path for path in listed if _BATCH.fullmatch(path[len(root) + 1 :])]
+    lines = [path[len(root) + 1 :] for path in listed]
+    for batch in for_each(storage, partial(_batch, storage), batches):
+        lines += batch
+    matches = (_DIRECT.fullmatch(line) for line in lines)
+    found = {Marker(match["path"], MarkerType(match["kind"])) for match in matches if match is not None}
     return sorted(found, key=lambda marker: (marker.path, marker.kind.value))
 
 

@@ -107,6 +107,14 @@ class GroupWriter:
     after_publish: Callable[[str], None]
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
 
+    def name_of(self, job: GroupJob) -> BaseFileName:
+        """Return the name of the file that `write` makes for a group."""
+        return BaseFileName(job.file_id, self.token, self.instant_time)
+
+    def path_of(self, job: GroupJob) -> str:
+        """Return the path of the file that `write` makes for a group, unless nothing changes."""
+        return "/".join(part for part in (job.group.partition_path, self.name_of(job).format()) if part)
+
     def write(self, job: GroupJob, rows: GroupRows, sequence: str) -> GroupOutcome:
         """Merge, write and publish one file group.
 
@@ -123,8 +131,7 @@ class GroupWriter:
             WriteSealedError: The write was committed or given up meanwhile.
         """
         partition = job.group.partition_path
-        name = BaseFileName(job.file_id, self.token, self.instant_time).format()
-        path = f"{partition}/{name}" if partition else name
+        name, path = self.name_of(job).format(), self.path_of(job)
         with ExitStack() as stack:
             base = None if job.previous is None else stack.enter_context(self._open(job.previous))
             staged = self.storage.stage(path, self.aside)

@@ -315,7 +315,7 @@ def nothing_is_reconciled(patch: Patch) -> None:
 
 
 def markers_are_not_written(patch: Patch) -> None:
-    patch.setattr(fence, "write_marker", lambda *_: None)
+    patch.setattr(fence, "write_markers", lambda *_: None)
 
 
 def aborts_leave_data_files(patch: Patch) -> None:
@@ -332,7 +332,8 @@ def tasks_do_not_look_for_the_seal_after_their_start(patch: Patch) -> None:
 
 
 def tasks_do_not_look_for_the_seal_when_they_publish(patch: Patch) -> None:
-    patch.setattr(fence.Fence, "refuse", lambda self: None)
+    for name in ("refuse", "_refuse_sealed"):
+        patch.setattr(fence.Fence, name, lambda self: None)
 
 
 def tasks_do_not_look_for_the_seal_again(patch: Patch) -> None:

@@ -82,6 +82,9 @@ def test_apache_hudi_rolls_back_a_killed_write_of_ours(
     instant = kill_ours(table, scenario.table(scenario.rows(range(25, 60), 9, ts=9)))
     assert pending(table) == {instant}
     assert {file.stem.split("_")[-1] for file in data_files(table) - files} == {instant}
+    # A task that was killed before it made what it had announced.
+    absent = next(iter(files)).relative_to(table).as_posix().rpartition("_")[0]
+    (table / ".hoodie" / ".temp" / instant / "MARKERS99").write_text(f"{absent}_{instant}.parquet.marker.MERGE\n")
     if heartbeat == "no heartbeat":
         (table / ".hoodie" / ".heartbeat" / instant).unlink(missing_ok=True)
     readers.check(table, model)

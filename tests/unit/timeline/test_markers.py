@@ -8,9 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.timeline.markers import Marker, MarkerType, delete_markers, marked_instants, read_markers, write_marker
+from pyhudi.timeline.markers import (
+    Marker,
+    MarkerType,
+    begin_markers,
+    delete_markers,
+    marked_instants,
+    read_markers,
+    write_markers,
+)
 
 T = "20261120224644250"
+CREATE, MERGE = MarkerType.CREATE, MarkerType.MERGE
 
 
 @pytest.fixture
@@ -20,18 +29,30 @@ def storage() -> Iterator[Storage]:
     opened.delete_folder("")
 
 
-def test_markers_are_empty_files_named_as_apache_hudi_does(storage: Storage) -> None:
-    write_marker(storage, T, f"p=1/F-0_0-5-8_{T}.parquet", MarkerType.CREATE)
-    write_marker(storage, T, f"p=1/F-0_0-5-8_{T}.parquet", MarkerType.CREATE)
-    write_marker(storage, T, f"G-0_0-5-8_{T}.parquet", MarkerType.MERGE)
+def test_markers_of_one_attempt_are_one_file_as_of_apache_hudis_timeline_server(storage: Storage) -> None:
+    create, merge = Marker(f"p=1/F-0_0-5-8_{T}.parquet", CREATE), Marker(f"G-0_0-5-8_{T}.parquet", MERGE)
+    begin_markers(storage, T)
+    begin_markers(storage, T)
+    write_markers(storage, T, 9, [create])
+    write_markers(storage, T, 9, [create, merge])
+    write_markers(storage, T, 0, [Marker("ü/x.parquet", CREATE)])
 
-    assert [(info.path, info.size) for info in storage.list(".hoodie", recursive=True)] == [
-        (f".hoodie/.temp/{T}/G-0_0-5-8_{T}.parquet.marker.MERGE", 0),
-        (f".hoodie/.temp/{T}/p=1/F-0_0-5-8_{T}.parquet.marker.CREATE", 0),
-    ]
+    assert {info.path: storage.read(info.path) for info in storage.list(".hoodie", recursive=True)} == {
+        f".hoodie/.temp/{T}/MARKERS.type": b"TIMELINE_SERVER_BASED",
+        f".hoodie/.temp/{T}/MARKERS0": "ü/x.parquet.marker.CREATE\n".encode(),
+        f".hoodie/.temp/{T}/MARKERS9": f"{create.path}.marker.CREATE\n{merge.path}.marker.MERGE\n".encode(),
+    }
+    assert read_markers(storage, T) == [merge, create, Marker("ü/x.parquet", CREATE)]
+
+
+def test_direct_markers_of_apache_hudi_are_read(storage: Storage) -> None:
+    folder = f".hoodie/.temp/{T}"
+    storage.write(f"{folder}/p=1/F-0_0-5-8_{T}.parquet.marker.CREATE", b"")
+    storage.write(f"{folder}/G-0_0-5-8_{T}.parquet.marker.MERGE", b"")
+
     assert read_markers(storage, T) == [
-        Marker(f"G-0_0-5-8_{T}.parquet", MarkerType.MERGE),
-        Marker(f"p=1/F-0_0-5-8_{T}.parquet", MarkerType.CREATE),
+        Marker(f"G-0_0-5-8_{T}.parquet", MERGE),
+        Marker(f"p=1/F-0_0-5-8_{T}.parquet", CREATE),
     ]
 
 
@@ -69,8 +90,8 @@ def test_other_files_among_markers_are_passed_over(storage: Storage) -> None:
 
 
 def test_markers_belong_to_their_instant(storage: Storage) -> None:
-    write_marker(storage, T, "x/a.parquet", MarkerType.CREATE)
-    write_marker(storage, f"{T}0", "x/b.parquet", MarkerType.CREATE)
+    write_markers(storage, T, 1, [Marker("x/a.parquet", CREATE)])
+    write_markers(storage, f"{T}0", 1, [Marker("x/b.parquet", CREATE)])
     storage.write(".hoodie/.temp/notes/x", b"")
 
     assert marked_instants(storage) == [T, f"{T}0"]
@@ -89,7 +110,7 @@ segments = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs
 def test_every_path_comes_back(path: str, kind: MarkerType) -> None:
     storage = open_storage(f"memory://{uuid.uuid4().hex}")
     try:
-        write_marker(storage, T, path, kind)
+        write_markers(storage, T, 1, [Marker(path, kind)])
         assert read_markers(storage, T) == [Marker(path, kind)]
     finally:
         storage.delete_folder("")
