@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyhudi.operations.commit_lock as commit_lock
@@ -33,6 +34,11 @@ FIRST = [rows(1, 2, 3, value=1), rows(4, 5, value=1)]
 SECOND = [rows(2, 4, 6, value=2, ts=2), rows(3, 7, value=2, ts=2)]
 BEFORE = [(f"k{n}", 1) for n in range(1, 6)]
 AFTER = [("k1", 1), ("k2", 2), ("k3", 2), ("k4", 2), ("k5", 1), ("k6", 2), ("k7", 2)]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return tmp_path
 
 
 @pytest.fixture
