@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.readers import Readers
+from interop.scenarios import Scenario
+from interop.writer import Writer
 from pyspark.sql import SparkSession
 
 os.environ["PYSPARK_PYTHON"] = sys.executable  # else Spark's workers take python3 from the PATH
@@ -53,6 +55,26 @@ def second_apache(tmp_path: Path) -> Iterator[ApacheHudi]:
 def readers(spark: SparkSession, apache: ApacheHudi) -> Readers:
     """All readers."""
     return Readers(spark, apache)
+
+
+@pytest.fixture
+def table(tmp_path: Path, scenario: Scenario) -> Path:
+    """Where the table will be; its folder's name has a blank."""
+    return tmp_path / f"a {scenario.name}"
+
+
+@pytest.fixture
+def hudi(apache: ApacheHudi, scenario: Scenario) -> Iterator[ApacheHudi]:
+    """Apache Hudi with the Hadoop options that the scenario needs."""
+    apache.call("hadoop", settings=dict(scenario.hadoop))
+    yield apache
+    apache.call("hadoop", settings=dict.fromkeys(scenario.hadoop))
+
+
+@pytest.fixture
+def pyhudi(spark: SparkSession, table: Path, tmp_path: Path) -> Writer:
+    """pyhudi, without any option that the table itself can tell."""
+    return Writer(spark, table, tmp_path)
 
 
 @pytest.hookimpl(wrapper=True)

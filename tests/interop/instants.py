@@ -9,13 +9,21 @@ from interop.scenarios import Model, Row
 
 def completed(table: Path, action: str = "commit") -> list[str]:
     """Return the requested times of the completed instants, in the order of their completion."""
-    names = [path.stem for path in (table / ".hoodie" / "timeline").glob(f"[0-9]*_[0-9]*.{action}")]
+    names = [path.stem for path in _timeline(table).glob(f"[0-9]*_[0-9]*.{action}")]
     return [name.split("_")[0] for name in sorted(names, key=lambda name: name.split("_")[1])]
+
+
+def newest_write(table: Path) -> str:
+    """Return the requested time of the write that completed last."""
+    names = [
+        path.stem for action in ("commit", "replacecommit") for path in _timeline(table).glob(f"[0-9]*_[0-9]*.{action}")
+    ]
+    return max(names, key=lambda name: name.split("_")[1]).split("_")[0]
 
 
 def pending(table: Path) -> set[str]:
     """Return the requested times of the instants that have not completed."""
-    stems = {path.name.split(".")[0] for path in (table / ".hoodie" / "timeline").glob("[0-9]*.*")}
+    stems = {path.name.split(".")[0] for path in _timeline(table).glob("[0-9]*.*")}
     return {stem for stem in stems if "_" not in stem} - {stem.split("_")[0] for stem in stems if "_" in stem}
 
 
@@ -28,3 +36,7 @@ def properties(table: Path) -> dict[str, str]:
 def upserted(table: Path, model: Model, rows: list[Row]) -> None:
     """Tell the model of an upsert that has just been committed."""
     model.upsert(rows, completed(table)[-1])
+
+
+def _timeline(table: Path) -> Path:
+    return table / ".hoodie" / "timeline"

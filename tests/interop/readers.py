@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 
 
 def read_hudi_rs(table: Path) -> pa.Table:
-    """Return a snapshot as hudi-rs reads it, meta columns first."""
-    return pa.Table.from_batches([pa.record_batch(batch) for batch in hudi.HudiTable(str(table)).read()])
+    """Return a snapshot as hudi-rs reads it, meta columns first; it tells no columns of a table without rows."""
+    batches = [pa.record_batch(batch) for batch in hudi.HudiTable(str(table)).read()]
+    return pa.Table.from_batches(batches) if batches else pa.table({})
 
 
 def read_pyhudi(spark: SparkSession, table: Path) -> pa.Table:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from interop.apache_hudi import ApacheHudi, data_files
 from interop.instants import completed, pending, properties, upserted
 from interop.readers import Readers
 from interop.scenarios import BUCKETS, SCENARIOS, Model, Row, Scenario
+from interop.writer import Writer
 from pyhudi.errors import MissingOptionError, from_spark
-from pyspark.sql import SparkSession
 
 pytestmark = [
     pytest.mark.interop,
@@ -25,40 +23,6 @@ INLINE_CLEAN = {
     "hoodie.clean.commits.retained": "1",
 }
 DELETE = {"hoodie.datasource.write.operation": "delete"}
-
-
-@pytest.fixture
-def table(tmp_path: Path, scenario: Scenario) -> Path:
-    """Where the table will be; its folder's name has a blank."""
-    return tmp_path / f"a {scenario.name}"
-
-
-@pytest.fixture
-def hudi(apache: ApacheHudi, scenario: Scenario):
-    """Apache Hudi with the Hadoop options that the scenario needs."""
-    apache.call("hadoop", settings=dict(scenario.hadoop))
-    yield apache
-    apache.call("hadoop", settings=dict.fromkeys(scenario.hadoop))
-
-
-class Writer:
-    """pyhudi's end of the table."""
-
-    def __init__(self, spark: SparkSession, table: Path, folder: Path) -> None:
-        self.spark, self.table, self.folder = spark, table, folder
-
-    def write(self, rows: pa.Table, options: dict[str, str]) -> None:
-        """Run one ``df.write.format("pyhudi")`` on rows in their order."""
-        path = self.folder / f"rows-{len(list(self.folder.glob('rows-*')))}.parquet"
-        pq.write_table(rows, path, store_schema=False)
-        frame = self.spark.read.parquet(str(path)).coalesce(1)
-        frame.write.format("pyhudi").options(**options).mode("append").save(str(self.table))
-
-
-@pytest.fixture
-def pyhudi(spark: SparkSession, table: Path, tmp_path: Path) -> Writer:
-    """pyhudi, without any option that the table itself can tell."""
-    return Writer(spark, table, tmp_path)
 
 
 def second_version(scenario: Scenario) -> list[Row]:
