@@ -42,10 +42,13 @@ From a ``df.write`` Spark hands the user only text; its last line reads ``PyHudi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 __all__ = [
     "BucketMisfitError",
+    "ColumnDifference",
     "CommitConflictError",
     "ConcurrentWriteError",
     "CorruptFileError",
@@ -98,6 +101,11 @@ class PyHudiError(Exception):
 
     def __str__(self) -> str:
         return one_line(f"PyHudiError[{self.code}]: {self.what} {self.todo}")
+
+    @classmethod
+    def from_text(cls, text: str) -> PyHudiError:
+        """Return the error of this class of which only the text is left, without its code."""
+        return cls(text, "")
 
 
 def one_line(text: str) -> str:
@@ -201,10 +209,54 @@ class UnsupportedTypeError(DataError):
     code = "UNSUPPORTED_TYPE"
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnDifference:
+    """One column that does not fit the table's.
+
+    Attributes:
+        column: Its name, dotted inside structs, lists and maps.
+        table: Its type in the table, or "absent".
+        incoming: Its type in the rows, or in the schema that a read asks for, or "absent".
+        todo: What to do about it.
+    """
+
+    column: str
+    table: str
+    incoming: str
+    todo: str
+
+    def __str__(self) -> str:
+        return " | ".join((self.column, self.table, self.incoming, self.todo))
+
+
 class SchemaMismatchError(DataError):
-    """The columns differ from the table's."""
+    """The columns differ from the table's.
+
+    Args:
+        what: As in `PyHudiError`; the differences are shown after it.
+        todo: As in `PyHudiError`.
+        differences: The columns that do not fit; none where the error is about a value.
+    """
 
     code = "SCHEMA_MISMATCH"
+
+    def __init__(self, what: str, todo: str, differences: Iterable[ColumnDifference] = ()) -> None:
+        self.differences = tuple(differences)
+        if self.differences:
+            what = f"{what} [{_HEADER}: {'; '.join(map(str, self.differences))}]."
+        super().__init__(what, todo)
+
+    @classmethod
+    def from_text(cls, text: str) -> PyHudiError:
+        """Return the error of which only the text is left, with its differences."""
+        error = cls(text, "")
+        _, _, rest = text.partition(f"[{_HEADER}: ")
+        cells = [row.split(" | ") for row in rest.partition("]")[0].split("; ")]
+        error.differences = tuple(ColumnDifference(*row) for row in cells if len(row) == len(_HEADER.split(" | ")))
+        return error
+
+
+_HEADER = "column | table | incoming | what to do"
 
 
 class RetryError(PyHudiError):
@@ -308,7 +360,7 @@ def from_spark(exception: BaseException) -> PyHudiError | None:
         return None
     kinds = {kind.code: kind for kind in _kinds(PyHudiError)}
     kind = kinds.get(found[-1]["code"], PyHudiError)
-    return kind(found[-1]["text"].rstrip(), "")
+    return kind.from_text(found[-1]["text"].rstrip())
 
 
 def _kinds(root: type[PyHudiError]) -> list[type[PyHudiError]]:

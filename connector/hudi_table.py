@@ -20,16 +20,13 @@ from ..storage import Storage, open_storage
 from ..table import options as properties
 from ..table.config import TableConfig, create_config, load_config
 from ..table.fields import root_of
-from ..table.latest_schema import latest_schema
 from ..table.schema import avro_schema
-from ..timeline.layout import layout_of
-from ..timeline.timeline import Timeline
 from .datasource import PyHudiDataSource, absolute
 from .explain import ExplainedOptions, explain
 from .option_catalogue import Scope
 from .option_sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config, resolve_options
 from .options import texts_of
-from .placement import Placement, default_tasks, place
+from .placement import default_tasks, place, placement_of
 from .spark_types import select, to_arrow, to_spark
 
 if TYPE_CHECKING:
@@ -204,7 +201,6 @@ class HudiTable:
         write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
         asked = options.to_write_request(self._path, to_arrow(df.schema), overwrite=False).table
         config, _ = changes_to(load_config(self._storage), asked, self._path)
-        schema = latest_schema(self._storage, config, Timeline.load(self._storage, layout_of(config)))
         settings = {
             **resolved.texts,
             DEFAULTS_ENABLED: "false",  # they are in the line above
@@ -213,7 +209,8 @@ class HudiTable:
             "hoodie.write.application.id": options.application or self._spark.conf.get("spark.app.name", "") or "",
         }
         with own_errors():
-            placed = place(df, Placement(config, schema, default_tasks(self._spark, config, self._storage)))
+            tasks = default_tasks(self._spark, config, self._storage)
+            placed = place(df, placement_of(df, config, self._storage, tasks))
             placed.write.format(_FORMAT).options(**settings).mode("append").save(self._path)
         done = last_commit(self._storage, write_id)
         return done or CommitResult(self._path, "", (options.operation or "upsert").upper(), write_id=write_id)

@@ -91,9 +91,7 @@ _REFUSED: dict[tuple[Scope, str], str] = {
         hoodie.write.schema=
         hoodie.internal.schema=
         hoodie.schema.on.read.enable=false
-        hoodie.datasource.write.reconcile.schema=false
         hoodie.datasource.write.schema.allow.auto.evolution.column.drop=false
-        hoodie.write.set.null.for.missing.columns=false
         hoodie.table.create.schema=
         hoodie.bulkinsert.schema.ddl=
     """,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ from ..errors import DuplicateColumnError, InvalidOptionError, MissingColumnErro
 from ..index.registry import index_for
 from ..operations.settings import TableSettings
 from ..operations.table_settings import changes_to
+from ..operations.write_schema import key_schema
 from ..storage import Storage, open_storage
 from ..table.config import TableConfig, load_config
 from ..table.fields import root_of
@@ -30,6 +31,7 @@ from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
 from ..timeline.layout import layout_of
 from ..timeline.timeline import Timeline
+from .spark_types import to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,12 +111,23 @@ def colocate(df: DataFrame, table: HasPath | str, *, tasks: int | None = None, b
     path = table if isinstance(table, str) else table.path
     storage = open_storage(path)
     config, _ = changes_to(load_config(storage), TableSettings(bucket_count=buckets), path)
-    schema = latest_schema(storage, config, Timeline.load(storage, layout_of(config)))
     if tasks is None:
         tasks = default_tasks(df.sparkSession, config, storage)
     if tasks < 1:
         raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
-    return place(df, Placement(config, schema, tasks))
+    return place(df, placement_of(df, config, storage, tasks))
+
+
+def placement_of(df: DataFrame, config: TableConfig, storage: Storage, tasks: int) -> Placement:
+    """Return where the rows of ``df`` go, which may have wider key columns than the table has so far.
+
+    Raises:
+        SchemaMismatchError: A key or partition column has a type in which keys would be spelt otherwise.
+    """
+    known = latest_schema(storage, config, Timeline.load(storage, layout_of(config)))
+    undecided = Placement(config, None, tasks)
+    given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
+    return replace(undecided, schema=key_schema(known, given, config, storage.path))
 
 
 def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) -> int:

@@ -103,6 +103,16 @@ class WriteOptions(BaseModel):
         "Columns by which a bulk insert orders the rows of each file, in place of the record key.",
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
     )
+    reconcile_schema: bool = option(
+        DEFAULTS.reconcile_schema,
+        "Whether nullable columns that the rows lack become null; see [Schema](schema.md).",
+        "hoodie.datasource.write.reconcile.schema",
+    )
+    set_null_for_missing: bool = option(
+        DEFAULTS.set_null_for_missing,
+        "Whether every column that the rows lack becomes null, NOT NULL or not; see [Schema](schema.md).",
+        "hoodie.write.set.null.for.missing.columns",
+    )
     allow_empty_commit: bool = option(
         DEFAULTS.allow_empty_commit, "Whether a write without rows leaves an instant.", "hoodie.allow.empty.commit"
     )
@@ -190,6 +200,8 @@ class WriteOptions(BaseModel):
             partitions_to_delete=self.partitions_to_delete,
             bulk_insert_sort_mode=self.bulk_insert_sort_mode,
             bulk_insert_sort_columns=self.bulk_insert_sort_columns or (),
+            reconcile_schema=self.reconcile_schema,
+            set_null_for_missing=self.set_null_for_missing,
             allow_empty_commit=self.allow_empty_commit,
             metadata_enable=self.metadata_enable,
             eager_rollback=self.failed_writes == "EAGER",

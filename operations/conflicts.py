@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 from ..errors import CommitConflictError
 from ..storage.base import Storage, join
+from ..table.evolution import unheld
+from ..table.latest_schema import newest_schema
 from ..table.names import bucket_of
 from ..timeline.codec import decode, read_commit
 from ..timeline.instants import WRITE_ACTIONS, Instant, State
@@ -81,12 +83,33 @@ def check_conflicts(plan: WritePlan, storage: Storage, timeline: Timeline, chang
                 f"The {instant.action} {instant.requested_time} completed meanwhile and changed the file group {group} "
                 f"of partition {partition!r} too",
             )
+    _check_schema(plan, storage, timeline)
     for instant in timeline.pending:
         if instant.action in BLOCKING:
             raise _conflict(plan, f"The {instant.action} {instant.requested_time} was requested meanwhile")
     for base in sorted(changes.bases):
         if not timeline.is_committed(base):
             raise _conflict(plan, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
+
+
+def _check_schema(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+    """Refuse to commit where this write or one that completed meanwhile would take columns of the other away.
+
+    Readers take the columns of the write with the greatest requested time, whichever completed last.
+    """
+    others = [one for one in timeline.completed_since(plan.watermark) if one.is_write]
+    found = newest_schema(storage, timeline) if others else None
+    if found is None:
+        return
+    instant, theirs = found
+    last, first = (theirs, plan.schema) if instant.requested_time > plan.instant_time else (plan.schema, theirs)
+    lost = unheld(list(last), list(first))
+    if lost:
+        raise _conflict(
+            plan,
+            f"The {instant.action} {instant.requested_time} completed meanwhile and changed the table's columns "
+            f"({', '.join(map(repr, lost))})",
+        )
 
 
 def _conflict(plan: WritePlan, what: str) -> CommitConflictError:

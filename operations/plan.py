@@ -132,9 +132,9 @@ def plan_write(request: WriteRequest) -> WritePlan:
         check_supported(existing, storage.path, writing=True)
         config, changes = changes_to(existing, request.table, storage.path)
     timeline = Timeline.load(storage, layout_of(config))
-    schema = latest_schema(storage, config, timeline) if existing is not None else None
+    schema = latest_schema(storage, config, timeline, writing=True) if existing is not None else None
     incoming = without_meta(request.schema)
-    schema = _columns(config, schema, incoming, request.write, operation, storage.path)
+    schema = _columns(config, schema, incoming, request, operation)
 
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
@@ -170,21 +170,16 @@ def plan_write(request: WriteRequest) -> WritePlan:
 
 
 def _columns(
-    config: TableConfig,
-    known: pa.Schema | None,
-    incoming: pa.Schema,
-    settings: WriteSettings,
-    operation: str,
-    where: str,
+    config: TableConfig, known: pa.Schema | None, incoming: pa.Schema, request: WriteRequest, operation: str
 ) -> pa.Schema:
     """Return the table's columns after the write, having held the incoming ones against what the write needs."""
     if operation == DELETE_PARTITION:
-        if settings.partitions_to_delete is None:
-            check_columns(config, incoming, operation, where)
-        return table_schema(known, incoming, operation, where)
+        if request.write.partitions_to_delete is None:
+            check_columns(config, incoming, operation, request.path)
+        return table_schema(known, incoming, config, request, operation)
     check_storable(incoming)
-    check_columns(config, incoming, operation, where)
-    schema = table_schema(known, incoming, operation, where)
+    check_columns(config, incoming, operation, request.path)
+    schema = table_schema(known, incoming, config, request, operation)
     KeyGenerator(config, schema).check(incoming)
     return schema
 

@@ -68,6 +68,8 @@ class WriteSettings:
         partitions_to_delete: Partition paths with ``*`` for anything; None for the partitions of the rows.
         bulk_insert_sort_mode: One of Hudi's sort modes.
         bulk_insert_sort_columns: Columns by which a bulk insert orders the rows of each file.
+        reconcile_schema: Whether nullable columns that the rows lack become null.
+        set_null_for_missing: Whether all columns that the rows lack do; they and new ones may be null from then on.
         allow_empty_commit: Whether a write without rows still makes an instant.
         metadata_enable: None when not said; False lets a write retire an expensive metadata table.
         eager_rollback: True when pending foreign instants count as dead at once (failed writes policy EAGER).
@@ -94,6 +96,8 @@ class WriteSettings:
     partitions_to_delete: tuple[str, ...] | None = None
     bulk_insert_sort_mode: str = "NONE"
     bulk_insert_sort_columns: tuple[str, ...] = ()
+    reconcile_schema: bool = False
+    set_null_for_missing: bool = False
     allow_empty_commit: bool = True
     metadata_enable: bool | None = None
     eager_rollback: bool = False

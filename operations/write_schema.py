@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 from ..errors import (
+    ColumnDifference,
     MissingColumnError,
     SchemaMismatchError,
     TableNotFoundError,
     UnsupportedTypeError,
 )
 from ..table.config import TableConfig
-from ..table.conform import conform_array
 from ..table.deletes import IS_DELETED, DeleteMarker
-from ..table.fields import find_field
+from ..table.evolution import ABSENT, EvolutionRules, Role, evolve
+from ..table.fields import find_field, root_of
+from ..table.key_types import PartitionType
 from ..table.schema import canonical
 from ..writer.rows import RowSpec
-from .operation import DELETE, DELETE_PARTITION
+from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE
+from .settings import WriteRequest
 
 
 def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, where: str) -> None:
@@ -43,54 +46,97 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
                 )
 
 
-def table_schema(table: pa.Schema | None, incoming: pa.Schema, operation: str, where: str) -> pa.Schema:
-    """Return the table's columns, having checked that the incoming ones fit them.
+def table_schema(
+    table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, request: WriteRequest, operation: str
+) -> pa.Schema:
+    """Return the columns that the table has after a write, having checked that the incoming ones fit them.
+
+    A delete brings keys alone and changes nothing. Mode overwrite makes the table anew, so that its columns may be any,
+    as in Apache Hudi, where it does not ask for the operation that replaces rows alone.
 
     Args:
         table: The columns of a table that was written before, else None.
         incoming: The columns of the rows, without meta columns.
+        config: Says which columns make keys, partitions and the order.
+        request: Says how far the columns may differ.
         operation: Hudi's name of the operation.
-        where: The table, for messages.
 
     Raises:
         SchemaMismatchError: They do not fit.
         TableNotFoundError: There is nothing yet that could be deleted.
     """
-    fresh = canonical(incoming)
-    if table is None:
-        if operation in {DELETE, DELETE_PARTITION}:
+    if operation in {DELETE, DELETE_PARTITION}:
+        if table is None:
             raise TableNotFoundError(
-                f"The table {where} was created and never written, so that there is nothing to delete.",
+                f"The table {request.path} was created and never written, so that there is nothing to delete.",
                 "Write rows first.",
             )
-        return fresh
-    if operation in {DELETE, DELETE_PARTITION}:
         return table
-    differences = []
-    for field in table:
-        if field.name not in fresh.names:
-            if field.name != IS_DELETED:
-                differences.append(f"{field.name}: {field.type} in the table, absent here")
-        elif not _fits(fresh.field(field.name), field):
-            differences.append(f"{field.name}: {field.type} in the table, {fresh.field(field.name).type} here")
-    known = {*table.names, IS_DELETED}
-    differences += [
-        f"{field.name}: absent in the table, {field.type} here" for field in fresh if field.name not in known
-    ]
-    if differences:
+    fresh = canonical(incoming)
+    only_rows = (request.operation or "").upper() == OVERWRITE_TABLE
+    if table is None or (request.overwrite and operation == OVERWRITE_TABLE and not only_rows):
+        return fresh
+    rules = EvolutionRules(request.write.reconcile_schema, request.write.set_null_for_missing)
+    return _evolved(table, _with_flag_as_kept(fresh, table), config, rules, request.path)
+
+
+def key_schema(table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, where: str) -> pa.Schema | None:
+    """Return the key and partition columns as a write of ``incoming`` leaves them, None for those of an empty table.
+
+    Args:
+        table: The columns of a table that was written before, else None.
+        incoming: Columns of the rows; only those that make keys and partitions are looked at.
+        config: Says which they are.
+        where: The table, for messages.
+
+    Raises:
+        SchemaMismatchError: One of them has a type in which keys would be spelt otherwise.
+    """
+    if table is None:
+        return None
+    names = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
+    mine, theirs = (pa.schema([one for one in schema if one.name in names]) for schema in (table, incoming))
+    return _evolved(mine, canonical(theirs), config, EvolutionRules(set_null=True), where)
+
+
+def _evolved(
+    table: pa.Schema, incoming: pa.Schema, config: TableConfig, rules: EvolutionRules, where: str
+) -> pa.Schema:
+    evolution = evolve(table, incoming, rules, _roles(config))
+    if evolution.differences:
         raise SchemaMismatchError(
-            f"The incoming columns differ from those of the table {where}: {'; '.join(differences)}.",
-            "Select and cast the DataFrame to the table's columns; pyhudi does not evolve a schema yet.",
+            f"The incoming columns do not fit the table {where}",
+            _advice(evolution.differences),
+            evolution.differences,
         )
-    return table
+    return evolution.schema
 
 
-def _fits(incoming: pa.Field, kept: pa.Field) -> bool:
-    try:
-        conform_array(pa.array([], incoming.type), kept)
-    except SchemaMismatchError:
-        return False
-    return True
+def _with_flag_as_kept(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
+    """Return the incoming columns with the delete flag among them just where the table keeps it."""
+    rest = [one for one in incoming if one.name != IS_DELETED]
+    if IS_DELETED not in table.names:
+        return pa.schema(rest)
+    return incoming if IS_DELETED in incoming.names else pa.schema([*rest, table.field(IS_DELETED)])
+
+
+def _roles(config: TableConfig) -> dict[str, list[Role]]:
+    roles: dict[str, list[Role]] = {}
+    for name in config.record_key_fields:
+        roles.setdefault(name, []).append(Role.KEY)
+    for name, kind in zip(config.partition_fields, config.partition_types, strict=True):
+        roles.setdefault(name, []).append(Role.TIME if kind is PartitionType.TIMESTAMP else Role.PARTITION)
+    for name in config.ordering_fields:
+        roles.setdefault(name, []).append(Role.ORDERING)
+    return roles
+
+
+def _advice(differences: Sequence[ColumnDifference]) -> str:
+    if any(one.incoming == ABSENT for one in differences):
+        return (
+            "Do so in the DataFrame; hoodie.write.set.null.for.missing.columns=true lets missing columns become null."
+        )
+    return "Do so in the DataFrame, or replace the table with mode overwrite."
 
 
 def check_judges(spec: RowSpec, where: str) -> None:

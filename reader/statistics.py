@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..table.casts import cast
 from .predicates import NULLS, Predicate, Span, may_match_all
 
 _MICROS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
@@ -80,7 +81,8 @@ def _bound(statistics: pq.Statistics, which: str, kind: pa.DataType, wanted: pa.
     if types.is_integer(kind) and types.is_integer(wanted):
         return raw
     if types.is_floating(kind) and types.is_floating(wanted):
-        return None if raw != raw else raw
+        # Rows are compared as they are read: the float 1.1 as the double that reads like it.
+        return None if raw != raw else cast(pa.array([raw], kind), wanted)[0].as_py()  # O(1)
     if (types.is_boolean(kind) and types.is_boolean(wanted)) or (types.is_date32(kind) and types.is_date32(wanted)):
         return raw
     if (types.is_string(kind) or types.is_large_string(kind)) and types.is_string(wanted):

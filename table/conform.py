@@ -13,11 +13,10 @@ import pyarrow.compute as pc
 
 from ..errors import SchemaMismatchError
 from .arrays import list_array, plain, struct_array, without_nulls
-from .types import children, is_bytes, is_list, is_text, same_type
+from .casts import cast, fits
+from .types import children, is_list, same_type
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
-
-_UNITS = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 
 
 def conform(
@@ -25,9 +24,8 @@ def conform(
 ) -> Rows:
     """Return the columns of ``schema``, taken by name, with exactly its types and nullability.
 
-    Values are widened (int32 to int64, float32 to float64, integers to strings, decimals to more digits) and never
-    narrowed; layouts (dictionary, large, view, two-level list) become plain. Columns that ``schema`` lacks are left
-    out.
+    Values are brought to wider types (see `pyhudi.table.casts`) and never narrowed; layouts (dictionary, large, view,
+    two-level list) become plain. Columns that ``schema`` lacks are left out, and so are fields of structs.
 
     Args:
         rows: A record batch or a table.
@@ -122,16 +120,13 @@ def _build_struct(
     names = [field.name for field in children(array.type)]
     # Under a null anything may stand, an index beyond its dictionary even; flattening makes it null.
     parts = array.flatten()
-    wanted = children(kind)
-    extra = [name for name in names if name not in {field.name for field in wanted}]
-    if extra or len(set(names)) < len(names):
+    if len(set(names)) < len(names):
         raise SchemaMismatchError(
-            f"Column {path!r} is a struct with the fields {', '.join(map(repr, names))}; the table's has "
-            f"{', '.join(repr(field.name) for field in wanted)}.",
-            "Give the struct the fields of the table.",
+            f"Column {path!r} is a struct with the fields {', '.join(map(repr, names))}, two of which have one name.",
+            "Rename or drop one of them.",
         )
     built = []
-    for field in wanted:
+    for field in children(kind):
         inner = f"{path}.{field.name}"
         if field.name not in names:
             built.append(_missing(field, inner, len(array), names, fill_missing))
@@ -193,40 +188,15 @@ def _has_required(kind: pa.DataType) -> bool:
 def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     if array.type == kind:
         return array
-    if not _fits(array.type, kind):
+    if not fits(array.type, kind):
         raise _misfit(array.type, kind, path)
     try:
-        return array.cast(kind)
+        return cast(array, kind)
     except pa.ArrowInvalid as error:
         raise SchemaMismatchError(
             f"Column {path!r} has type {array.type}, and some value of it has no place in the table's {kind}: {error}.",
             "Round or cast the column.",
         ) from error
-
-
-def _fits(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Return whether every value of a type, but for too fine times, has a place in another."""
-    types = pa.types
-    if types.is_null(from_type):
-        return True
-    if types.is_signed_integer(from_type):
-        wider = types.is_signed_integer(to_type) and to_type.bit_width >= from_type.bit_width
-        return bool(wider or types.is_string(to_type))
-    if types.is_float32(from_type):
-        return bool(types.is_float64(to_type))
-    if is_text(from_type):
-        return is_text(to_type)
-    if is_bytes(from_type):
-        return is_bytes(to_type)
-    if types.is_date(from_type):
-        return bool(types.is_date32(to_type))
-    if types.is_timestamp(from_type) and types.is_timestamp(to_type):
-        # What has a zone is a moment, what has none is a reading of a clock: neither stands for the other.
-        return (from_type.tz is None) == (to_type.tz is None)
-    if types.is_decimal(from_type) and types.is_decimal(to_type):
-        digits = to_type.precision - to_type.scale >= from_type.precision - from_type.scale
-        return bool(to_type.scale >= from_type.scale and digits)
-    return False
 
 
 def _misfit(from_type: pa.DataType, to_type: pa.DataType, path: str) -> SchemaMismatchError:

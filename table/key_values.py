@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, UnsupportedTypeError
+from .java_text import decimal_text
 from .types import is_text
 
 RECORD_KEY = "record key"
@@ -58,9 +59,7 @@ def format_values(column: pa.Array, field: str, role: str) -> pa.StringArray:
     if pa.types.is_date(column.type):
         return _dates(column, field, role)
     if pa.types.is_decimal(column.type):
-        # Arrow spells decimals as BigDecimal.toString does, scientific notation included, but for a stray point in
-        # older releases (1.E-10).
-        return pc.replace_substring(column.cast(pa.string()), ".E", "E")
+        return decimal_text(column)
     return column if pa.types.is_string(column.type) else column.cast(pa.string())
 
 

@@ -1,27 +1,83 @@
-"""The table's schema as its newest commit tells it."""
+"""A table's schema at a moment of its timeline (``TableSchemaResolver``)."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 from ..storage.base import Storage
-from ..timeline.codec import read_commit
+from ..timeline.codec import read_summary
+from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
+from .base_file import BaseFileReader
 from .config import TableConfig
-from .schema import arrow_schema
+from .schema import arrow_schema, canonical, without_meta
+from .schema_history import check_history
+from .view import open_view
+
+# They rewrite rows in a schema that may be older than the table's (``WriteOperationType.canUpdateSchema``).
+_KEEP_THE_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 
-def latest_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> pa.Schema | None:
-    """Return the data columns of the newest completed write that names them, else those the table was created with.
+def latest_schema(
+    storage: Storage, config: TableConfig, timeline: Timeline, *, writing: bool = False
+) -> pa.Schema | None:
+    """Return a table's data columns: those of its newest completed write that names some.
+
+    Where none does, those that the table was created with, and where it says nothing either, those of a base file.
+
+    Args:
+        storage: Rooted at the table.
+        config: The table's properties.
+        timeline: The table's timeline, of now or of an earlier moment.
+        writing: Whether the caller is going to write.
 
     Returns:
         Canonical Arrow fields without meta columns; None for a table that nobody has written to.
 
     Raises:
         CorruptInstantError: A commit on the way cannot be parsed.
+        UnsupportedTableError: Columns were renamed, or added anew under an older one's name, so that names do not tell
+            which column of a file is which; or the table keeps such a history and is going to be written.
+    """
+    check_history(storage, writing=writing)
+    found = newest_schema(storage, timeline)
+    if found is not None:
+        return found[1]
+    if config.create_schema:
+        return arrow_schema(config.create_schema)
+    return _schema_of_a_base_file(storage, timeline) if timeline.writes else None
+
+
+def newest_schema(storage: Storage, timeline: Timeline) -> tuple[Instant, pa.Schema] | None:
+    """Return the newest completed write, by requested time, that names the table's columns, and those.
+
+    Raises:
+        CorruptInstantError: A commit on the way cannot be parsed.
     """
     for instant in reversed(timeline.writes):
-        text = read_commit(storage, timeline.layout, instant).extra_metadata.get("schema")
+        text = schema_text(storage, timeline, instant)
         if text:
-            return arrow_schema(text)
-    return arrow_schema(config.create_schema) if config.create_schema else None
+            return instant, arrow_schema(text)
+    return None
+
+
+def schema_text(storage: Storage, timeline: Timeline, instant: Instant, *, of_files: bool = False) -> str:
+    """Return the Avro schema, JSON, that a completed write tells; empty where it tells none.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: Knows how instants are named.
+        instant: The write.
+        of_files: Whether the schema of its files is asked for; of the table's, compaction and clustering tell nothing.
+    """
+    summary = read_summary(storage, timeline.layout, instant)
+    if not of_files and summary.operation_type in _KEEP_THE_SCHEMA:
+        return ""
+    return summary.extra_metadata.get("schema", "")
+
+
+def _schema_of_a_base_file(storage: Storage, timeline: Timeline) -> pa.Schema | None:
+    for piece in open_view(storage, timeline).all_slices():
+        with BaseFileReader(storage, piece.base.path) as reader:
+            return without_meta(canonical(reader.parquet.schema_arrow))
+    return None

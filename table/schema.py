@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from ..errors import DuplicateColumnError, UnsupportedTypeError
 from .avro import format_avro, is_avro_name, parse_avro
-from .types import canonical_type, children, is_widening
+from .types import canonical_type, children
 
 META_COLUMNS = (
     "_hoodie_commit_time",
@@ -120,7 +120,6 @@ __all__ = [
     "avro_schema",
     "canonical",
     "check_storable",
-    "is_widening",
     "with_meta",
     "without_meta",
 ]

@@ -12,9 +12,17 @@ MAX_DECIMAL_PRECISION = 38
 UTC_MICROS = pa.timestamp("us", "UTC")
 LOCAL_MICROS = pa.timestamp("us")
 
-_WIDER = {
-    (pa.int32(), pa.int64()),
-    (pa.float32(), pa.float64()),
+_SQL_NAMES = {
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    UTC_MICROS: "timestamp",
+    LOCAL_MICROS: "timestamp_ntz",
 }
 
 
@@ -78,12 +86,17 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(known or _is_any(kind, "is_list_view", "is_large_list_view"))
 
 
-def is_widening(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Return whether a table's column may change its type, so that older files are still read under the new one.
-
-    int32 to int64 and float32 to float64 are; the same type is none.
-    """
-    return (from_type, to_type) in _WIDER
+def sql_name(kind: pa.DataType) -> str:
+    """Return a canonical type as Spark's SQL spells it."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{sql_name(field.type)}' for field in children(kind))}>"
+    if pa.types.is_map(kind):
+        return f"map<string,{sql_name(kind.item_type)}>"
+    if is_list(kind):
+        return f"array<{sql_name(kind.value_type)}>"
+    return _SQL_NAMES.get(kind, str(kind))
 
 
 def decimal_bytes(precision: int) -> int:

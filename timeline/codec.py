@@ -37,13 +37,14 @@ def encode(model: models.InstantModel) -> bytes:
     return bytes(sink.getvalue())
 
 
-def decode(kind: type[M], data: bytes, where: str) -> M:
+def decode(kind: type[M], data: bytes, where: str, *, only: dict[str, Any] | None = None) -> M:
     """Return the model that bytes stand for, read by the schema that they bring along.
 
     Args:
         kind: The model's class.
         data: An Avro object container, by whatever writer.
         where: The file, for the error.
+        only: Part of the record's schema, where the rest is not wanted and need not be taken apart.
 
     Raises:
         CorruptInstantError: The bytes are none, are damaged, or lack a field that has no default.
@@ -52,7 +53,7 @@ def decode(kind: type[M], data: bytes, where: str) -> M:
         raise _corrupt(where, "it is empty")
     try:
         # To the end, or a file that breaks off in its last bytes would pass.
-        records = list(fastavro.reader(pa.BufferReader(data)))
+        records = list(fastavro.reader(pa.BufferReader(data), reader_schema=only))
     except Exception as error:
         # Damaged bytes make the parser fail in every way that Python knows.
         raise _corrupt(where, f"it is not a whole Avro file ({type(error).__name__}: {error})") from error
@@ -74,16 +75,33 @@ def read_commit(storage: Storage, layout: Layout, instant: Instant) -> models.Co
         StorageError: The file is gone, or the store failed.
     """
     kind = models.ReplaceCommitMetadata if instant.group == "replacecommit" else models.CommitMetadata
+    data, path = _read(storage, layout, instant)
+    return decode(kind, data, path)
+
+
+def read_summary(storage: Storage, layout: Layout, instant: Instant) -> models.CommitSummary:
+    """Return what a completed commit, deltacommit or replacecommit holds beside its files; quick for large ones.
+
+    Raises:
+        CorruptInstantError: The file cannot be parsed.
+        StorageError: The file is gone, or the store failed.
+    """
+    whole = schemas.REPLACE_COMMIT if instant.group == "replacecommit" else schemas.COMMIT
+    fields = [one for one in whole["fields"] if one["name"] in {"extraMetadata", "operationType"}]
+    data, path = _read(storage, layout, instant)
+    return decode(models.CommitSummary, data, path, only={**whole, "fields": fields})
+
+
+def _read(storage: Storage, layout: Layout, instant: Instant) -> tuple[bytes, str]:
     path = join(layout.folder, _name(layout, instant))
     try:
-        data = storage.read(path)
+        return storage.read(path), join(storage.path, path)
     except FileNotFoundError as error:
         raise StorageError(
             f"The completed {instant.action} {instant.requested_time} of the table {storage.path} was archived or "
             f"rolled back while it was being read ({path} is gone).",
             "Run the job again.",
         ) from error
-    return decode(kind, data, join(storage.path, path))
 
 
 def _name(layout: Layout, instant: Instant) -> str:

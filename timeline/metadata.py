@@ -119,6 +119,13 @@ class ReplaceCommitMetadata(CommitMetadata):
         return self.partition_to_replace_file_ids
 
 
+class CommitSummary(InstantModel):
+    """What a completed write says of itself as a whole, without its files."""
+
+    extra_metadata: dict[str, str] = {}
+    operation_type: OperationType | None = None
+
+
 class SliceInfo(InstantModel):
     """One file slice that a clustering reads; paths are full URIs."""
 

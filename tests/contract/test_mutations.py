@@ -14,12 +14,26 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyhudi.errors import SchemaMismatchError
 from pyhudi.index.bucket import BucketIndex
-from pyhudi.operations import begin, commit, conflicts, fence, jobs, merge_spills, replacement, rollback, task
+from pyhudi.operations import (
+    begin,
+    commit,
+    conflicts,
+    fence,
+    jobs,
+    merge_spills,
+    replacement,
+    rollback,
+    task,
+    write_schema,
+)
 from pyhudi.operations.operation import INSERT, OVERWRITE
 from pyhudi.operations.replacement import Replacement
+from pyhudi.table import conform
 from pyhudi.table.base_file import RECORD_KEY, BaseFileWriter
 from pyhudi.table.deletes import DeleteMarker
+from pyhudi.table.evolution import Evolution
 from pyhudi.table.merging import Ordering
 from pyhudi.table.names import WriteToken
 from pyhudi.timeline import owner
@@ -29,6 +43,7 @@ from pyhudi.writer.group_writer import GroupJob, GroupWriter
 from pyhudi.writer.insert import Inserter
 from pyhudi.writer.merge import Meeting, Merger, MergeRules
 from pyhudi.writer.rows import RowSpec
+from support.evolving import check_evolutions
 from support.histories import (
     ROOMY,
     TINY,
@@ -44,12 +59,14 @@ from support.model import Step, histories
 from support.orderings import check_many_of_two_fields, check_marked_deletes, check_two_fields
 from support.races import (
     check_begun_again,
+    check_new_column_beside_a_delete,
     check_one_new_bucket,
     check_publish_during_end,
     check_publish_during_rollback,
     check_start_after_abort,
     check_start_during_abort,
     check_straggler,
+    check_two_new_columns,
 )
 
 Patch = pytest.MonkeyPatch
@@ -363,6 +380,68 @@ def rollbacks_are_not_looked_at(patch: Patch) -> None:
     patch.setattr(conflicts, "_is_rolled_back", lambda *_: False)
 
 
+# --- columns
+
+
+def new_columns_are_forgotten(patch: Patch) -> None:
+    """The files that a write makes, and its commit, have the columns that the table had."""
+    original = write_schema.evolve
+
+    def evolve(table: pa.Schema, *more: Any) -> Evolution:
+        known = [one for one in original(table, *more).schema if one.name in table.names]
+        return Evolution(pa.schema(known), ())
+
+    patch.setattr(write_schema, "evolve", evolve)
+
+
+def old_types_are_kept(patch: Patch) -> None:
+    original = write_schema.evolve
+
+    def evolve(table: pa.Schema, *more: Any) -> Evolution:
+        after = [table.field(one.name) if one.name in table.names else one for one in original(table, *more).schema]
+        return Evolution(pa.schema(after), ())
+
+    patch.setattr(write_schema, "evolve", evolve)
+
+
+def kept_rows_lack_new_fields(patch: Patch) -> None:
+    """Rows of the base come out of a merge without what their file had in structs."""
+    original = conform._build_struct
+
+    def build(array: pa.StructArray, *more: Any) -> pa.Array:
+        return original(pa.array([None] * len(array), array.type) if len(array) else array, *more)
+
+    patch.setattr(conform, "_build_struct", build)
+
+
+def values_move_as_arrow_casts_them(patch: Patch) -> None:
+    patch.setattr(conform, "cast", lambda array, kind: array.cast(kind, safe=False))
+
+
+def columns_of_other_writers_are_not_looked_at(patch: Patch) -> None:
+    patch.setattr(conflicts, "_check_schema", lambda *_: None)
+
+
+def the_last_to_commit_is_taken_for_the_newest(patch: Patch) -> None:
+    """Readers take the columns of the greatest requested time."""
+    original = conflicts.newest_schema
+
+    def newest(storage: Any, timeline: Any) -> Any:
+        found = original(storage, timeline)
+        return None if found is None else (replace(found[0], requested_time="0"), found[1])
+
+    patch.setattr(conflicts, "newest_schema", newest)
+
+
+def check_random_evolutions(_: Path) -> None:
+    """Run histories of changing columns until one is red; an error where none belongs is red too."""
+    for seed in range(12):
+        try:
+            check_evolutions(seed)
+        except (SchemaMismatchError, KeyError) as error:
+            raise AssertionError(str(error)) from error
+
+
 MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
     (tombstones_are_dropped, check_histories),
     (tombstones_are_kept_as_rows, check_histories),
@@ -415,6 +494,13 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
     (buckets_do_not_conflict, check_one_new_bucket),
     (ownership_is_not_looked_at, check_begun_again),
     (rollbacks_are_not_looked_at, check_begun_again),
+    (new_columns_are_forgotten, check_random_evolutions),
+    (old_types_are_kept, check_random_evolutions),
+    (kept_rows_lack_new_fields, check_random_evolutions),
+    (values_move_as_arrow_casts_them, check_random_evolutions),
+    (columns_of_other_writers_are_not_looked_at, check_two_new_columns),
+    (columns_of_other_writers_are_not_looked_at, check_new_column_beside_a_delete),
+    (the_last_to_commit_is_taken_for_the_newest, check_new_column_beside_a_delete),
 ]
 
 

@@ -263,3 +263,67 @@ def check_publish_during_rollback(folder: Place) -> None:
     assert rows_of(table, "id", "value") == [("k1", 1), ("k2", 3)]
     write(table, rows("b", "k2", value=4), settings=IMPATIENT)
     assert_whole(table)
+
+
+def check_two_new_columns(folder: Place) -> None:
+    """Assert that of two writers that add different columns in one moment the later commit is refused.
+
+    They touch different file groups. Readers take the columns of the instant with the greater requested time, so that
+    either order would lose a column.
+    """
+    for later in (0, 1):
+        table = below(folder, f"t{later}")
+        write(table, rows("a", "k1", value=1), table=TABLE)
+        wide = [SCHEMA.append(pa.field(name, pa.int64())) for name in ("x", "y")]
+        plans = [plan(table, schema) for schema in wide]
+        results = [
+            task(planned, with_column(rows(name, "k2", value=2), name), 0)
+            for planned, name in zip(plans, "xy", strict=True)
+        ]
+        won, lost = 1 - later, later
+        carried = commit_write(plans[won], [results[won]])
+        with pytest.raises(CommitConflictError, match=rf"{carried.instant}.*columns.*'[xy]'"):
+            commit_write(plans[lost], [results[lost]])
+        abort_write(plans[lost])
+
+        write(table, with_column(with_column(rows("c", "k3", value=3), "x"), "y"))
+        assert rows_of(table, "id", "xy"[won]) == [("k1", None), ("k2", 2), ("k3", 3)]
+        assert_whole(table)
+
+
+def check_new_column_beside_a_delete(folder: Place) -> None:
+    """Assert that a write that adds a column and a younger delete elsewhere do not both commit, whichever is first.
+
+    Readers take the columns of the younger one, which does not know the new column.
+    """
+    for first in ("add", "delete"):
+        table = below(folder, first)
+        write(table, rows("a", "k1", value=1), table=TABLE)
+        write(table, rows("b", "k2", value=1))
+        adding = plan(table, SCHEMA.append(pa.field("x", pa.int64())))
+        deleting = plan(table, SCHEMA, operation="delete")
+        results = {
+            "add": (adding, task(adding, with_column(rows("a", "k1", value=2), "x"), 0)),
+            "delete": (deleting, task(deleting, rows("b", "k2", value=1), 0)),
+        }
+        planned, result = results.pop(first)
+        commit_write(planned, [result])
+        ((planned, result),) = results.values()
+        with pytest.raises(CommitConflictError, match=r"columns .*'x'"):
+            commit_write(planned, [result])
+        abort_write(planned)
+
+        write(table, with_column(rows("c", "k3", value=3), "x"))
+        assert (
+            rows_of(table, "id", "x")
+            == {
+                "add": [("k1", 2), ("k2", None), ("k3", 3)],
+                "delete": [("k1", None), ("k3", 3)],
+            }[first]
+        )
+        assert_whole(table)
+
+
+def with_column(table: pa.Table, name: str) -> pa.Table:
+    """Return rows with the column ``value`` once more, under another name."""
+    return table.append_column(name, table.column("value"))

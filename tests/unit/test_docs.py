@@ -47,6 +47,14 @@ def test_the_picture_of_a_table_is_current() -> None:
     assert PASSING.sub("*", page) == PASSING.sub("*", made.with_picture(page))
 
 
+def test_the_rules_of_columns_are_current() -> None:
+    """Make them anew with `python docs/make_schema.py`."""
+    page = read("docs/schema.md")
+
+    assert page.count("made by docs/make_schema.py") == 2
+    assert page == script("make_schema").page(page)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_leads_somewhere(page: str) -> None:
     text = re.sub(r"^```.*?^```$", "", read(page), flags=re.MULTILINE | re.DOTALL)

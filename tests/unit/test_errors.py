@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 from pyhudi import errors
-from pyhudi.errors import NullKeyError, PyHudiError, StorageError, from_spark
+from pyhudi.errors import (
+    ColumnDifference,
+    NullKeyError,
+    PyHudiError,
+    SchemaMismatchError,
+    StorageError,
+    from_spark,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 DRAWN = re.compile(r"^    (?P<indent>[│ ├└─]*)(?P<name>\w+Error)(?: +(?P<code>[A-Z_]+(?= )))?", re.MULTILINE)
@@ -38,7 +45,7 @@ def test_the_tree_drawn_in_the_docstring_is_the_tree() -> None:
 
 
 def test_all_names_every_class_and_from_spark() -> None:
-    assert errors.__all__ == [*sorted(kind.__name__ for kind in KINDS), "from_spark"]
+    assert errors.__all__ == [*sorted(["ColumnDifference", *(kind.__name__ for kind in KINDS)]), "from_spark"]
 
 
 def test_no_two_classes_share_a_code() -> None:
@@ -125,6 +132,34 @@ def test_a_code_of_a_newer_pyhudi_is_still_an_error_of_ours() -> None:
 
 def test_a_text_without_an_error_gives_none() -> None:
     assert from_spark(RuntimeError("[DIVIDE_BY_ZERO] Division by zero.")) is None
+
+
+DIFFERENCES = (
+    ColumnDifference("fare", "double", "string", "cast it to double"),
+    ColumnDifference("stop.tip", "absent", "struct<a:int,b:map<string,int>> not null", "let it be nullable"),
+)
+
+
+def test_a_mismatch_shows_its_differences_and_gets_them_back_from_sparks_text() -> None:
+    error = SchemaMismatchError("The columns do not fit the table /a [b]/t", "Change them.", DIFFERENCES)
+    again = from_spark(RuntimeError(f"Job aborted.\n{error}\n\tat org.apache.spark"))
+
+    assert str(error) == (
+        "PyHudiError[SCHEMA_MISMATCH]: The columns do not fit the table /a [b]/t [column | table | incoming | what to "
+        "do: fare | double | string | cast it to double; stop.tip | absent | struct<a:int,b:map<string,int>> not null "
+        "| let it be nullable]. Change them."
+    )
+    assert isinstance(again, SchemaMismatchError)
+    assert again.differences == DIFFERENCES
+    assert pickle.loads(pickle.dumps(error)).differences == DIFFERENCES  # noqa: S301
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
+
+
+def test_a_mismatch_of_values_has_no_differences() -> None:
+    again = from_spark(RuntimeError(str(SchemaMismatchError("Column 'a' [x | y] is null.", "Fill it."))))
+
+    assert isinstance(again, SchemaMismatchError)
+    assert again.differences == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)

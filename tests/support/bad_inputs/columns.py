@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyhudi import errors
-from support.bad_inputs.case import GOOD, Case, added, changed, upsert
+from support.bad_inputs.case import COMPOSITE, GOOD, Case, added, changed, upsert
 
 UNSUPPORTED_TYPES = [
     pa.uint8(),
@@ -19,6 +19,8 @@ UNSUPPORTED_TYPES = [
     pa.map_(pa.int32(), pa.string()),
     pa.struct([]),
 ]
+LIST_OF_A = pa.list_(pa.struct([("a", pa.int32())]))
+LIST_OF_A_AND_B = pa.list_(pa.struct([("a", pa.int32()), ("b", pa.string())]))
 COLUMNS = [
     *(
         Case(
@@ -79,27 +81,53 @@ COLUMNS = [
     Case(
         "column missing",
         errors.SchemaMismatchError,
-        ("value: int64 in the table, absent here", "{path}"),
+        ("value | bigint | absent | add it", "hoodie.write.set.null.for.missing.columns", "{path}"),
         upsert(GOOD.drop_columns(["value"])),
     ),
     Case(
-        "column too many",
+        "column in another case",
         errors.SchemaMismatchError,
-        ("extra: absent in the table, string here", "{path}"),
-        upsert(added("extra", pa.string())),
+        ("value | bigint | absent | rename Value", "{path}"),
+        upsert(GOOD.rename_columns(["id", "p", "ts", "Value"])),
+    ),
+    Case(
+        "new column that may not be null",
+        errors.SchemaMismatchError,
+        ("extra | absent | string not null | let it be nullable", "{path}"),
+        upsert(GOOD.append_column(pa.field("extra", pa.string(), nullable=False), [["x", "y"]])),
     ),
     Case(
         "column of another type",
         errors.SchemaMismatchError,
-        ("value: int64 in the table, string here", "{path}"),
-        upsert(changed("value", ["10", "20"], pa.string())),
+        ("value | bigint | boolean | cast it to bigint", "{path}"),
+        upsert(changed("value", [True, False], pa.bool_())),
     ),
     Case(
-        "column of a narrower type",
+        "column of a type that would round the table's values",
         errors.SchemaMismatchError,
-        ("value: int32 in the table, int64 here", "{path}"),
-        upsert(GOOD),
+        ("value | bigint | double | cast it to bigint", "{path}"),
+        upsert(changed("value", [1.5, 2.5], pa.float64())),
+    ),
+    Case(
+        "key column of a type that would spell keys otherwise",
+        errors.SchemaMismatchError,
+        ("value | int | double | cast it to int, on which keys depend", "{path}"),
+        upsert(changed("value", [1.0, 2.0], pa.float64())),
         good=changed("value", [1, 2], pa.int32()),
+        table=COMPOSITE,
+    ),
+    Case(
+        "ordering column of a type that would order rows otherwise",
+        errors.SchemaMismatchError,
+        ("ts | bigint | string | cast it to bigint, on which the order of rows depends", "{path}"),
+        upsert(changed("ts", ["1", "2"], pa.string())),
+    ),
+    Case(
+        "field missing in a struct in a list",
+        errors.SchemaMismatchError,
+        ("value.element.b | string | absent | add it", "{path}"),
+        upsert(changed("value", [[{"a": 1}], None], LIST_OF_A)),
+        good=changed("value", [[{"a": 1, "b": "x"}], None], LIST_OF_A_AND_B),
     ),
     Case(
         "mark of deletes that is no boolean",

@@ -168,10 +168,24 @@ ROWS = [
         good=changed("value", [1, 2], pa.timestamp("us")),
     ),
     Case(
-        "null in a column that may not be null",
+        "text that is no date",
         errors.SchemaMismatchError,
-        ("'value'", "may not be null", "1 of 2"),
-        upsert(changed("value", [1, None])),
-        good=GOOD.cast(SCHEMA.set(3, pa.field("value", pa.int64(), nullable=False))),
+        ("'value'", "date32", "soon"),
+        upsert(changed("value", ["2024-02-29", "soon"], pa.string())),
+        good=changed("value", [1, 2], pa.date32()),
+    ),
+    Case(
+        "number too large for a decimal",
+        errors.SchemaMismatchError,
+        ("'value'", "decimal128(5, 2)"),
+        upsert(changed("value", [1, 1000], pa.int64())),
+        good=changed("value", [1, 2], pa.decimal128(5, 2)),
+    ),
+    Case(
+        "bytes that are no text",
+        errors.SchemaMismatchError,
+        ("'value'", "string"),
+        upsert(changed("value", [b"a", b"\xff"], pa.binary())),
+        good=changed("value", ["a", "b"], pa.string()),
     ),
 ]

@@ -74,10 +74,26 @@ def test_milliseconds_and_nanoseconds_in_a_file_compare_with_microseconds() -> N
 def test_an_older_files_narrower_type_compares_with_the_tables() -> None:
     assert matching(pa.array([1, 5], pa.int32()), Compare("a", ">", 3), pa.int64()) == [1]
     assert matching(pa.array([1.0, 5.0], pa.float32()), Compare("a", "<", 3.0), pa.float64()) == [0]
+    assert matching(pa.array([1.1, 5.0], pa.float32()), Compare("a", "=", 1.1), pa.float64()) == [0]
+    wide = pa.decimal128(7, 4)
+    decimals = pa.array([Decimal("1.50"), Decimal("2.50")], pa.decimal128(5, 2))
+    assert matching(decimals, Compare("a", ">=", Decimal("2.5000")), wide) == [1]
 
 
-def test_a_file_whose_type_does_not_compare_with_the_tables_is_read() -> None:
-    assert matching(pa.array([1, 5], pa.int32()), Compare("a", "=", "9"), pa.string()) == [0, 1]
+@pytest.mark.parametrize(
+    ("column", "kind", "value"),
+    [
+        (pa.array([1, 5], pa.int32()), pa.string(), "9"),
+        (pa.array([1.5, 5.5]), pa.string(), "9"),
+        (pa.array([1, 5], pa.int32()), pa.float64(), 9.0),
+        (pa.array([1, 5], pa.int64()), pa.float64(), 9.0),
+        (pa.array([1, 5], pa.int32()), pa.decimal128(20, 4), Decimal("9")),
+        (pa.array([datetime.date(2024, 1, 1)] * 2), pa.string(), "9"),
+        (pa.array([b"a", b"b"]), pa.string(), "9"),
+    ],
+)
+def test_a_file_whose_type_does_not_compare_with_the_tables_is_read(column, kind: pa.DataType, value) -> None:
+    assert matching(column, Compare("a", "=", value), kind) == [0, 1]
 
 
 def test_null_counts_decide_about_nulls() -> None:

@@ -18,7 +18,6 @@ from pyhudi.table.schema import (
     avro_schema,
     canonical,
     check_storable,
-    is_widening,
     with_meta,
     without_meta,
 )
@@ -283,21 +282,6 @@ def test_a_meta_column_is_refused() -> None:
 
 def test_equal_names_at_different_places_are_no_twins() -> None:
     check_storable(pa.schema([("a", pa.struct([("a", pa.int32())])), ("b", pa.struct([("a", pa.int32())]))]))
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        (pa.int32(), pa.int64(), True),
-        (pa.float32(), pa.float64(), True),
-        (pa.int64(), pa.int32(), False),
-        (pa.int32(), pa.int32(), False),
-        (pa.int32(), pa.float64(), False),
-        (pa.int64(), pa.string(), False),
-    ],
-)
-def test_a_column_may_only_become_wider(before: pa.DataType, after: pa.DataType, expected: bool) -> None:
-    assert is_widening(before, after) is expected
 
 
 LEAVES = st.sampled_from(

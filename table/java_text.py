@@ -1,0 +1,70 @@
+"""Numbers spelt as Java spells them, on whole columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Exponents between which ``Double.toString`` writes digits around a point, and outside of which it writes an "E".
+_LEAST, _GREATEST = -3, 6
+_PARTS = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<fraction>\d+))?(?:e(?P<exponent>[+-]?\d+))?$"
+
+
+def float_text(column: pa.Array) -> pa.StringArray:
+    """Return what Java's ``Float.toString`` or ``Double.toString`` says of each value; null stays null.
+
+    The digits are the fewest that tell the value from its neighbours, as the specification has it since Java 19;
+    older releases now and then write one more. Denormals of a single digit are written with it alone.
+
+    Args:
+        column: Of type float32 or float64.
+    """
+    arrow = column.cast(pa.string())
+    parts = pc.extract_regex(arrow, _PARTS)
+    sign, whole, fraction, exponent = (
+        pc.fill_null(pc.struct_field(parts, name), "") for name in ("sign", "whole", "fraction", "exponent")
+    )
+    written = pc.binary_join_element_wise(whole, fraction, "")
+    digits = pc.utf8_ltrim(written, characters="0")
+    zeros = pc.subtract(pc.utf8_length(written), pc.utf8_length(digits))
+    digits = pc.utf8_rtrim(digits, characters="0")
+    power = pc.cast(pc.if_else(pc.equal(exponent, ""), "0", pc.utf8_ltrim(exponent, characters="+")), pa.int32())
+    # The value is 0.ddd times ten to the power of `point`.
+    point = pc.add(pc.subtract(pc.utf8_length(whole), zeros), power)
+    number = _joined(sign, _scientific(digits, point))
+    for place in range(_LEAST + 1, _GREATEST + 2):
+        here = pc.equal(point, place)
+        if pc.any(here).as_py():  # O(1)
+            number = pc.if_else(here, _joined(sign, _positional(digits, place)), number)
+    number = pc.if_else(pc.equal(digits, ""), _joined(sign, "0.0"), number)
+    for word, spelt in (("nan", "NaN"), ("-nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
+        number = pc.if_else(pc.equal(arrow, word), spelt, number)
+    return number
+
+
+def decimal_text(column: pa.Array) -> pa.StringArray:
+    """Return what Java's ``BigDecimal.toString`` says of each decimal; null stays null."""
+    # Arrow has Java's rules, scientific notation included, but for a stray point in older releases (1.E-10).
+    return pc.replace_substring(column.cast(pa.string()), ".E", "E")
+
+
+def _scientific(digits: pa.Array, point: pa.Array) -> pa.Array:
+    exponent = pc.cast(pc.subtract(point, 1), pa.string())
+    return _joined(
+        pc.utf8_slice_codeunits(digits, 0, 1), ".", _or_zero(pc.utf8_slice_codeunits(digits, 1)), "E", exponent
+    )
+
+
+def _positional(digits: pa.Array, point: int) -> pa.Array:
+    if point <= 0:
+        return _joined("0." + "0" * -point, digits)
+    whole = pc.utf8_rpad(pc.utf8_slice_codeunits(digits, 0, point), point, padding="0")
+    return _joined(whole, ".", _or_zero(pc.utf8_slice_codeunits(digits, point)))
+
+
+def _or_zero(digits: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(digits, ""), "0", digits)
+
+
+def _joined(*parts: pa.Array | str) -> pa.Array:
+    return pc.binary_join_element_wise(*parts, "")

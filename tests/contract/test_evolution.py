@@ -1,0 +1,145 @@
+"""Writes whose columns differ from the table's, from plan to commit, and what every reader then shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyhudi.errors import SchemaMismatchError
+from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.reader.snapshot import open_snapshot
+from support.checks import assert_whole
+from support.ddl import columns, show
+from support.drive import rows_of, write
+from support.evolving import ALIKE, check_evolutions
+from support.places import files_below
+from support.races import check_new_column_beside_a_delete, check_two_new_columns
+
+KEYED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
+COLUMNS = "id int, p int, ts int, v int"
+
+
+def rows(ddl: str, *values: tuple[object, ...]) -> pa.Table:
+    """Return rows of columns given as DDL."""
+    schema = columns(ddl)
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in values], schema)
+
+
+def columns_of(path: Path) -> str:
+    return show(pa.schema(list(open_snapshot(str(path)).schema)[5:]))
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_any_chain_of_changes_leaves_what_a_dict_says(seed: int) -> None:
+    """Nested columns come, go and become wider; old rows are null or wider in them, rewritten or not."""
+    check_evolutions(seed)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_hudi_rs_reads_any_such_table(seed: int) -> None:
+    check_evolutions(seed, kinds=ALIKE)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_long_chains_of_changes(seed: int) -> None:
+    check_evolutions(seed, steps=12)
+
+
+def test_the_columns_of_keys_folders_and_order_become_wider(tmp_path: Path) -> None:
+    """The key 7 is found again as the text "7", in its own partition and bucket, and its order is kept."""
+    path = tmp_path / "t"
+    write(path, rows(COLUMNS, *((n, n % 2, 10, n) for n in range(20))), table=KEYED)
+    wider = "id string, p bigint, ts double, v int"
+    newer = write(path, rows(wider, *((str(n), n % 2, 10.5, -n) for n in range(10))))
+    older = write(path, rows(wider, *((str(n), n % 2, 9.5, 99) for n in range(20))))
+
+    assert (newer.inserts, newer.updates) == (0, 10)
+    assert older.inserts == 0
+    assert columns_of(path) == wider
+    assert rows_of(path, "id", "p", "v") == sorted((str(n), n % 2, -n if n < 10 else n) for n in range(20))
+    assert_whole(path)
+
+
+def test_untouched_file_groups_keep_their_files(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 2, 1, 1)), table=KEYED)
+    before = {name for name in files_below(path) if name.endswith(".parquet")}
+    write(path, rows(f"{COLUMNS}, w string", (1, 1, 2, 2, "new")))
+
+    new = {name for name in files_below(path) if name.endswith(".parquet")} - before
+    assert [name[:2] for name in new] == ["1/"]
+    assert rows_of(path, "id", "w") == [(1, "new"), (2, None)]
+
+
+def test_a_delete_changes_no_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 1, 1, 1)), table=KEYED)
+    write(path, rows("id int, p int, other string", (1, 1, "x")), operation="delete")
+
+    assert columns_of(path) == COLUMNS
+    assert rows_of(path, "id") == [(2,)]
+
+
+def test_mode_overwrite_makes_the_columns_anew(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, rows(COLUMNS, (1, 1, 1, 1)), table=KEYED)
+    other = "id string, p string, ts date, s struct<a:int not null>"
+    write(path, rows(other, ("x", "y", None, {"a": 1})).set_column(2, "ts", pa.array([3], pa.date32())), overwrite=True)
+
+    assert columns_of(path) == other
+    assert rows_of(path, "id", "s") == [("x", {"a": 1})]
+
+
+def test_the_operation_that_overwrites_keeps_the_rules(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, rows(COLUMNS, (1, 1, 1, 1)), table=KEYED)
+    with pytest.raises(SchemaMismatchError, match=r"v \| int \| absent \| add it"):
+        write(path, rows("id int, p int, ts int", (1, 1, 2)), operation="insert_overwrite_table")
+    write(path, rows(f"{COLUMNS}, w date", (2, 1, 2, 2, None)), operation="insert_overwrite_table")
+
+    assert columns_of(path) == f"{COLUMNS}, w date"
+    assert rows_of(path, "id") == [(2,)]
+
+
+@pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
+def test_not_null_is_kept_with_an_option_and_given_up_without(tmp_path: Path, colocated: bool) -> None:
+    path = tmp_path / "t"
+    required = "id int, p int, ts int, v int not null, s struct<a:int not null>"
+    nullable = "id int, p int, ts int, v int, s struct<a:int>"
+    strict = WriteSettings(reconcile_schema=True, colocated=colocated)
+    write(path, rows(required, (1, 1, 1, 1, {"a": 1})), table=KEYED)
+    write(path, rows(nullable, (2, 1, 1, 1, {"a": 1})), settings=strict)
+
+    assert columns_of(path) == required
+    with pytest.raises(SchemaMismatchError, match="'v' may not be null"):
+        write(path, rows(nullable, (3, 1, 1, None, None)), settings=strict)
+    with pytest.raises(SchemaMismatchError, match=r"'s\.a' may not be null"):
+        write(path, rows(nullable, (3, 1, 1, 1, {"a": None})), settings=strict)
+    write(path, rows(nullable, (3, 1, 1, None, {"a": None})), settings=WriteSettings(colocated=colocated))
+    assert columns_of(path) == nullable
+    assert rows_of(path, "id", "v") == [(1, 1), (2, 1), (3, None)]
+    assert_whole(path)
+
+
+def test_a_delete_flag_is_no_column_unless_the_table_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 1, 1, 1)), table=KEYED)
+    write(path, rows(f"{COLUMNS}, _hoodie_is_deleted boolean", (1, 1, 2, 1, True)))
+
+    assert columns_of(path) == COLUMNS
+    assert rows_of(path, "id") == [(2,)]
+
+
+def test_two_writers_that_add_different_columns(tmp_path: Path) -> None:
+    check_two_new_columns(tmp_path)
+
+
+def test_a_writer_that_adds_a_column_beside_one_that_deletes(tmp_path: Path) -> None:
+    check_new_column_beside_a_delete(tmp_path)
