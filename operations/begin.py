@@ -29,10 +29,12 @@ def begin(plan: WritePlan, storage: Storage) -> None:
         ConcurrentWriteError: Another write chose the same time.
     """
     refuse_sealed(plan, storage)
-    if owner.create(storage, plan.instant_time, plan.owner):
-        _put_on_timeline(plan, storage)
-        return
     known = owner.read(storage, plan.instant_time)
+    if known is None:
+        if owner.create(storage, plan.instant_time, plan.owner):
+            _put_on_timeline(plan, storage)
+            return
+        known = owner.read(storage, plan.instant_time)
     if known is not None and known.write_id != plan.write_id:
         raise same_millisecond(plan)
     deadline = time.monotonic() + _WAIT_FOR_FIRST_S

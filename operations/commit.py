@@ -10,8 +10,9 @@ from dataclasses import asdict
 
 from ..errors import OptionConflictError, PlacementError, StorageError
 from ..storage.base import Storage
+from ..storage.parallel import for_each
 from ..table.config import create_config, load_config, update_config
-from ..table.partitions import write_partition_metafile
+from ..table.partitions import metafile_of, write_partition_metafile
 from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
 from ..timeline.codec import encode
@@ -119,22 +120,28 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     metadata = build_metadata(plan, outcomes, replaced, seconds)
     if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
         return result_from(plan.path, "", metadata)
-    with phases.phase("complete"), commit_lock(storage, plan.instant_time):
+    with phases.phase("complete"), commit_lock(storage, plan.instant_time) as lock:
         timeline = Timeline.load(storage, layout)
         check_conflicts(plan, storage, timeline, changed)
         _settle_table(plan, storage)
-        for partition in written:
-            # Another writer that gave up creating the table may have taken its metafile back.
-            write_partition_metafile(storage, partition, plan.instant_time)
-        at = next_time(int(time.time() * 1000), timeline.greatest_time(), plan.config.timezone)
-        _complete(plan, storage, at, encode(metadata))
+        _keep_partitions(plan, storage, written)
+        lock.check()
+        _complete(plan, storage, timeline, encode(metadata))
     return result_from(plan.path, plan.instant_time, metadata)
 
 
-def _complete(plan: WritePlan, storage: Storage, at: str, body: bytes) -> None:
+def _keep_partitions(plan: WritePlan, storage: Storage, written: Sequence[str]) -> None:
+    """Make metafiles again that another writer took back when it gave up creating the table."""
+    there = for_each(storage, storage.exists, [metafile_of(partition) for partition in written])
+    for partition in (one for one, found in zip(written, there, strict=True) if not found):
+        write_partition_metafile(storage, partition, plan.instant_time)
+
+
+def _complete(plan: WritePlan, storage: Storage, timeline: Timeline, body: bytes) -> None:
     """Make the completed file; an answer lost on the way is settled by looking whether the file is there."""
+    at = next_time(int(time.time() * 1000), timeline.greatest_time(), plan.config.timezone)
     try:
-        complete(storage, layout_of(plan.config), plan.instant_time, plan.action, at, body)
+        complete(storage, timeline, plan.instant_time, plan.action, at, body)
     except StorageError:
         found = Timeline.load(storage, layout_of(plan.config)).find(plan.instant_time)
         if found is None or found.state != State.COMPLETED:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import time
 import uuid
 from collections.abc import Iterator
@@ -24,11 +25,41 @@ logger = logging.getLogger("pyhudi")
 LOCK = f"{ROOT}/commit.lock"
 STALE_S = 120.0
 PATIENCE_S = 180.0
-_POLL_S = 0.02
+# Before its last step a holder leaves others the time to see that step.
+HOLD_S = 60.0
+_POLL_S = 0.04
+_LONGEST_POLL_S = 1.0
+
+
+class Held:
+    """The commit lock in the hands of who made it.
+
+    Args:
+        path: The table's path.
+        since_s: When the lock was asked for, by this process's steady clock.
+    """
+
+    def __init__(self, path: str, since_s: float) -> None:
+        self._path = path
+        self._since_s = since_s
+
+    def check(self) -> None:
+        """Refuse to take the decisive step when the lock may soon be, or has been, taken for stale by others.
+
+        Raises:
+            ConcurrentWriteError: It has been held for too long.
+        """
+        held_s = time.monotonic() - self._since_s
+        if held_s > HOLD_S:
+            raise ConcurrentWriteError(
+                f"The commit lock {LOCK} of the table {self._path} was held for {held_s:.0f} s without coming to an "
+                "end, so that others may soon take its holder for dead.",
+                "Write again; if it happens again, look why the store answers so slowly.",
+            )
 
 
 @contextmanager
-def commit_lock(storage: Storage, instant_time: str, *, patience_s: float = PATIENCE_S) -> Iterator[None]:
+def commit_lock(storage: Storage, instant_time: str, *, patience_s: float = PATIENCE_S) -> Iterator[Held]:
     """Hold the table's commit lock.
 
     Args:
@@ -41,8 +72,12 @@ def commit_lock(storage: Storage, instant_time: str, *, patience_s: float = PATI
     """
     held = _content(instant_time)
     deadline = time.monotonic() + patience_s
-    while not storage.create(LOCK, held):
-        if time.monotonic() > deadline:
+    pause = _POLL_S
+    while True:
+        asked = time.monotonic()
+        if storage.create(LOCK, held):
+            break
+        if asked > deadline:
             raise ConcurrentWriteError(
                 f"The commit lock {LOCK} of the table {storage.path} was held by others for {patience_s:.0f} s.",
                 "Write again; if no writer is alive, delete the file.",
@@ -51,9 +86,11 @@ def commit_lock(storage: Storage, instant_time: str, *, patience_s: float = PATI
         if found == held:
             break
         if found is None or not _break_if_dead(storage, found):
-            time.sleep(_POLL_S)
+            # Not all who wait at once again, nor a remote store as often as a disk.
+            time.sleep(random.uniform(0, pause))  # noqa: S311 (keeps no secret)
+            pause = min(2 * pause, _LONGEST_POLL_S)
     try:
-        yield
+        yield Held(storage.path, asked)
     finally:
         _release(storage, held)
 

@@ -15,11 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from ..errors import PlacementError
 from ..storage import open_storage
 from ..storage.base import Storage
+from ..storage.parallel import for_each
 from ..table.names import WriteToken
 from ..writer.buffer import MERGE_RESERVE, GroupRows
 from ..writer.group_writer import GroupJob, GroupOutcome
 from ..writer.rows import Group
-from ..writer.spill import SpillFile, SpillPiece, SpillReader
+from ..writer.spill import SpillFile, SpillPiece, SpillReader, bring_near
 from .fence import Fence, snapshot
 from .jobs import JobPlanner
 from .plan import WritePlan
@@ -45,7 +46,12 @@ def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile])
     """
     if not spills:
         return []
-    readers = [SpillReader(storage, spill.path) for spill in spills]
+    with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
+        return _merge(plan, storage, spills, open_storage(folder))
+
+
+def _merge(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], local: Storage) -> list[GroupOutcome]:
+    readers = for_each(storage, lambda spill: bring_near(storage, spill, local), spills)
     pieces: dict[Group, list[tuple[SpillReader, SpillPiece]]] = {}
     for reader in readers:
         for piece in reader.pieces:
@@ -56,13 +62,13 @@ def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile])
     # Tasks count from 1.
     fence = Fence(plan, storage, 0, sealed_by_us=True, partitions=planner.known_partitions)
     workers = max(1, min(os.cpu_count() or 1, len(jobs), _MOST_WORKERS))
-    with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder, ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         writer = group_writer(
             plan,
             storage,
             COMMIT_TOKEN,
             fence,
-            local_spills(open_storage(folder)),
+            local_spills(local),
             memory=int(plan.settings.task_max_size * MERGE_RESERVE),
         )
         fence.announce((writer.path_of(job), job.previous is not None) for job in jobs)

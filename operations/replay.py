@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..storage.base import Storage
+from ..storage.parallel import THREADS, for_each
 from ..timeline.codec import read_commit
 from ..timeline.timeline import Timeline
 
@@ -11,7 +14,11 @@ WRITE_ID = "pyhudi.write.id"
 
 def find_write(storage: Storage, timeline: Timeline, write_id: str) -> str | None:
     """Return the requested time of the completed instant that carries ``write_id``, newest first; None if none does."""
-    for instant in reversed(timeline.writes):
-        if read_commit(storage, timeline.layout, instant).extra_metadata.get(WRITE_ID) == write_id:
-            return instant.requested_time
+    newest_first = timeline.writes[::-1]
+    for start in range(0, len(newest_first), THREADS):
+        some = newest_first[start : start + THREADS]
+        bodies = for_each(storage, partial(read_commit, storage, timeline.layout), some)
+        for instant, body in zip(some, bodies, strict=True):
+            if body.extra_metadata.get(WRITE_ID) == write_id:
+                return instant.requested_time
     return None

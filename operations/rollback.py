@@ -66,7 +66,7 @@ def roll_back(
     timeline = Timeline.load(storage, layout)
     finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
     body = encode(_metadata(storage, planned.at, info, paths, time.monotonic() - began))
-    complete(storage, layout, planned.at, "rollback", finished, body)
+    complete(storage, timeline, planned.at, "rollback", finished, body)
     forget(storage, victim.requested_time)
     logger.warning(
         "table %s: rolled back the dead %s %s (%d files)",

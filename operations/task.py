@@ -22,7 +22,7 @@ from ..writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
 from ..writer.group_writer import FileFormat, GroupOutcome, GroupWriter
 from ..writer.rows import Group, RowReader
 from ..writer.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
-from .begin import begin, refuse_sealed
+from .begin import begin
 from .fence import Fence, aside, snapshot
 from .jobs import JobPlanner
 from .operation import DELETE_PARTITION
@@ -67,14 +67,12 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
         return TaskResult(token)
     storage = plan.storage()
     interval = plan.settings.heartbeat_interval_s
-    # Before the heartbeat, which would outlive a write that is over.
-    refuse_sealed(plan, storage)
     try:
         with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=interval):
             begin(plan, storage)
             return _Task(plan, storage, token).run(chain([first], batches))
     except WriteSealedError:
-        # Whoever sealed the write has tidied up already.
+        # Whoever sealed the write has tidied up already, this heartbeat excepted.
         heartbeat.delete(storage, plan.instant_time)
         raise
 

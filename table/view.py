@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from ..storage.base import FileInfo, Storage
+from ..storage.parallel import for_each
 from ..timeline.codec import read_commit
+from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from .names import BaseFileName, WriteToken
 from .partitions import is_partition, walk_partitions
+
+FileGroups = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class FileView:
         replaced: (partition path, file id) of every file group that a completed replacecommit took away.
     """
 
-    def __init__(self, storage: Storage, timeline: Timeline, replaced: frozenset[tuple[str, str]]) -> None:
+    def __init__(self, storage: Storage, timeline: Timeline, replaced: FileGroups) -> None:
         self._storage = storage
         self._timeline = timeline
         self._replaced = replaced
@@ -99,14 +104,29 @@ class FileView:
 
 def open_view(storage: Storage, timeline: Timeline) -> FileView:
     """Return the view of the table as of ``timeline``, having read which file groups were replaced."""
-    replaced = {
-        (partition, file_id)
-        for instant in timeline.completed
-        if instant.action == "replacecommit"
-        for partition, file_ids in read_commit(storage, timeline.layout, instant).replaced.items()
-        for file_id in file_ids
-    }
-    return FileView(storage, timeline, frozenset(replaced))
+    replacing = [instant for instant in timeline.completed if instant.action == "replacecommit"]
+    return FileView(
+        storage, timeline, _EMPTY.union(*for_each(storage, partial(_replaced, storage, timeline), replacing))
+    )
+
+
+def _replaced(storage: Storage, timeline: Timeline, instant: Instant) -> FileGroups:
+    """Return the file groups that a completed replacecommit took away; the body of one never changes."""
+    name = storage.path, timeline.layout.folder, instant
+    known = _KNOWN.get(name)
+    if known is None:
+        groups = read_commit(storage, timeline.layout, instant).replaced
+        known = frozenset((partition, file_id) for partition, file_ids in groups.items() for file_id in file_ids)
+        if sum(map(len, _KNOWN.values())) + len(known) > _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[name] = known
+    return known
+
+
+_EMPTY: FileGroups = frozenset()
+# A process runs many tasks, each of which would read the same bodies again.
+_KNOWN: dict[tuple[str, str, Instant], FileGroups] = {}
+_MOST_KNOWN = 100_000
 
 
 def _age(file: BaseFile) -> tuple[str, WriteToken]:

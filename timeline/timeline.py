@@ -160,19 +160,27 @@ def start(storage: Storage, layout: Layout, requested_time: str, action: str, bo
 
 
 def complete(
-    storage: Storage, layout: Layout, requested_time: str, action: str, completion_time: str, body: bytes
+    storage: Storage, timeline: Timeline, requested_time: str, action: str, completion_time: str, body: bytes
 ) -> bool:
     """Make an instant part of the table: the point of no return.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: As of a moment ago.
+        requested_time: Names the instant.
+        action: Of the completed file.
+        completion_time: Greater than every time on the timeline.
+        body: What the completed file holds.
 
     Returns:
         False where it is completed already, at whatever time.
     """
     done = Instant(requested_time, action, State.COMPLETED, completion_time)
     # The name holds the completion time, so that create-if-absent alone would let an instant complete twice.
-    known = Timeline.load(storage, layout).instants
-    if any((one.requested_time, one.group, one.state) == (requested_time, done.group, done.state) for one in known):
+    known = timeline.completed
+    if any((one.requested_time, one.group) == (requested_time, done.group) for one in known):
         return False
-    return storage.create(_path(layout, done), body)
+    return storage.create(_path(timeline.layout, done), body)
 
 
 def remove_pending(storage: Storage, layout: Layout, instant: Instant) -> None:

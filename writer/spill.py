@@ -8,8 +8,9 @@ and bucket within each flush, in the order of the flushes.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..errors import StorageError
 from ..storage.base import Storage
 from .rows import Group
 
+_COPIED_AT_ONCE = 32 << 20
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -115,13 +117,33 @@ class SpillReader:
         """Delete the file."""
         self._storage.delete(self._path)
 
-    @contextmanager
-    def _open(self) -> Iterator[Any]:
-        try:
-            with self._storage.open_input(self._path) as file:
-                yield file
-        except (FileNotFoundError, ValueError, OverflowError) as error:
-            raise StorageError(
-                f"Rows that a task left in {self._path} of {self._storage.path} are gone or cut off ({error}).",
-                "Write again; if it happens again, look for what removes files below .hoodie/.pyhudi.",
-            ) from error
+    def _open(self) -> AbstractContextManager[Any]:
+        return _opened(self._storage, self._path)
+
+
+def bring_near(storage: Storage, spill: SpillFile, local: Storage) -> SpillReader:
+    """Open a spill, in a remote store a local copy of it: the rows of every file group in it are read on their own."""
+    if not storage.remote:
+        return SpillReader(storage, spill.path)
+    name = f"{uuid.uuid4().hex}.spill"
+    staged = local.stage(name, "")
+    try:
+        with _opened(storage, spill.path) as file:
+            while data := file.read(_COPIED_AT_ONCE):
+                staged.stream.write(data)
+        staged.publish()
+    finally:
+        staged.discard()
+    return SpillReader(local, name)
+
+
+@contextmanager
+def _opened(storage: Storage, path: str) -> Iterator[Any]:
+    try:
+        with storage.open_input(path) as file:
+            yield file
+    except (FileNotFoundError, ValueError, OverflowError) as error:
+        raise StorageError(
+            f"Rows that a task left in {path} of {storage.path} are gone or cut off ({error}).",
+            "Write again; if it happens again, look for what removes files below .hoodie/.pyhudi.",
+        ) from error

@@ -340,8 +340,7 @@ def aborts_leave_data_files(patch: Patch) -> None:
 
 
 def tasks_do_not_look_for_the_seal_at_their_start(patch: Patch) -> None:
-    for module in (begin, task):
-        patch.setattr(module, "refuse_sealed", lambda plan, storage: None)
+    patch.setattr(begin, "refuse_sealed", lambda plan, storage: None)
 
 
 def tasks_do_not_look_for_the_seal_after_their_start(patch: Patch) -> None:

@@ -221,6 +221,24 @@ def test_a_living_holder_of_the_commit_lock_is_waited_for_and_then_named(place: 
     assert not storage.exists(LOCK)
 
 
+def test_a_commit_that_held_the_lock_for_too_long_does_not_take_the_last_step(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may have taken the lock for stale, and committed what this one did not see."""
+    table = below(place, "t")
+    write(table, rows("a", "k1", value=1), table=TABLE)
+    planned = plan(table, SCHEMA)
+    result = task(planned, rows("a", "k1", value=2), 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(commit_lock, "HOLD_S", -1.0)
+        with pytest.raises(ConcurrentWriteError, match="commit\\.lock"):
+            commit_write(planned, [result])
+    abort_write(planned)
+
+    assert rows_of(table, "value") == [(1,)]
+    assert_whole(table)
+
+
 def test_many_writers_at_once_lose_no_committed_row(place: Place) -> None:
     """Eight threads upsert one row each into one bucket; whatever was reported as committed is there."""
     table = below(place, "t")

@@ -225,9 +225,9 @@ def test_an_instant_goes_through_its_states_once(storage: Storage) -> None:
     assert request(storage, LAYOUT, t(1), "commit") is False
     assert start(storage, LAYOUT, t(1), "commit") is True
     assert start(storage, LAYOUT, t(1), "commit") is False
-    assert complete(storage, LAYOUT, t(1), "commit", t(2), b"body") is True
-    assert complete(storage, LAYOUT, t(1), "commit", t(2), b"other") is False
-    assert complete(storage, LAYOUT, t(1), "commit", t(3), b"other") is False
+    assert complete(storage, Timeline.load(storage, LAYOUT), t(1), "commit", t(2), b"body") is True
+    assert complete(storage, Timeline.load(storage, LAYOUT), t(1), "commit", t(2), b"other") is False
+    assert complete(storage, Timeline.load(storage, LAYOUT), t(1), "commit", t(3), b"other") is False
 
     assert [info.path.rpartition("/")[2] for info in storage.list(".hoodie/timeline")] == [
         f"{t(1)}.commit.requested",
@@ -238,14 +238,14 @@ def test_an_instant_goes_through_its_states_once(storage: Storage) -> None:
 
 
 def test_a_savepoint_does_not_keep_its_commits_time_from_completing(storage: Storage) -> None:
-    complete(storage, LAYOUT, t(1), "commit", t(2), b"")
+    complete(storage, Timeline.load(storage, LAYOUT), t(1), "commit", t(2), b"")
 
-    assert complete(storage, LAYOUT, t(1), "savepoint", t(3), b"") is True
+    assert complete(storage, Timeline.load(storage, LAYOUT), t(1), "savepoint", t(3), b"") is True
 
 
 def test_a_compaction_completes_as_a_commit(storage: Storage) -> None:
     request(storage, LAYOUT, t(1), "compaction", b"plan")
-    complete(storage, LAYOUT, t(1), "compaction", t(2), b"")
+    complete(storage, Timeline.load(storage, LAYOUT), t(1), "compaction", t(2), b"")
 
     assert Timeline.load(storage, LAYOUT).instants == (Instant(t(1), "commit", C, t(2)),)
 
