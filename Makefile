@@ -5,6 +5,8 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 VENV := .venv
+# The oldest Spark that pyhudi runs on; Delta Lake and Iceberg are measured on it too.
+SPARK40_VENV := .venv-spark40
 HUDI_VENV := .venv-hudi
 HUDI_PYSPARK := 3.5
 SF ?= 1
@@ -14,16 +16,16 @@ PYTEST_ARGS ?=
 BIN := $(VENV)/bin
 # Spark's workers take python3 from the PATH unless they are told otherwise.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := -m pip --quiet --disable-pip-version-check
 # A lenient editable install hides the package from mypy and its source from Spark's workers.
 EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
 FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: help install demo test check test-slow test-interop bench bench-memory clean FORCE
+.PHONY: help install demo test check test-spark40 test-slow test-interop bench bench-memory clean FORCE
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.linked ## Make .venv with the package (editable) and the development tools
 
@@ -39,46 +41,51 @@ check: install ## Lint, formatting, types, the rules between the layers, the whe
 	$(BIN)/mypy -p pyhudi
 	$(BIN)/python -m pytest -q tests/unit/test_layers.py tests/unit/test_packaging.py
 
+test-spark40: $(SPARK40_VENV)/.linked ## Run the tests that meet Spark on the oldest one, 4.0
+	$(SPARK40_VENV)/bin/python -m pytest -m "not slow and not interop" tests/unit/connector tests/spark $(PYTEST_ARGS)
+
 test-slow: install ## Run the slow tests: long histories, kills, heartbeats
 	$(BIN)/python -m pytest -m "slow and not interop" $(PYTEST_ARGS)
 
 test-interop: install $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
 	$(BIN)/python -m pytest -m interop $(PYTEST_ARGS)
 
-bench: $(VENV)/.bench $(VENV)/.linked $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Compare with Apache Hudi and Parquet on TPC-H lineitem (SF=1)
+bench: $(VENV)/.bench $(VENV)/.linked $(SPARK40_VENV)/.dependencies $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Compare with other table formats and Parquet on TPC-H lineitem (SF=1)
 	@$(BIN)/python benchmarks/run.py --scale $(SF)
 
 bench-memory: install ## Measure one task's peak memory on a file group of ROWS rows
 	@$(BIN)/python benchmarks/memory.py --rows $(ROWS)
 
 clean: ## Remove everything that the other targets made
-	rm -rf $(VENV) $(HUDI_VENV) .bench .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SPARK40_VENV) $(HUDI_VENV) .bench .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(BIN)/python:
+$(BIN)/python $(SPARK40_VENV)/bin/python: %/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "pyhudi needs Python 3.10 or newer: make PYTHON=/path/to/python3")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $*
 
-$(VENV)/.dependencies: pyproject.toml | $(BIN)/python
-	$(PIP) install 'setuptools>=77' $(EDITABLE) '.[dev]'
+$(VENV)/.dependencies $(SPARK40_VENV)/.dependencies: %/.dependencies: pyproject.toml | %/bin/python
+	$*/bin/python $(PIP) install 'setuptools>=77' $(EDITABLE) '.[dev]' $(SPARK)
 	@touch $@
+
+$(SPARK40_VENV)/.dependencies: SPARK := 'pyspark[connect]==4.0.*'
 
 # The link tree of a strict editable install holds the modules of the moment it was made: it is made anew, in a
 # second or two, whenever a module was added or removed.
-$(VENV)/.modules: FORCE | $(BIN)/python
+$(VENV)/.modules $(SPARK40_VENV)/.modules: %/.modules: FORCE | %/bin/python
 	@find $(wildcard *.py) $(FOLDERS) -name '*.py' | LC_ALL=C sort > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-$(VENV)/.linked: $(VENV)/.dependencies $(VENV)/.modules
-	$(PIP) install --no-deps --no-build-isolation $(EDITABLE) .
+$(VENV)/.linked $(SPARK40_VENV)/.linked: %/.linked: %/.dependencies %/.modules
+	$*/bin/python $(PIP) install --no-deps --no-build-isolation $(EDITABLE) .
 	@touch $@
 
 $(VENV)/.demo $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.dependencies
-	$(PIP) install $(EDITABLE) '.[$*]'
+	$(BIN)/python $(PIP) install $(EDITABLE) '.[$*]'
 	@touch $@
 
 # The bundle we compare with is built for Spark 3.5, so Apache Hudi gets a Spark of its own; setuptools gives that Spark
 # the distutils which Python 3.12 dropped.
 $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK): | $(BIN)/python
 	$(PYTHON) -m venv $(HUDI_VENV)
-	$(HUDI_VENV)/bin/python -m pip --quiet --disable-pip-version-check install 'pyspark==$(HUDI_PYSPARK).*' setuptools
+	$(HUDI_VENV)/bin/python $(PIP) install 'pyspark==$(HUDI_PYSPARK).*' setuptools
 	@touch $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,11 +27,13 @@ from .explain import ExplainedOptions, explain
 from .option_catalogue import Scope
 from .option_sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config, resolve_options
 from .options import texts_of
-from .placement import default_tasks, place, placement_of
+from .placement import can_place, default_tasks, place, placement_of
 from .spark_types import select, to_arrow, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+logger = logging.getLogger("pyhudi")
 
 _FORMAT = PyHudiDataSource.name()
 OPERATION = "hoodie.datasource.write.operation"
@@ -204,17 +207,24 @@ class HudiTable:
         settings = {
             **resolved.texts,
             DEFAULTS_ENABLED: "false",  # they are in the line above
-            "hoodie.pyhudi.colocated": "true",
             "hoodie.pyhudi.write.id": write_id,
             "hoodie.write.application.id": options.application or self._spark.conf.get("spark.app.name", "") or "",
         }
         with own_errors():
-            tasks = default_tasks(self._spark, config, self._storage)
-            placed = place(df, placement_of(df, config, self._storage, tasks))
-            placed.write.format(_FORMAT).options(**settings).mode("append").save(self._path)
+            if can_place(df):
+                tasks = default_tasks(self._spark, config, self._storage)
+                df = place(df, placement_of(df, config, self._storage, tasks))
+                settings["hoodie.pyhudi.colocated"] = "true"
+            else:
+                logger.warning(_MERGED_BY_THE_COMMIT, self._path)
+            df.write.format(_FORMAT).options(**settings).mode("append").save(self._path)
         done = last_commit(self._storage, write_id)
         return done or CommitResult(self._path, "", (options.operation or "upsert").upper(), write_id=write_id)
 
+
+_MERGED_BY_THE_COMMIT = (
+    "The commit of the write to %s merges its rows, because Spark 4.0 places rows only where pandas is installed."
+)
 
 # Nothing may be guessed from the paths, and nothing may be left out in silence.
 _READ_AS_THEY_ARE = {

@@ -4,7 +4,8 @@ A file group goes to the slot ``(hash of its partition path + its bucket) mod n`
 because the partitions begin at different slots. Only the key and partition columns go through Python to compute it.
 Spark 4.1 and later place rows by that number directly (``repartitionById``); Spark 4.0 only places by hash, so each
 slot is replaced by an integer whose hash (``Murmur3Hash``, seed 42) leads there, and all columns go through Python
-(``mapInArrow``, for which that Spark wants pandas installed; no other part of pyhudi does).
+(``mapInArrow``, for which that Spark wants pandas installed; no other part of pyhudi does). Without pandas `HudiTable`
+writes as a plain ``df.write`` does there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -145,6 +147,11 @@ def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) ->
     return min(shuffle, 4 * partitions * buckets) if partitions else shuffle
 
 
+def can_place(df: DataFrame) -> bool:
+    """Return whether this Spark can bring the rows of a slot into one partition."""
+    return _places_by_id(df) or find_spec("pandas") is not None
+
+
 def place(df: DataFrame, placement: Placement) -> DataFrame:
     """Return the rows of ``df`` with those of each slot in one partition.
 
@@ -158,9 +165,13 @@ def place(df: DataFrame, placement: Placement) -> DataFrame:
             f"{placement.config.name!r} takes its keys and partitions.",
             "Add the column, or correct the case of its name.",
         )
-    if hasattr(type(df), "repartitionById"):
+    if _places_by_id(df):
         return df.repartitionById(placement.tasks, _slot_column(placement))
     return _place_by_hash(df, placement)
+
+
+def _places_by_id(df: DataFrame) -> bool:
+    return hasattr(type(df), "repartitionById")
 
 
 def _slot_column(placement: Placement) -> Any:

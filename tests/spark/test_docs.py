@@ -30,9 +30,12 @@ def steps(page: str) -> list[tuple[str, str | None]]:
 @pytest.fixture
 def ours(spark: SparkSession) -> Iterator[SparkSession]:
     """The session that the snippets find, with what they set taken back."""
-    before = spark.conf.get(PUSHDOWN)
+    before = spark.conf.get(PUSHDOWN, None)  # Spark 4.0 has no such setting
     yield spark
-    spark.conf.set(PUSHDOWN, str(before))
+    if before is None:
+        spark.conf.unset(PUSHDOWN)
+    else:
+        spark.conf.set(PUSHDOWN, before)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])

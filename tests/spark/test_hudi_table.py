@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
 
@@ -55,6 +56,17 @@ def test_merging_is_left_to_the_tasks(spark: SparkSession, table: HudiTable) -> 
     done = table.upsert(numbers(spark, 0, 1_000))
 
     assert done.seconds.get("merge", 0.0) == 0.0, "the commit merged nothing"
+
+
+def test_rows_are_written_without_pandas_too(
+    spark: SparkSession, table: HudiTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    done = table.upsert(numbers(spark, 0, 100))
+
+    assert done.inserts == 100
+    assert ("only where pandas is installed" in caplog.text) == (not hasattr(DataFrame, "repartitionById"))
 
 
 def test_a_new_table_is_empty_and_has_its_columns(spark: SparkSession, table: HudiTable) -> None:
