@@ -22,6 +22,7 @@ from ..table import options as properties
 from ..table.config import TableConfig, create_config, load_config
 from ..table.fields import root_of
 from ..table.schema import avro_schema
+from ..writer.routes import LOCATION
 from .datasource import PyHudiDataSource, absolute
 from .explain import ExplainedOptions, explain
 from .option_catalogue import Scope
@@ -89,7 +90,8 @@ class HudiTable:
             spark: The session.
             path: Where the table will be.
             schema: Its columns: a schema, its DDL text, or a DataFrame that has them.
-            record_key: The columns that identify a row within its partition.
+            record_key: The columns that identify a row within its partition; none for keys that are generated, with
+                which a table takes inserts and no upserts.
             partition_by: The columns that the table is partitioned by.
             order_by: The columns whose greater values win when two rows have one key, compared one after another;
                 none for the later row.
@@ -102,8 +104,9 @@ class HudiTable:
             UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
             MissingColumnError: A column that an argument names is not in the schema.
         """
-        named = {"recordkey": _names(record_key), "partitionby": _names(partition_by), "buckets": buckets}
-        given = {**(options or {}), **named, **({"orderby": _names(order_by)} if order_by else {})}
+        keyed = {"recordkey": _names(record_key), "buckets": buckets} if record_key else {OPERATION: "insert"}
+        named = {**keyed, "partitionby": _names(partition_by), **({"orderby": _names(order_by)} if order_by else {})}
+        given = {**(options or {}), **named}
         path = absolute(path)
         parsed = resolve_options(given, path, WRITING, session=spark, warn=True).options
         storage = open_storage(path, parsed.storage_options)
@@ -134,14 +137,16 @@ class HudiTable:
         """Delete the rows of these keys, as one instant; keys that are not there are counted as ``not_found``.
 
         Args:
-            df: Rows with the record key and partition columns; other columns are ignored.
+            df: Rows with the record key and partition columns; other columns are ignored. A table that generates its
+                keys needs the meta columns instead: rows as they were read from it.
             options: Options of this write.
 
         Raises:
             PyHudiError: The write failed as a whole; the class says what can be done.
         """
         config = load_config(self._storage)
-        needed = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
+        fields = LOCATION if config.generates_keys else (*config.record_key_fields, *config.partition_fields)
+        needed = set(map(root_of, fields))
         kept = [name for name in df.columns if name in needed]
         return self._write(df.select(*kept), {OPERATION: "delete", **options})
 
@@ -211,11 +216,12 @@ class HudiTable:
             "hoodie.write.application.id": options.application or self._spark.conf.get("spark.app.name", "") or "",
         }
         with own_errors():
-            if can_place(df):
+            # Where keys are generated, each task writes file groups of its own.
+            if not config.generates_keys and can_place(df):
                 tasks = default_tasks(self._spark, config, self._storage)
                 df = place(df, placement_of(df, config, self._storage, tasks))
                 settings["hoodie.pyhudi.colocated"] = "true"
-            else:
+            elif not config.generates_keys:
                 logger.warning(_MERGED_BY_THE_COMMIT, self._path)
             df.write.format(_FORMAT).options(**settings).mode("append").save(self._path)
         done = last_commit(self._storage, write_id)

@@ -97,7 +97,7 @@ def colocate(df: DataFrame, table: HasPath | str, *, tasks: int | None = None, b
 
     Write the result with the option ``hoodie.pyhudi.colocated=true``, and do nothing to it in between that moves rows.
     `HudiTable` does both by itself. Rows of one key keep no order among themselves: give an ordering field where it
-    matters which of them is newer.
+    matters which of them is newer. Rows for a table that generates its keys come back as they are.
 
     Args:
         df: Rows to be written.
@@ -113,6 +113,8 @@ def colocate(df: DataFrame, table: HasPath | str, *, tasks: int | None = None, b
     path = table if isinstance(table, str) else table.path
     storage = open_storage(path)
     config, _ = changes_to(load_config(storage), TableSettings(bucket_count=buckets), path)
+    if config.generates_keys:
+        return df
     if tasks is None:
         tasks = default_tasks(df.sparkSession, config, storage)
     if tasks < 1:

@@ -17,6 +17,7 @@ from importlib.metadata import entry_points
 from ..errors import MissingOptionError, OptionConflictError, TableConfigError, UnsupportedTableError
 from ..table import options as key
 from ..table.table_config import TableConfig
+from .append import AppendIndex
 from .base import Index
 from .bucket import BucketIndex
 
@@ -30,12 +31,16 @@ IndexFactory = Callable[[TableConfig], Index]
 def index_for(config: TableConfig) -> Index:
     """Return the index of a table; a table that names none, but a number of buckets, has a bucket index.
 
+    A table without record key fields has nothing to look up, whatever its properties say.
+
     Raises:
         MissingOptionError: The table says too little to know its buckets.
         OptionConflictError: Several installed packages offer the index.
         TableConfigError: The table's buckets make no sense.
         UnsupportedTableError: Neither pyhudi nor an installed package has the index.
     """
+    if config.generates_keys:
+        return AppendIndex()
     kind = (config.index_type or BUCKET).upper()
     return _factory(kind, config)(config)
 

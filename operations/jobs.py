@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..storage.base import Storage
-from ..table.names import bucket_of, new_bucket_file_id
+from ..table.names import bucket_of, new_bucket_file_id, new_file_id
 from ..table.view import FileSlice, open_view
 from ..timeline.timeline import Timeline
 from ..writer.group_writer import GroupJob
 from ..writer.rows import Group
 from .lesson import check_lesson, misfit
-from .operation import REPLACING
+from .operation import DELETE, REPLACING
 from .plan import WritePlan
 
 
@@ -28,7 +28,9 @@ class JobPlanner:
     def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
         self._plan = plan
         self._storage = storage
-        self._view = None if plan.operation in REPLACING else open_view(storage, timeline)
+        # What an insert without keys opens is new.
+        adds = plan.operation in REPLACING or (plan.config.generates_keys and plan.operation != DELETE)
+        self._view = None if adds else open_view(storage, timeline)
         self._buckets: dict[str, dict[int, FileSlice]] = {}
         self.known_partitions: set[str] = set()
         check_lesson(plan, storage, timeline)
@@ -42,12 +44,18 @@ class JobPlanner:
         known = self._known(group.partition_path).get(group.bucket)
         if known is not None:
             return GroupJob(group, known.file_id, known.base)
-        file_id = new_bucket_file_id(self._plan.instant_time, group.partition_path, group.bucket)
-        return GroupJob(group, file_id, None)
+        invent = new_file_id if self._plan.config.generates_keys else new_bucket_file_id
+        return GroupJob(group, invent(self._plan.instant_time, group.partition_path, group.bucket), None)
+
+    def file_ids(self, partition_path: str) -> list[str]:
+        """Return the file ids that a partition has, in the order of the numbers that `job` takes."""
+        return [piece.file_id for piece in self._known(partition_path).values()]
 
     def _known(self, partition_path: str) -> dict[int, FileSlice]:
         if self._view is None:
             return {}
+        if self._plan.config.generates_keys and partition_path not in self._buckets:
+            self._buckets[partition_path] = dict(enumerate(self._view.slices(partition_path).values()))
         if partition_path not in self._buckets:
             buckets: dict[int, FileSlice] = {}
             for file_id, piece in self._view.slices(partition_path).items():

@@ -34,8 +34,17 @@ class Operation:
     sorts: bool = False
 
 
-def choose_operation(request: WriteRequest) -> Operation:
+def makes_keyless(request: WriteRequest) -> bool:
+    """Return whether a write that makes its table asks for generated keys: it names no key and looks none up."""
+    return not request.table.record_key_fields and (request.operation or "").upper() in {INSERT, BULK_INSERT}
+
+
+def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> Operation:
     """Return what the write does.
+
+    Args:
+        request: As the caller asked for it.
+        generates_keys: Whether the table has no record key fields.
 
     Raises:
         UnsupportedOptionError: pyhudi does not do the operation, or a setting of it.
@@ -48,7 +57,9 @@ def choose_operation(request: WriteRequest) -> Operation:
             "hoodie.parquet.bloom.filter.enabled=true is not done by pyhudi yet; the bucket index needs none.",
             "Leave the option out.",
         )
-    asked = (request.operation or _default(request)).upper()
+    asked = (request.operation or _default(request, generates_keys=generates_keys)).upper()
+    if generates_keys:
+        return _without_keys(request, asked)
     policy = _dup_policy(settings)
     if asked == UPSERT and policy is not None and not request.overwrite:
         logger.warning("%s asks for an insert, so that the upsert of %s becomes one", _DUP_POLICY, request.path)
@@ -59,11 +70,7 @@ def choose_operation(request: WriteRequest) -> Operation:
             "bulk_insert looks no key up.",
             "Use the operation insert, or leave the option out.",
         )
-    if asked == DELETE_PARTITION and settings.partitions_to_delete == ():
-        raise InvalidOptionError(
-            f"hoodie.datasource.write.partitions.to.delete names no partition of the table {request.path}.",
-            "Name partition paths, * for all, or leave the option out to delete the partitions of the rows.",
-        )
+    _check_named(request, asked)
     name = _in_mode_overwrite(asked) if request.overwrite else asked
     if name in REPLACING:
         fold = settings.combine_before_upsert if asked == UPSERT else settings.combine_before_insert
@@ -77,9 +84,40 @@ def choose_operation(request: WriteRequest) -> Operation:
     return Operation(name, rules, sorts=asked == BULK_INSERT)
 
 
-def _default(request: WriteRequest) -> str:
+def _without_keys(request: WriteRequest, asked: str) -> Operation:
+    """Return what a write to a table of generated keys does: its rows are always new."""
+    if asked == UPSERT:
+        raise OptionConflictError(
+            f"The table {request.path} generates its keys, so that no row of an upsert could be found in it.",
+            "Use the operation insert or bulk_insert; or make a table with hoodie.datasource.write.recordkey.field.",
+        )
+    settings = request.write
+    if settings.combine_before_insert or _dup_policy(settings) is not None:
+        raise OptionConflictError(
+            f"The table {request.path} generates its keys, so that no two rows have the same one: there is nothing for "
+            "hoodie.combine.before.insert, hoodie.datasource.write.insert.drop.duplicates and "
+            f"{_DUP_POLICY} to find.",
+            "Leave these options out.",
+        )
+    _check_named(request, asked)
+    name = _in_mode_overwrite(asked) if request.overwrite else asked
+    rules = (
+        MergeRules(must_find=not settings.delete_missing_ok) if name == DELETE else MergeRules(Meeting.ADD, fold=False)
+    )
+    return Operation(name, rules, sorts=asked == BULK_INSERT)
+
+
+def _check_named(request: WriteRequest, asked: str) -> None:
+    if asked == DELETE_PARTITION and request.write.partitions_to_delete == ():
+        raise InvalidOptionError(
+            f"hoodie.datasource.write.partitions.to.delete names no partition of the table {request.path}.",
+            "Name partition paths, * for all, or leave the option out to delete the partitions of the rows.",
+        )
+
+
+def _default(request: WriteRequest, *, generates_keys: bool) -> str:
     if not request.overwrite:
-        return "upsert"
+        return "insert" if generates_keys else "upsert"
     return "insert_overwrite" if request.write.overwrite_mode == "dynamic" else "insert_overwrite_table"
 
 

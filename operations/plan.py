@@ -26,12 +26,12 @@ from ..timeline.timeline import Timeline, Watermark
 from ..writer.merge import MergeRules
 from ..writer.rows import RowSpec
 from .metadata_table import check_retirable
-from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, choose_operation
+from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, choose_operation, makes_keyless
 from .pending import PlannedRollback, settle_pending
 from .replay import find_write
 from .settings import WriteRequest, WriteSettings
 from .table_settings import changes_to, new_config
-from .write_schema import check_columns, check_judges, table_schema
+from .write_schema import check_columns, check_judges, check_located, table_schema
 
 GENERATED_ID = "auto-"
 
@@ -117,24 +117,26 @@ def plan_write(request: WriteRequest) -> WritePlan:
         PyHudiError: The options, the schema or the table do not allow the write; see `pyhudi.errors`.
     """
     storage = open_storage(request.path, request.storage_options)
-    chosen = choose_operation(request)
-    operation = chosen.name
     try:
         existing = load_config(storage)
+        generates_keys = existing.generates_keys
     except TableNotFoundError:
-        if operation in {DELETE, DELETE_PARTITION}:
-            raise
         existing = None
+        generates_keys = makes_keyless(request)
+        if choose_operation(request, generates_keys=generates_keys).name in {DELETE, DELETE_PARTITION}:
+            raise
+    chosen = choose_operation(request, generates_keys=generates_keys)
+    operation = chosen.name
     changes: Mapping[str, str] = {}
     if existing is None:
-        config = new_config(request.table, storage.path)
+        config = new_config(request.table, storage.path, generates_keys=generates_keys)
     else:
         check_supported(existing, storage.path, writing=True)
         config, changes = changes_to(existing, request.table, storage.path)
     timeline = Timeline.load(storage, layout_of(config))
     schema = latest_schema(storage, config, timeline, writing=True) if existing is not None else None
     incoming = without_meta(request.schema)
-    schema = _columns(config, schema, incoming, request, operation)
+    schema = _columns(config, schema, request, operation)
 
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
@@ -169,15 +171,17 @@ def plan_write(request: WriteRequest) -> WritePlan:
     return plan
 
 
-def _columns(
-    config: TableConfig, known: pa.Schema | None, incoming: pa.Schema, request: WriteRequest, operation: str
-) -> pa.Schema:
+def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest, operation: str) -> pa.Schema:
     """Return the table's columns after the write, having held the incoming ones against what the write needs."""
+    incoming = without_meta(request.schema)
     if operation == DELETE_PARTITION:
         if request.write.partitions_to_delete is None:
             check_columns(config, incoming, operation, request.path)
         return table_schema(known, incoming, config, request, operation)
     check_storable(incoming)
+    if operation == DELETE and config.generates_keys:
+        check_located(request.schema, request.path)
+        return table_schema(known, incoming, config, request, operation)
     check_columns(config, incoming, operation, request.path)
     schema = table_schema(known, incoming, config, request, operation)
     KeyGenerator(config, schema).check(incoming)

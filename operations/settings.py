@@ -21,7 +21,6 @@ class TableSettings:
     disagrees with an existing table is refused.
 
     Attributes:
-        record_key_fields: An empty tuple asks for generated keys.
         partition_types: The types of the partition fields, which the key generator CUSTOM has.
         time_options: What the times in partition paths are, by the keys of `table.options.TIME_OPTIONS`.
     """

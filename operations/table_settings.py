@@ -39,21 +39,31 @@ _COMPARED = {
 }
 
 
-def new_config(asked: TableSettings, path: str) -> TableConfig:
+def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False) -> TableConfig:
     """Return the properties of a table that is about to be created.
+
+    Args:
+        asked: What the caller says of it.
+        path: Where it will be.
+        generates_keys: Whether it may do without a record key.
 
     Raises:
         MissingOptionError: No record key was named.
         UnsupportedOptionError: A kind of table that pyhudi does not create yet.
         OptionConflictError: Two of the options contradict each other.
     """
-    if not asked.record_key_fields:
+    record_key = asked.record_key_fields or ()
+    if not record_key and not generates_keys:
         raise MissingOptionError(
             f"There is no table at {path} yet, and hoodie.datasource.write.recordkey.field, the one option that a new "
             "table needs, is not given.",
-            'Add .option("hoodie.datasource.write.recordkey.field", "<column>"), or correct the path.',
+            'Add .option("hoodie.datasource.write.recordkey.field", "<column>"); or '
+            '.option("hoodie.datasource.write.operation", "insert") for a table that generates its keys and takes no '
+            "upserts; or correct the path.",
         )
     _check_creatable(asked, path)
+    if not record_key:
+        _check_no_buckets(asked, path)
     partition_fields = asked.partition_fields or ()
     _check_named_once(asked, path)
     generator = _generator(asked, path)
@@ -65,11 +75,11 @@ def new_config(asked: TableSettings, path: str) -> TableConfig:
             f"new table {path}.",
             "Name one with hoodie.table.ordering.fields, or use COMMIT_TIME_ORDERING.",
         )
-    _check_hash_fields(asked.hash_fields, asked.record_key_fields, path)
+    _check_hash_fields(asked.hash_fields, record_key, path)
     return TableConfig.new(
         name=asked.name or path.rstrip("/").rpartition("/")[2],
         database=asked.database or "",
-        record_key_fields=asked.record_key_fields,
+        record_key_fields=record_key,
         partition_fields=partition_fields,
         partition_types=asked.partition_types if generator is KeyGeneratorType.CUSTOM else None,
         ordering_fields=ordering,
@@ -79,8 +89,10 @@ def new_config(asked: TableSettings, path: str) -> TableConfig:
         hive_style=bool(asked.hive_style),
         url_encode=bool(asked.url_encode),
         timezone=asked.timezone or "UTC",
+        # Apache Hudi's own default, which finds keys in files, goes with generated ones.
+        index_type="BUCKET" if record_key else None,
         bucket_count=asked.bucket_count or DEFAULT_BUCKETS,
-        hash_fields=asked.hash_fields or asked.record_key_fields,
+        hash_fields=asked.hash_fields or record_key,
         time_options=_time_options(asked, generator, path),
     )
 
@@ -99,7 +111,7 @@ def changes_to(config: TableConfig, asked: TableSettings, path: str) -> tuple[Ta
     if marker is not None and config.delete_marker is None:
         # For this write alone, as Apache Hudi takes it.
         config = config.with_delete_marker(marker)
-    additions = {**_taught_times(config, asked, path), **_taught_buckets(config, asked, path)}
+    additions = {**_taught_buckets(config, asked, path), **_taught_times(config, asked, path)}
     return (TableConfig({**config.properties, **additions}) if additions else config), additions
 
 
@@ -139,6 +151,9 @@ def _taught_times(config: TableConfig, asked: TableSettings, path: str) -> dict[
 
 
 def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dict[str, str]:
+    if config.generates_keys:
+        _check_no_buckets(asked, path)
+        return {}
     if config.bucket_count is not None:
         return {}
     if asked.bucket_count is None:
@@ -257,6 +272,20 @@ def _time_options(asked: TableSettings, generator: KeyGeneratorType, path: str) 
     given |= {option: "UTC" for option in missing_options(given, path) if option in TIME_ZONES}
     TimePartitions.of(given, path)
     return given
+
+
+def _check_no_buckets(asked: TableSettings, path: str) -> None:
+    """Refuse buckets of a table that generates its keys: nobody would look for a key."""
+    for key, said in (
+        (BUCKET_COUNT, asked.bucket_count),
+        (HASH_FIELDS, asked.hash_fields),
+        (INDEX_TYPE, asked.index_type),
+    ):
+        if said is not None:
+            raise OptionConflictError(
+                f"{key} is {_shown(said)}, and the table {path} has no record key, of which buckets are made.",
+                "Leave the option out, or name a record key with hoodie.datasource.write.recordkey.field.",
+            )
 
 
 def _check_hash_fields(hash_fields: tuple[str, ...] | None, record_key: tuple[str, ...], path: str) -> None:

@@ -20,12 +20,13 @@ from ..table.schema import avro_schema
 from ..timeline import heartbeat, owner
 from ..writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
 from ..writer.group_writer import FileFormat, GroupOutcome, GroupWriter
+from ..writer.routes import AppendRouter, KeyRouter, LocationRouter, Router
 from ..writer.rows import Group, RowReader
 from ..writer.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 from .begin import begin
 from .fence import Fence, aside, snapshot
 from .jobs import JobPlanner
-from .operation import DELETE_PARTITION
+from .operation import DELETE, DELETE_PARTITION
 from .plan import WritePlan
 
 
@@ -82,13 +83,15 @@ class _Task:
         self._plan = plan
         self._storage = storage
         self._token = token
-        self._index = index_for(plan.config)
         self._seconds: dict[str, float] = {}
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         if self._plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
-        if not self._plan.settings.colocated:
+        generates_keys = self._plan.config.generates_keys
+        # No other task writes to file groups that are opened for generated keys.
+        alone = self._plan.operation != DELETE if generates_keys else self._plan.settings.colocated
+        if not alone:
             return self._hand_over(batches)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             return self._finish(batches, open_storage(folder))
@@ -147,7 +150,7 @@ class _Task:
         began = time.monotonic()
         settings = self._plan.settings
         buffers = RowBuffers(settings.batch_size, settings.task_max_size, open_spill)
-        reader = RowReader(self._plan.spec, KeyGenerator(self._plan.config, self._plan.schema), self._index)
+        reader = RowReader(self._plan.spec, self._router())
         try:
             for group, rows in reader.groups(batches):
                 buffers.add(group, rows)
@@ -156,6 +159,16 @@ class _Task:
             raise
         self._seconds["gather"] = time.monotonic() - began
         return buffers
+
+    def _router(self) -> Router:
+        plan = self._plan
+        keys = KeyGenerator(plan.config, plan.schema)
+        if not plan.config.generates_keys:
+            return KeyRouter(keys, index_for(plan.config))
+        if plan.operation != DELETE:
+            return AppendRouter(keys, plan.instant_time, self._token.partition)
+        jobs = JobPlanner(plan, self._storage, snapshot(plan, self._storage))
+        return LocationRouter(jobs.file_ids, plan.path)
 
 
 def local_spills(local: Storage) -> Callable[[], tuple[SpillWriter, Storage]]:

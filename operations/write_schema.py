@@ -19,6 +19,7 @@ from ..table.evolution import ABSENT, EvolutionRules, Role, evolve
 from ..table.fields import find_field, root_of
 from ..table.key_types import PartitionType
 from ..table.schema import canonical
+from ..writer.routes import LOCATION
 from ..writer.rows import RowSpec
 from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE
 from .settings import WriteRequest
@@ -44,6 +45,21 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
                     f"({', '.join(incoming.names)}).",
                     "Add the column to the DataFrame, or correct the option that names it.",
                 )
+
+
+def check_located(given: pa.Schema, where: str) -> None:
+    """Refuse deletes from a table of generated keys that do not say where their rows were read.
+
+    Raises:
+        MissingColumnError: A meta column is absent.
+    """
+    missing = [name for name in LOCATION if name not in given.names]
+    if missing:
+        raise MissingColumnError(
+            f"The rows to be deleted from the table {where}, whose keys are generated, lack the meta columns "
+            f"{', '.join(missing)}, which say where they are.",
+            "Delete rows as they were read from the table, without dropping these columns.",
+        )
 
 
 def table_schema(

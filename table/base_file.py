@@ -21,9 +21,10 @@ STAMP = b"pyhudi.version"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
 RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 
-_REPEATED = frozenset({"_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_file_name"})
+_REPEATED = frozenset({"_hoodie_commit_time", PARTITION_PATH, FILE_NAME})
 _UNIQUE = frozenset({"_hoodie_commit_seqno", "_hoodie_record_key"})
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 # Encoded bytes of one value, at most, for a string column to count as dictionary-encoded throughout.

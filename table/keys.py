@@ -78,7 +78,13 @@ class KeyGenerator:
             NullKeyError: A key is null or empty, or every part of a composite one is.
             MissingColumnError: A key column is absent.
             UnsupportedTypeError: A key column has a type of which pyhudi makes no key.
+            UnsupportedTableError: The table generates its keys.
         """
+        if not self._fields:
+            raise UnsupportedTableError(
+                f"Table {self._config.name!r} has no record key fields, so that its rows have no keys of their own.",
+                "Insert rows, or delete rows as they were read from the table, with their meta columns.",
+            )
         texts = [format_values(self._column(batch, field, RECORD_KEY), field, RECORD_KEY) for field in self._fields]
         blank = _is_blank(texts[0])
         for text in texts[1:]:
@@ -173,11 +179,6 @@ class KeyGenerator:
 def _check_fields(
     table: str, kind: KeyGeneratorType, record_keys: tuple[str, ...], partitions: tuple[str, ...]
 ) -> None:
-    if not record_keys:
-        raise UnsupportedTableError(
-            f"Table {table!r} has no record key fields, so that its keys are generated.",
-            "Use Apache Hudi to write this table, or make a new one with hoodie.datasource.write.recordkey.field.",
-        )
     if kind in _OF_ONE_FIELD and (len(record_keys) > 1 or len(partitions) > 1):
         raise UnsupportedTableError(
             f"Table {table!r} has the key generator {kind.value}, which takes one record key field and one partition "

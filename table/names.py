@@ -111,6 +111,19 @@ def bucket_of(file_id: str) -> int | None:
     return None if match is None else int(match["bucket"])
 
 
+def new_file_id(instant_time: str, partition_path: str, writer: int) -> str:
+    """Return the file id of a file group without a bucket: the same one for every attempt of a task.
+
+    Args:
+        instant_time: Requested time of the opening instant.
+        partition_path: The partition, relative to the table.
+        writer: Spark partition of the task that opens it.
+    """
+    invented = str(uuid.uuid5(NAMESPACE, f"{instant_time}/{partition_path}/by {writer}"))
+    # Eight digits in front would be taken for a bucket.
+    return f"{'abcdef'[int(invented[0], 16) % 6]}{invented[1:]}-0"
+
+
 def new_bucket_file_id(instant_time: str, partition_path: str, bucket: int) -> str:
     """Return the file id of a bucket that an instant opens: the same one for every task and attempt.
 

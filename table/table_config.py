@@ -151,6 +151,11 @@ class TableConfig:
         return self._list(key.RECORD_KEY_FIELDS)
 
     @property
+    def generates_keys(self) -> bool:
+        """Whether rows have no key of their own and get one when they are written."""
+        return not self.record_key_fields
+
+    @property
     def partition_fields(self) -> tuple[str, ...]:
         """Columns of the partition path, without the types that a CUSTOM key generator adds."""
         return tuple(field.partition(":")[0].strip() for field in self._list(key.PARTITION_FIELDS))

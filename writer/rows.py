@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, NullOrderingError
-from ..index.base import Index
 from ..table.arrays import Mask, mask
 from ..table.base_file import RECORD_KEY
 from ..table.conform import conform
 from ..table.deletes import IS_DELETED, DeleteMarker, deleted
-from ..table.keys import KeyGenerator
+from .routes import Router
 
 CHUNK_BYTES = 32 << 20
 CHUNK_ROWS = 262_144
@@ -23,7 +22,11 @@ CHUNK_ROWS = 262_144
 
 @dataclass(frozen=True, slots=True, order=True)
 class Group:
-    """One file group as a writer meets it: a bucket of a partition, whether or not it has files yet."""
+    """One file group as a writer meets it: its number within a partition, whether or not it has files yet.
+
+    The number is the bucket; or, where keys are generated, that of the task that opens the group, or the group's place
+    among those that the partition has.
+    """
 
     partition_path: str
     bucket: int
@@ -85,14 +88,12 @@ class RowReader:
 
     Args:
         spec: What to keep of each row.
-        keys: Makes record keys and partition paths.
-        index: Says which bucket holds a key.
+        router: Makes keys of rows, and says where they belong.
     """
 
-    def __init__(self, spec: RowSpec, keys: KeyGenerator, index: Index) -> None:
+    def __init__(self, spec: RowSpec, router: Router) -> None:
         self._spec = spec
-        self._keys = keys
-        self._index = index
+        self._router = router
 
     def groups(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Group, pa.RecordBatch]]:
         """Yield the rows of each file group, whole chunks of input at a time, in the order they came.
@@ -106,8 +107,8 @@ class RowReader:
             yield from self._cut(chunk)
 
     def _cut(self, chunk: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
-        record_keys = self._keys.record_keys(chunk)
-        paths = self._keys.partition_paths(chunk)
+        routes = self._router.route(chunk)
+        record_keys, paths = routes.record_keys, routes.paths
         live = self._judge(chunk, record_keys)
         rows = conform(chunk, self._spec.columns, fill_missing=True, present=live)
         rows = pa.RecordBatch.from_arrays([record_keys, *rows.columns], schema=self._spec.schema)
@@ -115,9 +116,8 @@ class RowReader:
         names = paths.dictionary.to_pylist()  # O(partitions)
         first_of = {name: code for code, name in reversed(list(enumerate(names)))}
         same_name = np.array([first_of[name] for name in names], dtype=np.int64)
-        buckets = self._index.buckets(record_keys).astype(np.int64)
-        width = int(buckets.max(initial=0)) + 1
-        codes = same_name[paths.indices.to_numpy(zero_copy_only=False)] * width + buckets
+        width = int(routes.groups.max(initial=0)) + 1
+        codes = same_name[paths.indices.to_numpy(zero_copy_only=False)] * width + routes.groups
 
         order = np.argsort(codes, kind="stable")
         ordered = codes[order]

@@ -290,11 +290,12 @@ def test_a_field_that_is_not_within_a_column_is_missing(field: str) -> None:
         generator("id", field).check(batch.schema)
 
 
-def test_a_table_without_key_fields_is_refused() -> None:
-    config = TableConfig.new(name="keyless", record_key_fields=[])
+def test_a_table_without_key_fields_makes_no_keys_of_columns() -> None:
+    made = KeyGenerator(TableConfig.new(name="keyless", record_key_fields=[], partition_fields=["bo"]))
 
+    assert plain(made.partition_paths(ROWS)) == ["true", "false", HIVE, "true", "true"]
     with pytest.raises(UnsupportedTableError, match="keyless"):
-        KeyGenerator(config)
+        made.record_keys(ROWS)
 
 
 TEXTS = st.none() | st.text(st.sampled_from("ab,:/_ é😀%"), max_size=4)
