@@ -28,8 +28,9 @@ from .explain import ExplainedOptions, explain
 from .option_catalogue import Scope
 from .option_sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config, resolve_options
 from .options import texts_of
+from .parquet_scan import scan_files
 from .placement import can_place, default_tasks, place, placement_of
-from .spark_types import select, to_arrow, to_spark
+from .spark_types import select, to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -163,12 +164,7 @@ class HudiTable:
         """
         snapshot = open_snapshot(self._path, self._resolve({}, READING).options.storage_options)
         wanted = snapshot.schema if columns is None else select(snapshot.schema, columns, self._path)
-        schema = to_spark(wanted)
-        files = [self._storage.uri(piece.base.path) for piece in snapshot.slices()]
-        if not files:
-            return self._spark.createDataFrame([], schema)
-        reader = self._spark.read.schema(schema).options(**_READ_AS_THEY_ARE)
-        return reader.parquet(*files)
+        return scan_files(self._spark, snapshot, wanted)
 
     def history(self) -> DataFrame:
         """Return one row for every instant of the active timeline, newest first.
@@ -231,16 +227,6 @@ class HudiTable:
 _MERGED_BY_THE_COMMIT = (
     "The commit of the write to %s merges its rows, because Spark 4.0 places rows only where pandas is installed."
 )
-
-# Nothing may be guessed from the paths, and nothing may be left out in silence.
-_READ_AS_THEY_ARE = {
-    "recursiveFileLookup": "true",
-    "mergeSchema": "false",
-    "ignoreCorruptFiles": "false",
-    "ignoreMissingFiles": "false",
-    "__globPaths__": "false",
-    "datetimeRebaseMode": "CORRECTED",
-}
 
 
 @contextmanager

@@ -1,0 +1,66 @@
+"""Which columns the base files of a snapshot have: those that the table had when they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import pyarrow as pa
+
+from ..storage.base import Storage
+from ..table.base_file import BaseFileReader
+from ..table.latest_schema import schema_text
+from ..table.schema import arrow_schema, canonical, without_meta
+from ..table.view import FileSlice
+from ..timeline.instants import State
+from ..timeline.timeline import Timeline
+
+_THREADS = 16
+
+
+def by_file_schema(
+    storage: Storage, timeline: Timeline, slices: Iterable[FileSlice]
+) -> list[tuple[pa.Schema, list[FileSlice]]]:
+    """Return the slices by the data columns of their base files.
+
+    One small file is read for each instant that wrote any of them, not one for each slice: the instant's own, or the
+    footer of one of its base files where the instant was archived.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: As the slices were chosen by.
+        slices: File slices.
+
+    Raises:
+        CorruptInstantError: An instant cannot be parsed.
+        CorruptFileError: A footer cannot be read.
+    """
+    by_instant: dict[str, list[FileSlice]] = {}
+    for one in slices:
+        by_instant.setdefault(one.base.instant_time, []).append(one)
+    parse = lru_cache(maxsize=None)(arrow_schema)
+
+    def schema_of(instant_time: str) -> pa.Schema:
+        instant = timeline.find(instant_time)
+        if instant is not None and instant.state == State.COMPLETED and instant.is_write:
+            text = schema_text(storage, timeline, instant, of_files=True)
+            if text:
+                return parse(text)
+        return _schema_of_footer(storage, by_instant[instant_time][0].base.path)
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        schemas = list(pool.map(schema_of, by_instant))
+    groups: list[tuple[pa.Schema, list[FileSlice]]] = []
+    for schema, found in zip(schemas, by_instant.values(), strict=True):
+        known = next((group for other, group in groups if other == schema), None)
+        if known is None:
+            groups.append((schema, list(found)))
+        else:
+            known += found
+    return groups
+
+
+def _schema_of_footer(storage: Storage, path: str) -> pa.Schema:
+    with BaseFileReader(storage, path) as reader:
+        return without_meta(canonical(reader.parquet.schema_arrow))
