@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +21,12 @@ from pyhudi.storage import open_storage
 from support.checks import assert_whole
 from support.drive import KEYED, plan, rows_of, task, write
 from support.faulty import Faults, FaultyStorage, Killed
-from support.places import Place, below, files_below
+from support.places import Place, below, files_below, on_disk
+from support.s3 import S3Server, copy_objects, new_url
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
+# What no two tables have alike.
+INVENTED = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{17}(_\d{17})?|[0-9a-f]{32}")
 # A writer in this very process counts as dead at once, when its heartbeat may be a moment old.
 IMPATIENT = WriteSettings(heartbeat_misses=-1)
 
@@ -199,3 +204,51 @@ def test_every_failing_step_of_an_abort_can_be_taken_again(place: Place, faults:
         if not reached:
             return
     raise AssertionError("the abort takes more steps than this test looks at")
+
+
+ONE_ROW = [rows(1, value=1)]
+NEXT = [rows(1, 2, value=2, ts=2)]
+
+
+@pytest.mark.parametrize(
+    ("creates", "failure"), [(False, "before"), (False, "after"), (False, "killed"), (True, "after")]
+)
+def test_every_failing_step_of_a_write_on_s3_leaves_the_table_whole(
+    s3: S3Server, faults: Faults, creates: bool, failure: str
+) -> None:
+    """The same on a store of objects, where every request costs some milliseconds.
+
+    So the table is copied and read without requests, and the next write is tried once from each state that a failure
+    leaves, times and invented names aside.
+    """
+    settings = replace(IMPATIENT, colocated=True)
+    before = new_url()
+    if not creates:
+        write(before, ONE_ROW, table=KEYED)
+    place, total, states = before.removesuffix("/t"), 0, set()
+    for number in itertools.count():
+        table = below(place, f"t{number}")
+        copy_objects(before, table)
+        faults.steps.clear()
+        faults.at, faults.after, faults.kill = number, failure == "after", failure == "killed"
+        done = False
+        with contextlib.suppress(PyHudiError, Killed):
+            attempt(table, NEXT, settings)
+            done = True
+        total = len(faults.steps) if number == 0 else total
+        faults.at, faults.kill = 0, False
+        name = f"step {number} of {total} ({faults.name_of(number)})"
+        with on_disk(table) as copy:
+            state = tuple(sorted(INVENTED.sub("-", one) for one in files_below(copy)))
+            if done or ".hoodie/timeline/-.commit" in state:
+                allowed = [[("k1", 2), ("k2", 2)], *([] if done else [[("k1", 1)]])]
+                assert content(copy) in allowed, name
+        if state not in states:
+            states.add(state)
+            write(table, NEXT, table=KEYED, settings=settings)
+            with on_disk(table) as copy:
+                assert content(copy) == [("k1", 2), ("k2", 2)], name
+            assert_whole(table)
+        if number >= total:
+            break
+    assert total > 40

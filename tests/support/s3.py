@@ -129,10 +129,6 @@ class S3Server:
         with self._creating:
             return list(application(environ, start_response))
 
-    def put(self, url: str, data: bytes = b"") -> None:
-        """Make an object without asking the server."""
-        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(BUCKET, url.partition(f"{BUCKET}/")[2], data)
-
 
 def new_url(scheme: str = "s3") -> str:
     """Return the URL of a table that is not there yet."""
@@ -144,6 +140,17 @@ def objects_below(url: str) -> dict[str, bytes]:
     prefix = url.partition(f"{BUCKET}/")[2].rstrip("/") + "/"
     keys = sorted(name for name in _bucket().keys if name.startswith(prefix))
     return {name[len(prefix) :]: _bucket().keys[name].value for name in keys}
+
+
+def copy_objects(source: str, target: str) -> None:
+    """Copy every object below a URL to another, without asking the server."""
+    for name, data in objects_below(source).items():
+        put_object(f"{target}/{name}", data)
+
+
+def put_object(url: str, data: bytes = b"") -> None:
+    """Make an object without asking the server."""
+    s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(BUCKET, url.partition(f"{BUCKET}/")[2], data)
 
 
 def _bucket() -> Any:

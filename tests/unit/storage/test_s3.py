@@ -21,7 +21,7 @@ from pyhudi.storage.objects import ObjectStorage
 from pyhudi.storage.s3 import connect
 from pyhudi.storage.s3_options import client_options
 from pyhudi.table.config import load_config
-from support.s3 import BUCKET, Answer, Application, Environ, S3Server, new_url
+from support.s3 import BUCKET, Answer, Application, Environ, S3Server, new_url, put_object
 
 
 @pytest.fixture
@@ -288,8 +288,8 @@ def test_a_body_that_breaks_off_is_fetched_again(s3: S3Server, storage: Storage)
 
 def test_more_than_a_thousand_files_are_listed_and_deleted(s3: S3Server, storage: Storage) -> None:
     for number in range(1001):
-        s3.put(f"{storage.path}/many/{number:04}/x")
-        s3.put(f"{storage.path}/many/{number:04}")
+        put_object(f"{storage.path}/many/{number:04}/x")
+        put_object(f"{storage.path}/many/{number:04}")
     with s3.watched() as requests:
         found = storage.look("many")
         assert len(storage.list("many", recursive=True)) == 2002
@@ -314,7 +314,7 @@ def test_a_file_that_a_batch_could_not_delete_is_named(s3: S3Server, storage: St
 
 def test_what_other_tools_make_of_folders_is_passed_over(s3: S3Server, storage: Storage) -> None:
     for name in ("p/", "p/a", "p/.a.crc", "p//b", "q/"):
-        s3.put(f"{storage.path}/{name}")
+        put_object(f"{storage.path}/{name}")
 
     assert [info.path for info in storage.list("p")] == ["p/a"]
     assert storage.look("p").folders == ()
