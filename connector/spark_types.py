@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 (the name that Spark's own documentation uses)
 
-from ..errors import MissingColumnError, SchemaMismatchError, UnsupportedTypeError
+from ..errors import ColumnDifference, MissingColumnError, SchemaMismatchError, UnsupportedTypeError
 
 _TO_ARROW: dict[str, pa.DataType] = {
     "BooleanType": pa.bool_(),
@@ -97,26 +97,30 @@ def requested_schema(table: pa.Schema, asked: T.StructType, where: str) -> pa.Sc
     """
     own = select(table, [field.name for field in asked.fields], where)
     wanted = to_arrow(asked)
-    differences = [
-        f"{ours.name}: {_name(to_spark(pa.schema([ours])))} in the table, {_name(T.StructType([theirs]))} here"
-        for ours, theirs, field in zip(own, asked.fields, wanted, strict=True)
-        if not _shows(ours, field)
-    ]
+    differences = []
+    for ours, theirs, field in zip(own, asked.fields, wanted, strict=True):
+        if not _shows(ours, field):
+            kept = _name(to_spark(pa.schema([ours])))
+            todo = f"ask for {kept} and cast afterwards"
+            differences.append(ColumnDifference(ours.name, kept, _name(T.StructType([theirs])), todo))
     if differences:
         raise SchemaMismatchError(
-            f"The schema given for reading {where} does not fit the table: {'; '.join(differences)}.",
-            "Leave the schema out, or read with the table's types and cast afterwards.",
+            f"The schema given for reading {where} does not fit the table", "Or leave the schema out.", differences
         )
     return wanted
 
 
 def _shows(ours: pa.Field, asked: pa.Field) -> bool:
-    """Return whether a column can be shown as the field asked for: the same types, as nullable or more so."""
+    """Return whether a column can be shown as the field asked for: the same types, as nullable or more so.
+
+    Of a struct some fields may be asked for, in any order, as of a table some columns.
+    """
     if ours.nullable and not asked.nullable:
         return False
     mine, theirs = ours.type, asked.type
     if pa.types.is_struct(mine) and pa.types.is_struct(theirs):
-        return [one.name for one in mine] == [one.name for one in theirs] and all(map(_shows, mine, theirs))
+        known = {one.name: one for one in mine}
+        return all(one.name in known and _shows(known[one.name], one) for one in theirs)
     if pa.types.is_map(mine) and pa.types.is_map(theirs):
         return bool(mine.key_type == theirs.key_type) and _shows(mine.item_field, theirs.item_field)
     if pa.types.is_list(mine) and pa.types.is_list(theirs):

@@ -126,3 +126,24 @@ def test_a_table_evolves_through_spark(spark: SparkSession, tmp_path: Path) -> N
     ]
     rows = [tuple(row) for row in table.to_df(["id", "v", "w"]).orderBy("id").collect()]
     assert rows == [("1", "x", 0.5), ("2", "20", None), ("3", None, None)]
+
+
+def test_some_fields_of_a_struct_are_read_from_old_files_and_new(spark: SparkSession, path: Path) -> None:
+    frame = spark.read.format("pyhudi").schema("id string, s struct<c:date,a:string>").load(str(path))
+
+    assert [tuple(row) for row in frame.orderBy("id").selectExpr("id", "s.a", "s.c").collect()] == [
+        ("k1", "3", None),
+        ("k2", None, None),
+        ("k3", "3", None),
+    ]
+
+
+def test_a_filter_finds_the_rows_of_older_types(spark: SparkSession, path: Path) -> None:
+    """Their statistics are those of the older type, by which a text or a moved float must not be left out."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        for condition in ("t = '-7' AND d = '1.0E-5' AND i = 7", "f = 1.1 AND n = 1.5"):
+            for frame in (spark.read.format("pyhudi").load(str(path)), HudiTable(spark, str(path)).to_df()):
+                assert [row.id for row in frame.where(condition).orderBy("id").collect()] == ["k1", "k3"], condition
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")

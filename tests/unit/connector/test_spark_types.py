@@ -142,10 +142,18 @@ def test_a_schema_with_the_tables_types_may_be_laxer_about_null(asked: T.StructT
     assert requested_schema(TABLE, asked, "t").equals(to_arrow(asked))
 
 
+def test_some_fields_of_a_struct_may_be_asked_for() -> None:
+    table = pa.schema([("s", pa.list_(pa.struct([("a", pa.int32()), ("b", pa.string()), ("c", pa.int64())])))])
+    fields = [T.StructField("c", T.LongType()), T.StructField("a", T.IntegerType())]
+    asked = struct("s", T.ArrayType(T.StructType(fields)))
+
+    assert requested_schema(table, asked, "t").equals(to_arrow(asked))
+
+
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [
-        (struct("id", T.LongType()), "id: int in the table, bigint here"),
+        (struct("id", T.LongType()), "id | int | bigint | ask for int and cast afterwards"),
         (struct("id", T.ShortType()), "smallint"),
         (struct("n", T.LongType(), nullable=False), "bigint not null"),
         (struct("s", T.StructType([T.StructField("b", T.IntegerType())])), "struct<b:int>"),
