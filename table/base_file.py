@@ -149,14 +149,16 @@ class BaseFileReader:
         self.path = path
         try:
             self._input = storage.open_input(path)
-            self.parquet = pq.ParquetFile(self._input, pre_buffer=False)
+            # One request for column chunks that lie side by side, where each is a request over a network.
+            self._remote = storage.remote
+            self.parquet = pq.ParquetFile(self._input, pre_buffer=self._remote)
             self.dictionaries = frozenset() if plain is None else _dictionaried(self.parquet) - frozenset(plain)
             if self.dictionaries:
                 self.parquet = pq.ParquetFile(
                     self._input,
                     metadata=self.parquet.metadata,
                     read_dictionary=sorted(self.dictionaries),
-                    pre_buffer=False,
+                    pre_buffer=self._remote,
                 )
         except FileNotFoundError as error:
             raise StorageError(
@@ -198,9 +200,7 @@ class BaseFileReader:
         rest = pa.schema([field for field in schema if field.name not in self.dictionaries])
         groups = range(self.parquet.num_row_groups) if row_groups is None else row_groups
         try:
-            for batch in self.parquet.iter_batches(
-                batch_size=batch_rows, row_groups=list(groups), columns=columns, use_threads=False
-            ):
+            for batch in self._iterate(list(groups), columns, batch_rows):
                 known = conform(batch, rest, fill_missing=True)
                 yield pa.RecordBatch.from_arrays(
                     [(batch if name in self.dictionaries else known).column(name) for name in schema.names],
@@ -208,6 +208,13 @@ class BaseFileReader:
                 )
         except (pa.ArrowInvalid, OSError) as error:
             raise _corrupt(self.path, error) from error
+
+    def _iterate(self, row_groups: Sequence[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        # What is fetched ahead is kept until the reader's end, hence a reader of its own for each row group.
+        for some in [[one] for one in row_groups] if self._remote else [list(row_groups)]:
+            yield from self.parquet.iter_batches(
+                batch_size=batch_rows, row_groups=some, columns=columns, use_threads=False
+            )
 
     def close(self) -> None:
         """Close the file."""

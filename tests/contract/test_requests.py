@@ -1,0 +1,113 @@
+"""How many requests a commit and a read take on S3: so many a task, a partition and a file, and some for the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.write import commit_write
+from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.storage import open_storage
+from pyhudi.table.base_file import BaseFileReader
+from support.drive import plan, task
+from support.s3 import S3Server, new_url
+
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
+TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Requests at most, as docs/object-stores.md says."""
+
+    task: int
+    partition: int
+    file: int
+    whole: int
+
+    def of(self, tasks: int, partitions: int, files: int) -> int:
+        """Return the requests of so many."""
+        return self.task * tasks + self.partition * partitions + self.file * files + self.whole
+
+
+FIRST = {"colocated": Cost(7, 8, 4, 40), "plain": Cost(6, 6, 2, 40)}
+UPSERT = {"colocated": Cost(7, 2, 5, 36), "plain": Cost(6, 2, 2, 40)}
+READ = Cost(0, 1, 0, 5)
+# (tasks, partitions, buckets of each), one of them larger at a time.
+SHAPES = [(1, 1, 1), (6, 6, 1), (1, 6, 1), (1, 1, 8), (3, 6, 4)]
+
+
+def hands(tasks: int, partitions: int, value: int) -> list[pa.Table]:
+    """Return rows for every bucket of every partition, each partition in one task."""
+    made = []
+    for number in range(tasks):
+        names = [f"p{one}" for one in range(partitions) if one % tasks == number]
+        ids = [f"{name}-{key}" for name in names for key in range(80)]
+        made.append(pa.table([ids, [one.partition("-")[0] for one in ids], [value] * len(ids)], schema=SCHEMA))
+    return made
+
+
+def write(s3: S3Server, url: str, shape: tuple[int, int, int], value: int, colocated: bool) -> dict[str, int]:
+    """Write once and return the requests by kind."""
+    tasks, partitions, buckets = shape
+    table, settings = replace(TABLE, bucket_count=buckets), WriteSettings(colocated=colocated)
+    with s3.watched() as requests:
+        planned = plan(url, SCHEMA, table=table, settings=settings)
+        results = [task(planned, rows, number) for number, rows in enumerate(hands(tasks, partitions, value))]
+        done = commit_write(planned, results)
+    assert done.files == partitions * buckets, "every file group is met"
+    return dict(requests)
+
+
+@pytest.mark.parametrize("colocated", [True, False], ids=["colocated", "plain"])
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(map(str, shape)))
+def test_a_commit_takes_requests_by_tasks_partitions_and_files(
+    s3: S3Server, shape: tuple[int, int, int], colocated: bool
+) -> None:
+    url, kind = new_url(), "colocated" if colocated else "plain"
+    counts = (shape[0], shape[1], shape[1] * shape[2])
+    first = write(s3, url, shape, 1, colocated)
+    upsert = write(s3, url, shape, 2, colocated)
+    print(f"{kind} {counts}: first {sum(first.values())} {first}, upsert {sum(upsert.values())} {upsert}")  # noqa: T201
+
+    assert sum(first.values()) <= FIRST[kind].of(*counts)
+    assert sum(upsert.values()) <= UPSERT[kind].of(*counts)
+
+
+def test_a_read_is_planned_with_one_listing_a_partition(s3: S3Server) -> None:
+    url = new_url()
+    write(s3, url, (2, 6, 4), 1, True)
+    with s3.watched() as requests:
+        snapshot = open_snapshot(url)
+        splits = snapshot.plan(snapshot.schema, (), 128 << 20)
+
+    assert sum(len(split.pieces) for split in splits) == 24
+    assert sum(requests.values()) <= READ.of(0, 6, 24)
+
+
+def test_a_large_file_is_read_with_few_requests(s3: S3Server) -> None:
+    """Columns that lie side by side come together: requests follow the bytes, not the number of columns."""
+    storage = open_storage(new_url())
+    table = pa.table(
+        {f"c{number}": np.random.default_rng(number).integers(0, 1 << 60, 100_000) for number in range(12)}
+    )
+    staged = storage.stage("a.parquet", "")
+    pq.write_table(table, staged.stream, row_group_size=50_000)
+    size = staged.publish()
+    with s3.watched() as requests, BaseFileReader(storage, "a.parquet") as reader:
+        rows = sum(batch.num_rows for batch in reader.batches(table.schema))
+
+    assert (rows, size > 8 << 20) == (100_000, True)
+    assert requests["GET"] <= 5
+
+
+def test_the_timeline_grows_no_commit(s3: S3Server) -> None:
+    """Older commits, overwriting ones included, are not read again by each write."""
+    url = new_url()
+    counts = [sum(write(s3, url, (1, 1, 2), value, True).values()) for value in range(1, 6)]
+
+    assert len(set(counts[1:])) == 1
