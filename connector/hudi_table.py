@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-import logging
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
-from ..errors import OptionConflictError, PyHudiError, from_spark
+from ..errors import OptionConflictError
 from ..operations.history import history, last_commit
-from ..operations.plan import GENERATED_ID, plan_write
+from ..operations.plan import plan_write
 from ..operations.result import CommitResult
-from ..operations.table_settings import changes_to
 from ..reader.snapshot import open_snapshot
 from ..storage import Storage, open_storage
 from ..table import options as properties
 from ..table.config import TableConfig, create_config, load_config
 from ..table.fields import root_of
 from ..table.schema import avro_schema
+from ..timeline.layout import layout_of
+from ..timeline.timeline import Timeline
 from ..writer.routes import LOCATION
-from .datasource import PyHudiDataSource, absolute
+from .datasource import absolute
 from .explain import ExplainedOptions, explain
 from .option_catalogue import Scope
-from .option_sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config, resolve_options
+from .option_names import OPTIONS
+from .option_sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
 from .options import texts_of
 from .parquet_scan import scan_files
-from .placement import can_place, default_tasks, place, placement_of
+from .placed_write import delete_partitions, write_placed
 from .spark_types import select, to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("pyhudi")
-
-_FORMAT = PyHudiDataSource.name()
-OPERATION = "hoodie.datasource.write.operation"
+OPERATION, BASED_ON, MISSING_OK = (OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok"))
 
 
 class HudiTable:
@@ -134,22 +130,99 @@ class HudiTable:
         """
         return self._write(df, {OPERATION: "upsert", **options})
 
-    def delete(self, df: DataFrame, **options: Any) -> CommitResult:
-        """Delete the rows of these keys, as one instant; keys that are not there are counted as ``not_found``.
+    def insert(self, df: DataFrame, **options: Any) -> CommitResult:
+        """Add the rows, as one instant, without looking whether their keys are there.
 
         Args:
-            df: Rows with the record key and partition columns; other columns are ignored. A table that generates its
-                keys needs the meta columns instead: rows as they were read from it.
+            df: Rows with the table's columns.
+            options: Options of this write, among them ``**{"hoodie.datasource.insert.dup.policy": "drop"}`` or
+                ``"fail"``, by which keys are looked up.
+
+        Raises:
+            DuplicateKeyError: A key is there, and the policy is to fail.
+            PyHudiError: The write failed as a whole; the class says what can be done.
+        """
+        return self._write(df, {OPERATION: "insert", **options})
+
+    def bulk_insert(self, df: DataFrame, **options: Any) -> CommitResult:
+        """Add the rows, as one instant, without looking whether their keys are there; files may be sorted.
+
+        Args:
+            df: Rows with the table's columns.
+            options: Options of this write, among them ``hoodie.bulkinsert.sort.mode``.
+
+        Raises:
+            PyHudiError: The write failed as a whole; the class says what can be done.
+        """
+        return self._write(df, {OPERATION: "bulk_insert", **options})
+
+    def delete(self, which: DataFrame | Column | str, *, missing_ok: bool = True, **options: Any) -> CommitResult:
+        """Delete the rows of these keys, or those for which a condition holds, as one instant.
+
+        A condition is asked of the newest snapshot, and the rows found are deleted by key. A row that another writer
+        adds after that snapshot stays. Where another writer has changed a file group that this one deletes from, the
+        write fails with `CommitConflictError` and can be run again.
+
+        Args:
+            which: Rows with the record key and partition columns, of which other columns are ignored; a table that
+                generates its keys needs the meta columns instead, as they were read from it. Or a condition, as a
+                column or as SQL text.
+            missing_ok: Whether a key may be absent; such keys are counted as ``not_found``.
+            options: Options of this write.
+
+        Raises:
+            KeyNotFoundError: A key is absent and must not be.
+            PyHudiError: The write failed as a whole; the class says what can be done.
+        """
+        given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
+        config = load_config(self._storage)
+        fields = LOCATION if config.generates_keys else (*config.record_key_fields, *config.partition_fields)
+        needed = dict.fromkeys(map(root_of, fields))
+        if isinstance(which, DataFrame):
+            return self._write(which.select(*(name for name in which.columns if name in needed)), given)
+        # Asked for before the rows are read, so that nothing between the two can be overlooked.
+        moment = Timeline.load(self._storage, layout_of(config)).watermark().completed_until
+        rows = self.to_df().where(which).select(*needed)
+        return self._write(rows, {**given, BASED_ON: moment or None})
+
+    def insert_overwrite(self, df: DataFrame, **options: Any) -> CommitResult:
+        """Replace all rows of the partitions that the given rows belong to, as one instant.
+
+        Args:
+            df: Rows with the table's columns; without any, nothing is replaced.
             options: Options of this write.
 
         Raises:
             PyHudiError: The write failed as a whole; the class says what can be done.
         """
-        config = load_config(self._storage)
-        fields = LOCATION if config.generates_keys else (*config.record_key_fields, *config.partition_fields)
-        needed = set(map(root_of, fields))
-        kept = [name for name in df.columns if name in needed]
-        return self._write(df.select(*kept), {OPERATION: "delete", **options})
+        return self._write(df, {OPERATION: "insert_overwrite", **options})
+
+    def overwrite(self, df: DataFrame, **options: Any) -> CommitResult:
+        """Replace all rows of the table, as one instant.
+
+        Args:
+            df: Rows with the table's columns; without any, the table is emptied.
+            options: Options of this write.
+
+        Raises:
+            PyHudiError: The write failed as a whole; the class says what can be done.
+        """
+        return self._write(df, {OPERATION: "insert_overwrite_table", **options})
+
+    def delete_partitions(self, *paths: str, **options: Any) -> CommitResult:
+        """Delete all rows of partitions, as one instant; no Spark job is needed.
+
+        Args:
+            paths: Partition paths below the table's (``2024/05``, ``country=de``), with ``*`` for anything; those that
+                the table does not have are passed over.
+            options: Options of this write.
+
+        Raises:
+            InvalidOptionError: No partition is named.
+            PyHudiError: The write failed as a whole; the class says what can be done.
+        """
+        resolved = self._resolve({OPERATION: "delete_partition", **options}, WRITING, warn=True)
+        return delete_partitions(self._spark, self._path, resolved, paths)
 
     def to_df(self, columns: Sequence[str] | None = None) -> DataFrame:
         """Return the newest snapshot, read by Spark's own Parquet reader.
@@ -200,47 +273,7 @@ class HudiTable:
         return resolve_options(said, self._path, scopes, session=self._spark, warn=warn)
 
     def _write(self, df: DataFrame, given: Mapping[str, Any]) -> CommitResult:
-        resolved = self._resolve(given, WRITING, warn=True)
-        options = resolved.options
-        write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
-        asked = options.to_write_request(self._path, to_arrow(df.schema), overwrite=False).table
-        config, _ = changes_to(load_config(self._storage), asked, self._path)
-        settings = {
-            **resolved.texts,
-            DEFAULTS_ENABLED: "false",  # they are in the line above
-            "hoodie.pyhudi.write.id": write_id,
-            "hoodie.write.application.id": options.application or self._spark.conf.get("spark.app.name", "") or "",
-        }
-        with own_errors():
-            # Where keys are generated, each task writes file groups of its own.
-            if not config.generates_keys and can_place(df):
-                tasks = default_tasks(self._spark, config, self._storage)
-                df = place(df, placement_of(df, config, self._storage, tasks))
-                settings["hoodie.pyhudi.colocated"] = "true"
-            elif not config.generates_keys:
-                logger.warning(_MERGED_BY_THE_COMMIT, self._path)
-            df.write.format(_FORMAT).options(**settings).mode("append").save(self._path)
-        done = last_commit(self._storage, write_id)
-        return done or CommitResult(self._path, "", (options.operation or "upsert").upper(), write_id=write_id)
-
-
-_MERGED_BY_THE_COMMIT = (
-    "The commit of the write to %s merges its rows, because Spark 4.0 places rows only where pandas is installed."
-)
-
-
-@contextmanager
-def own_errors() -> Iterator[None]:
-    """Raise the pyhudi error whose text a Spark error carries, from that error."""
-    try:
-        yield
-    except PyHudiError:
-        raise
-    except Exception as error:
-        known = from_spark(error)
-        if known is None:
-            raise
-        raise known from error
+        return write_placed(df, self._path, self._storage, self._resolve(given, WRITING, warn=True))
 
 
 def _names(columns: str | Sequence[str]) -> str:

@@ -33,7 +33,7 @@ DEFAULTS_ENABLED = OPTIONS["defaults"].key
 
 _HOODIE, _SPARK = "hoodie.", "spark."
 # They are about a single operation: given to all of a session they would do harm.
-_OF_ONE_OPERATION = {"path", "write_id", "colocated", "defaults"}
+_OF_ONE_OPERATION = {"path", "write_id", "colocated", "defaults", "based_on", "partitions_to_delete"}
 # What Apache Hudi keeps no note of, so that a table may have no word of its own on it.
 _UNNOTED = {"index_type", "bucket_engine", "buckets", "hash_fields"}
 _TOPICS = {other: one for one, other in SAME_THING}

@@ -113,6 +113,7 @@ Operation = Annotated[
 ]
 DupPolicy = Annotated[Literal["none", "drop", "fail"], BeforeValidator(_lower)]
 OverwriteMode = Annotated[Literal["dynamic", "static"], BeforeValidator(_lower)]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 SortMode = Annotated[
     Literal[
         "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"

@@ -13,6 +13,7 @@ from .option_types import (
     DupPolicy,
     FailedWrites,
     Fields,
+    LogLevel,
     Operation,
     OverwriteMode,
     Patterns,
@@ -78,6 +79,12 @@ class WriteOptions(BaseModel):
         DEFAULTS.delete_missing_ok,
         "Whether a key to be deleted may be absent; the write fails otherwise.",
         "hoodie.pyhudi.delete.missing.ok",
+    )
+    based_on: str = option(
+        DEFAULTS.based_on,
+        "Completion time of the newest instant that the rows were made from; a commit since then that changed the same "
+        "file groups is a conflict.",
+        "hoodie.pyhudi.write.based.on",
     )
     overwrite_mode: OverwriteMode | None = option(
         None,
@@ -174,6 +181,12 @@ class WriteOptions(BaseModel):
         "hoodie.parquet.bloom.filter.enabled",
         otherwise="as the index asks",
     )
+    log_level: LogLevel = option(
+        "warning",
+        "Which of pyhudi's log lines appear on the standard error of Spark's Python processes; info shows phases and "
+        "progress.",
+        "hoodie.pyhudi.log.level",
+    )
     metadata_prefix: str = option(
         "_",
         "Options that begin with it are kept in the commit's extra metadata.",
@@ -196,6 +209,7 @@ class WriteOptions(BaseModel):
             insert_drop_duplicates=self.insert_drop_duplicates,
             allow_duplicates_on_insert=self.allow_duplicates_on_insert,
             delete_missing_ok=self.delete_missing_ok,
+            based_on=self.based_on,
             overwrite_mode=self.overwrite_mode,
             partitions_to_delete=self.partitions_to_delete,
             bulk_insert_sort_mode=self.bulk_insert_sort_mode,

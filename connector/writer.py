@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from ..errors import PyHudiError
 from ..operations.write import TaskResult, WritePlan, abort_write, commit_write, plan_write, run_task
 from ..table.names import WriteToken
+from .logs import shown_logs
 from .option_model import HudiOptions
 from .spark_types import to_arrow
 
@@ -29,10 +30,12 @@ class HudiWriter(DataSourceArrowWriter):
 
     Args:
         plan: Small enough to travel with every task.
+        log_level: Which log lines Spark's Python processes show.
     """
 
-    def __init__(self, plan: WritePlan) -> None:
+    def __init__(self, plan: WritePlan, log_level: str = "warning") -> None:
         self._plan = plan
+        self._log_level = log_level
 
     @classmethod
     def planned(cls, path: str, options: HudiOptions, schema: StructType, *, overwrite: bool) -> HudiWriter:
@@ -41,7 +44,9 @@ class HudiWriter(DataSourceArrowWriter):
         Raises:
             PyHudiError: The options, the schema or the table do not allow it.
         """
-        return cls(plan_write(options.to_write_request(path, to_arrow(schema), overwrite=overwrite)))
+        with shown_logs(options.log_level):
+            plan = plan_write(options.to_write_request(path, to_arrow(schema), overwrite=overwrite))
+        return cls(plan, options.log_level)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> HudiMessage:
         """Take one task's share."""
@@ -49,7 +54,8 @@ class HudiWriter(DataSourceArrowWriter):
         if context is None:
             raise PyHudiError("A task of a write runs outside Spark.", "Call operations.write.run_task instead.")
         token = WriteToken(context.partitionId(), context.stageId(), context.taskAttemptId())
-        return HudiMessage(run_task(self._plan, iterator, token))
+        with shown_logs(self._log_level):
+            return HudiMessage(run_task(self._plan, iterator, token))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Complete the instant from the messages of all tasks."""
@@ -60,8 +66,10 @@ class HudiWriter(DataSourceArrowWriter):
                 "message.",
                 "Run the write again.",
             )
-        commit_write(self._plan, results)
+        with shown_logs(self._log_level):
+            commit_write(self._plan, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Take back what the tasks did; Spark sends None for those that failed."""
-        abort_write(self._plan)
+        with shown_logs(self._log_level):
+            abort_write(self._plan)

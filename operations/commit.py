@@ -75,7 +75,7 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         abort_write(plan)
         return result
     _tidy(plan, storage)
-    logger.info("committed %s", json.dumps(asdict(result)))
+    logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result
 
 
@@ -106,7 +106,7 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     _check_placement(plan, outcomes)
     spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
     with phases.phase("merge"):
-        outcomes += merge_spills(plan, storage, spills)
+        outcomes += merge_spills(plan, storage, spills, phases)
     with phases.phase("reconcile"):
         if not outcomes:
             check_lesson(plan, storage, snapshot(plan, storage))

@@ -10,7 +10,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
 from ..errors import PlacementError
 from ..storage import open_storage
@@ -23,6 +23,7 @@ from ..writer.rows import Group
 from ..writer.spill import SpillFile, SpillPiece, SpillReader, bring_near
 from .fence import Fence, snapshot
 from .jobs import JobPlanner
+from .phases import Phases, Progress
 from .plan import WritePlan
 from .task import group_writer, local_spills
 
@@ -33,13 +34,14 @@ _WARN_FROM = 8
 _MOST_WORKERS = 8
 
 
-def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile]) -> list[GroupOutcome]:
+def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], phases: Phases) -> list[GroupOutcome]:
     """Fold and merge what the tasks spilled, one file group per thread at a time.
 
     Args:
         plan: The write.
         storage: Rooted at the table.
         spills: One per task that saw rows, in order of the tasks.
+        phases: Where it is told how far the work is.
 
     Raises:
         PlacementError: The spills and the base files they touch are beyond the bound.
@@ -47,10 +49,12 @@ def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile])
     if not spills:
         return []
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-        return _merge(plan, storage, spills, open_storage(folder))
+        return _merge(plan, storage, spills, open_storage(folder), phases)
 
 
-def _merge(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], local: Storage) -> list[GroupOutcome]:
+def _merge(
+    plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], local: Storage, phases: Phases
+) -> list[GroupOutcome]:
     readers = for_each(storage, lambda spill: bring_near(storage, spill, local), spills)
     pieces: dict[Group, list[tuple[SpillReader, SpillPiece]]] = {}
     for reader in readers:
@@ -58,7 +62,9 @@ def _merge(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], local
             pieces.setdefault(piece.group, []).append((reader, piece))
     planner = JobPlanner(plan, storage, snapshot(plan, storage))
     jobs = [planner.job(group) for group in sorted(pieces)]
-    _check_bound(plan, spills, jobs)
+    size = _check_bound(plan, spills, jobs)
+    level = logging.WARNING if _is_much(plan, size) else logging.INFO
+    progress = Progress(phases, "merge", len(jobs), level)
     # Tasks count from 1.
     fence = Fence(plan, storage, 0, sealed_by_us=True, partitions=planner.known_partitions)
     workers = max(1, min(os.cpu_count() or 1, len(jobs), _MOST_WORKERS))
@@ -77,13 +83,29 @@ def _merge(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], local
             for number, job in enumerate(jobs)
         ]
         try:
+            _await(futures, progress)
             return [future.result() for future in futures]
         finally:
             for future in futures:
                 future.cancel()
 
 
-def _check_bound(plan: WritePlan, spills: Sequence[SpillFile], jobs: Sequence[GroupJob]) -> None:
+def _await(futures: Sequence[Future[GroupOutcome]], progress: Progress) -> None:
+    """Wait until all are done or one has failed, and say now and then how many are."""
+    left = set(futures)
+    while left:
+        done, left = wait(left, timeout=progress.every_s, return_when=FIRST_EXCEPTION)
+        if any(future.exception() for future in done):
+            return
+        progress.tell(len(futures) - len(left))
+
+
+def _is_much(plan: WritePlan, size: int) -> bool:
+    return size > plan.settings.commit_merge_max_bytes // _WARN_FROM
+
+
+def _check_bound(plan: WritePlan, spills: Sequence[SpillFile], jobs: Sequence[GroupJob]) -> int:
+    """Return how many bytes are to be merged, unless they are too many."""
     size = sum(spill.size for spill in spills) + sum(job.previous.size for job in jobs if job.previous is not None)
     bound = plan.settings.commit_merge_max_bytes
     if size > bound:
@@ -93,9 +115,10 @@ def _check_bound(plan: WritePlan, spills: Sequence[SpillFile], jobs: Sequence[Gr
             "Write with HudiTable(spark, path).upsert(df), or with pyhudi.colocate(df, path) and "
             "hoodie.pyhudi.colocated=true, so that Spark's executors merge; or raise the bound.",
         )
-    if size > bound // _WARN_FROM:
+    if _is_much(plan, size):
         logger.warning(
             "table %s: the commit merges %d bytes on the driver's host; HudiTable.upsert lets the executors do it",
             plan.path,
             size,
         )
+    return size

@@ -1,4 +1,7 @@
-"""Seconds by phase, and one log line for each."""
+"""What a write is doing: seconds by phase, one log line for each, and one every few seconds of a long one.
+
+A line is one JSON object, so that it can be searched for by its fields; ``event`` says what kind it is.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,71 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 logger = logging.getLogger("pyhudi")
 
+PROGRESS_S = 10.0
+
 
 class Phases:
-    """Times the phases of one write.
+    """Times the phases of one write, or of one of its tasks.
 
     Args:
         table: The table's path, for the log.
         instant_time: The write's instant, for the log.
+        task: The task attempt, for the log; empty in the commit.
     """
 
-    def __init__(self, table: str, instant_time: str) -> None:
-        self._table = table
-        self._instant_time = instant_time
+    def __init__(self, table: str, instant_time: str, task: str = "") -> None:
+        self._about = {"table": table, "instant": instant_time, **({"task": task} if task else {})}
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Time what happens inside and log it."""
+    def phase(self, name: str) -> Iterator[dict[str, Any]]:
+        """Time what happens inside and log it, with whatever facts are put into the dict that it is given."""
         began = time.monotonic()
+        facts: dict[str, Any] = {}
         try:
-            yield
+            yield facts
         finally:
             took = round(time.monotonic() - began, 3)
             self.seconds[name] = round(self.seconds.get(name, 0.0) + took, 3)
-            line = {"table": self._table, "instant": self._instant_time, "phase": name, "seconds": took}
-            logger.info("phase %s", json.dumps(line))
+            self.log("phase", phase=name, seconds=took, **facts)
+
+    def log(self, event: str, level: int = logging.INFO, **facts: Any) -> None:
+        """Write one line."""
+        if logger.isEnabledFor(level):
+            logger.log(level, "%s", json.dumps({"event": event, **self._about, **facts}))
+
+
+class Progress:
+    """Says every few seconds how far a phase is; nothing where it is over sooner.
+
+    Args:
+        phases: Whose log it goes to.
+        name: The phase.
+        total: How many steps there are.
+        level: How loud.
+
+    Attributes:
+        every_s: Seconds between two lines.
+    """
+
+    def __init__(self, phases: Phases, name: str, total: int, level: int = logging.INFO) -> None:
+        self._phases = phases
+        self._name = name
+        self._total = total
+        self._level = level
+        self.every_s = PROGRESS_S
+        self._began = self._told = time.monotonic()
+
+    def tell(self, done: int, **facts: Any) -> None:
+        """Say that so many steps are done, unless that was said a moment ago."""
+        now = time.monotonic()
+        if now - self._told >= self.every_s:
+            self._told = now
+            took = round(now - self._began, 1)
+            self._phases.log(
+                "progress", self._level, phase=self._name, done=done, total=self._total, seconds=took, **facts
+            )

@@ -160,7 +160,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         instant_time=times[-1],
         write_id=write_id,
         owner=Owner.of_this_process(write_id, request.application),
-        watermark=timeline.watermark(),
+        watermark=timeline.watermark(request.write.based_on),
         rollbacks=tuple(PlannedRollback(i, at) for i, at in zip(dead, times, strict=False)),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
         flagged=IS_DELETED in incoming.names and IS_DELETED not in schema.names,

@@ -22,7 +22,8 @@ class CommitResult:
         replaced: File groups taken away as a whole, by an overwrite or with their partition.
         files: Base files written.
         bytes: Their size.
-        seconds: Seconds by phase.
+        seconds: Seconds by phase: those of the tasks summed over all of them, those of the commit as they passed, and
+            as ``total`` those of the whole call where a method of `HudiTable` was called.
         write_id: Identifies the write across replays.
     """
 
@@ -37,5 +38,22 @@ class CommitResult:
     replaced: int = 0
     files: int = 0
     bytes: int = 0
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     write_id: str = ""
+
+    def __repr__(self) -> str:
+        counts = [f"{getattr(self, name):,} {words}" for name, words in _COUNTED.items() if getattr(self, name)]
+        files = [f"{self.files:,} files, {self.bytes:,} bytes"] if self.files else []
+        took = [f"{self.seconds['total']:.1f} s"] if "total" in self.seconds else []
+        told = "; ".join([", ".join(counts) or "no rows", *files, *took])
+        return f"<{self.operation} {self.instant or 'that left nothing'} of {self.path}: {told}>"
+
+
+_COUNTED = {
+    "inserts": "inserted",
+    "updates": "updated",
+    "deletes": "deleted",
+    "not_found": "not found",
+    "dropped": "dropped",
+    "replaced": "file groups replaced",
+}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -27,6 +26,7 @@ from .begin import begin
 from .fence import Fence, aside, snapshot
 from .jobs import JobPlanner
 from .operation import DELETE, DELETE_PARTITION
+from .phases import Phases, Progress
 from .plan import WritePlan
 
 
@@ -83,7 +83,7 @@ class _Task:
         self._plan = plan
         self._storage = storage
         self._token = token
-        self._seconds: dict[str, float] = {}
+        self._phases = Phases(plan.path, plan.instant_time, str(token))
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         if self._plan.operation == DELETE_PARTITION:
@@ -108,18 +108,23 @@ class _Task:
     def _hand_over(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         name = f"{owner.folder(self._plan.instant_time)}/spills/{self._token}.spill"
         buffers = self._gather(batches, lambda: SpillWriter(self._storage, name, aside(self._plan)))
-        began = time.monotonic()
-        try:
-            spill = buffers.spill_all()
-        except BaseException:
-            buffers.discard()
-            raise
-        self._seconds["spill"] = time.monotonic() - began
-        return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self._seconds)
+        with self._phases.phase("spill") as facts:
+            try:
+                spill = buffers.spill_all()
+            except BaseException:
+                buffers.discard()
+                raise
+            facts["bytes"] = 0 if spill is None else spill.size
+        return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self._phases.seconds)
 
     def _finish(self, batches: Iterator[pa.RecordBatch], local: Storage) -> TaskResult:
         buffers = self._gather(batches, lambda: SpillWriter(local, "rows.spill", ""))
-        began = time.monotonic()
+        with self._phases.phase("merge") as facts:
+            outcomes = self._merge(buffers, local)
+            facts |= {"files": sum(one.path is not None for one in outcomes), "bytes": sum(o.size for o in outcomes)}
+        return TaskResult(self._token, tuple(outcomes), rows=buffers.rows, seconds=self._phases.seconds)
+
+    def _merge(self, buffers: RowBuffers, local: Storage) -> list[GroupOutcome]:
         spill = buffers.finish_spill()
         reader = None if spill is None else SpillReader(local, spill.path)
         spilled: dict[Group, list[tuple[SpillReader, SpillPiece]]] = {}
@@ -139,25 +144,26 @@ class _Task:
             memory=int(self._plan.settings.task_max_size * MERGE_RESERVE),
         )
         fence.announce((writer.path_of(job), job.previous is not None) for job in jobs)
-        outcomes = []
+        progress = Progress(self._phases, "merge", len(jobs))
+        outcomes: list[GroupOutcome] = []
         for number, job in enumerate(jobs):
+            progress.tell(number)
             rows = GroupRows(tuple(spilled.get(job.group, ())), tuple(buffers.take(job.group)))
             outcomes.append(writer.write(job, rows, f"{self._token.partition}_{number}"))
-        self._seconds["merge"] = time.monotonic() - began
-        return TaskResult(self._token, tuple(outcomes), rows=buffers.rows, seconds=self._seconds)
+        return outcomes
 
     def _gather(self, batches: Iterator[pa.RecordBatch], open_spill: Callable[[], SpillWriter]) -> RowBuffers:
-        began = time.monotonic()
         settings = self._plan.settings
         buffers = RowBuffers(settings.batch_size, settings.task_max_size, open_spill)
         reader = RowReader(self._plan.spec, self._router())
-        try:
-            for group, rows in reader.groups(batches):
-                buffers.add(group, rows)
-        except BaseException:
-            buffers.discard()
-            raise
-        self._seconds["gather"] = time.monotonic() - began
+        with self._phases.phase("gather") as facts:
+            try:
+                for group, rows in reader.groups(batches):
+                    buffers.add(group, rows)
+            except BaseException:
+                buffers.discard()
+                raise
+            facts["rows"] = buffers.rows
         return buffers
 
     def _router(self) -> Router:

@@ -61,6 +61,7 @@ from support.races import (
     check_begun_again,
     check_new_column_beside_a_delete,
     check_one_new_bucket,
+    check_partition_fills,
     check_publish_during_end,
     check_publish_during_rollback,
     check_start_after_abort,
@@ -370,6 +371,20 @@ def buckets_do_not_conflict(patch: Patch) -> None:
     patch.setattr(conflicts, "bucket_of", lambda file_id: None)
 
 
+def new_file_groups_of_replaced_partitions_do_not_conflict(patch: Patch) -> None:
+    original = conflicts.Changes.of.__func__  # type: ignore[attr-defined]
+
+    def of(cls: Any, outcomes: Any, replaced: Any, _: Any) -> Any:
+        return replace(original(cls, outcomes, replaced, _), replacement=_NothingReplaced())
+
+    patch.setattr(conflicts.Changes, "of", classmethod(of))
+
+
+class _NothingReplaced:
+    def covers(self, partition_path: str) -> bool:
+        return False
+
+
 def ownership_is_not_looked_at(patch: Patch) -> None:
     for module in (commit, conflicts):
         patch.setattr(module, "check_ownership", lambda *_: None)
@@ -491,6 +506,7 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
     (nothing_is_sealed, check_publish_during_commit),
     (conflicts_are_not_looked_for, check_one_new_bucket),
     (buckets_do_not_conflict, check_one_new_bucket),
+    (new_file_groups_of_replaced_partitions_do_not_conflict, check_partition_fills),
     (ownership_is_not_looked_at, check_begun_again),
     (rollbacks_are_not_looked_at, check_begun_again),
     (new_columns_are_forgotten, check_random_evolutions),

@@ -15,7 +15,7 @@ import pyhudi.operations.merge_spills as merge_spills
 import pyhudi.operations.plan as planning
 import pytest
 from pyhudi.errors import PyHudiError, RetryError
-from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
 from support.checks import assert_whole
@@ -62,9 +62,15 @@ def content(path: Place) -> list[tuple[object, ...]]:
     return rows_of(path, "id", "value")
 
 
-def attempt(path: Place, parts: list[pa.Table], settings: WriteSettings) -> None:
+def attempt(
+    path: Place,
+    parts: list[pa.Table],
+    settings: WriteSettings,
+    operation: str | None = None,
+    table: TableSettings = KEYED,
+) -> None:
     """Write as Spark does: abort follows whatever failed; what abort itself raises is only logged by Spark."""
-    planned = plan(path, SCHEMA, table=KEYED, settings=settings)
+    planned = plan(path, parts[0].schema, operation=operation, table=table, settings=settings)
     try:
         commit_write(planned, [task(planned, part, number) for number, part in enumerate(parts)])
     except PyHudiError:
@@ -111,6 +117,69 @@ def test_every_failing_step_of_an_upsert_leaves_the_table_whole(
         write(table, SECOND, settings=IMPATIENT)
         assert content(table) == AFTER, f"after step {number} ({name})"
         assert_whole(table)
+
+
+PARTED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
+
+
+def parted(partition: str, *keys: int, value: int) -> pa.Table:
+    return rows(*keys, value=value).append_column("p", pa.array([partition] * len(keys)))
+
+
+OTHERS = {
+    "insert": ([parted("a", 1, 9, value=2)], [("a", "k1", 2), ("a", "k9", 2)]),
+    "insert_overwrite": ([parted("a", 1, 9, value=2)], [("a", "k1", 2), ("a", "k9", 2)]),
+    "delete_partition": ([parted("a", 1, value=0)], []),
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "how"),
+    [
+        ("insert", "before"),
+        ("insert_overwrite", "before"),
+        ("insert_overwrite", "after"),
+        ("insert_overwrite", "killed"),
+        ("delete_partition", "after"),
+        ("delete_partition", "killed"),
+    ],
+)
+def test_every_failing_step_of_other_operations_leaves_the_table_whole(
+    tmp_path: Path, faults: Faults, operation: str, how: str
+) -> None:
+    """File groups are replaced, extended and deleted as a whole or not at all; what is left of it does no harm."""
+    parts, added = OTHERS[operation]
+    first = [parted("a", 1, 2, 3, value=1), parted("b", 1, 2, value=1)]
+    before = sorted(("a" if n < 3 else "b", f"k{n % 3 + 1}", 1) for n in range(5))
+    gone = {"insert": [], "insert_overwrite": ["a"], "delete_partition": ["a"]}[operation]
+    expected = sorted([*(row for row in before if row[0] not in gone), *added])
+
+    def prepare(name: str) -> Path:
+        write(tmp_path / name, first, table=PARTED)
+        faults.steps.clear()
+        return tmp_path / name
+
+    attempt(prepare("count"), parts, IMPATIENT, operation, PARTED)
+    total = len(faults.steps)
+    assert rows_of(tmp_path / "count", "p", "id", "value") == expected
+    for number in range(1, total + 1):
+        table = prepare(f"t{number}")
+        faults.at, faults.after, faults.kill = number, how == "after", how == "killed"
+        raised = True
+        with contextlib.suppress(RetryError, Killed):
+            attempt(table, parts, IMPATIENT, operation, PARTED)
+            raised = False
+        faults.at, faults.kill = 0, False
+        name = faults.name_of(number)
+        left = rows_of(table, "p", "id", "value")
+        assert left == expected or (raised and left == before), f"step {number} ({name})"
+        if left == before:
+            attempt(table, parts, IMPATIENT, operation, PARTED)
+        else:
+            write(table, parted("z", 1, value=0), settings=IMPATIENT)
+            write(table, parted("z", 1, value=0), operation="delete", settings=IMPATIENT)
+        assert rows_of(table, "p", "id", "value") == expected, f"after step {number} ({name})"
+        assert_whole(table, unique=False)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

@@ -13,10 +13,13 @@ import pyhudi.operations.commit_lock as commit_lock
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError, OptionConflictError
 from pyhudi.operations.commit_lock import LOCK
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
+from pyhudi.timeline.layout import layout_of
 from pyhudi.timeline.owner import Owner
+from pyhudi.timeline.timeline import Timeline
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
 from support.places import Place, below
@@ -25,6 +28,7 @@ from support.races import (
     TABLE,
     check_begun_again,
     check_one_new_bucket,
+    check_partition_fills,
     check_publish_during_end,
     check_publish_during_rollback,
     check_start_after_abort,
@@ -81,6 +85,68 @@ def test_an_overwrite_conflicts_with_every_commit_since_it_began(place: Place) -
     abort_write(overwriting)
 
     assert rows_of(table, "id") == [("k1",), ("k2",)]
+    assert_whole(table)
+
+
+PAIRS = [
+    ("insert_overwrite", "a", "upsert", "a", False),
+    ("insert_overwrite", "a", "upsert", "b", True),
+    ("insert_overwrite", "a", "insert", "a", False),
+    ("insert_overwrite", "a", "delete", "a", False),
+    ("insert_overwrite", "a", "insert_overwrite", "a", False),
+    ("insert_overwrite", "a", "insert_overwrite", "b", True),
+    ("insert_overwrite", "a", "delete_partition", "a", False),
+    ("insert_overwrite", "new", "upsert", "new", False),
+    ("delete_partition", "a", "upsert", "a", False),
+    ("delete_partition", "a", "upsert", "b", True),
+    ("delete_partition", "a", "delete_partition", "b", True),
+    ("upsert", "a", "insert_overwrite", "a", False),
+    ("upsert", "a", "insert_overwrite", "b", True),
+    ("upsert", "a", "delete_partition", "a", False),
+    ("insert", "a", "insert", "a", False),
+    ("insert", "a", "bulk_insert", "b", True),
+    ("upsert", "a", "insert_overwrite_table", "b", False),
+]
+
+
+@pytest.mark.parametrize(("mine", "there", "theirs", "where", "both"), PAIRS, ids=str)
+def test_who_wins_where_one_replaces_and_another_writes(
+    place: Place, mine: str, there: str, theirs: str, where: str, both: bool
+) -> None:
+    """The later commit fails if the earlier one changed a file group of its own, or a partition that it replaces."""
+    table = below(place, "t")
+    write(table, [rows("a", "k1", value=1), rows("b", "k1", value=1)], table=TABLE)
+    first, second = plan(table, SCHEMA, operation=mine), plan(table, SCHEMA, operation=theirs)
+    result = task(first, rows(there, "k1", value=2), 0)
+    commit_write(second, [task(second, rows(where, "k1", value=3), 1)])
+    if both:
+        commit_write(first, [result])
+    else:
+        with pytest.raises(CommitConflictError, match=second.instant_time):
+            commit_write(first, [result])
+        abort_write(first)
+
+    assert_whole(table, unique=False)
+
+
+def test_a_partition_that_fills_while_it_is_deleted(place: Place) -> None:
+    """A bucket of it that had no file group yet, or a partition that was not there yet, is not what was deleted."""
+    check_partition_fills(place)
+
+
+def test_a_write_based_on_an_older_snapshot(place: Place) -> None:
+    """Rows made from the table conflict with whoever changed their file groups since, and with nobody else."""
+    table = below(place, "t")
+    write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=TABLE)
+    storage = open_storage(str(table))
+    moment = Timeline.load(storage, layout_of(load_config(storage))).watermark().completed_until
+    write(table, rows("a", "k1", value=2))
+    based = WriteSettings(based_on=moment)
+    with pytest.raises(CommitConflictError):
+        write(table, rows("a", "k1", value=3), operation="delete", settings=based)
+    write(table, rows("b", "k2", value=3), operation="delete", settings=based)
+
+    assert rows_of(table, "id", "value") == [("k1", 2)]
     assert_whole(table)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
-from pyhudi import HudiTable
+from pyhudi import CommitResult, HudiTable
+from pyhudi.connector.placed_write import own_errors
+from pyhudi.errors import DuplicateKeyError
 from pyspark.sql import DataFrame, SparkSession
 from support.checks import assert_whole
-from support.model import SCHEMA, Model, Step, random_history
+from support.model import PARTITIONS, SCHEMA, Counts, Model, Step, random_history
 from support.readers import rows_by_hudi_rs
 
 COLUMNS = ("p", "id", "ts", "value")
@@ -33,36 +36,45 @@ def rows_of(df: DataFrame) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in df.select(*COLUMNS).collect())
 
 
-def write_plainly(spark: SparkSession, path: Path, step: Step, *, creates: bool) -> None:
-    mode = "overwrite" if step.operation == "insert_overwrite_table" else "append"
-    options = {**(OPTIONS if creates else {}), "hoodie.datasource.write.operation": step.operation}
-    frame(spark, step).write.format("pyhudi").options(**options).mode(mode).save(str(path))
+def write_plainly(spark: SparkSession, path: Path, step: Step, *, creates: bool) -> CommitResult | None:
+    mode = "overwrite" if step.operation.startswith("insert_overwrite") and step.shuffle % 2 else "append"
+    options = {**(OPTIONS if creates else {}), "hoodie.datasource.write.operation": step.operation, **step.options}
+    with own_errors():
+        frame(spark, step).write.format("pyhudi").options(**options).mode(mode).save(str(path))
+    return HudiTable(spark, str(path)).last_commit()
 
 
-def write_placed(spark: SparkSession, path: Path, step: Step, grown: int) -> None:
-    table = HudiTable(spark, str(path))
-    df = frame(spark, step)
-    done = table.delete(df) if step.operation == "delete" else table.upsert(df)
-
-    assert done.inserts - done.deletes == grown
+def write_placed(spark: SparkSession, path: Path, step: Step) -> CommitResult | None:
+    table, df, options = HudiTable(spark, str(path)), frame(spark, step), dict(step.options)
+    if step.operation == "insert_overwrite_table":
+        return table.overwrite(df, **options)
+    if step.operation == "delete_partition":
+        named = options.pop(PARTITIONS, None) or ",".join({str(row["p"]) for row in step.rows} or {"none"})
+        return table.delete_partitions(*named.split(","), **options)
+    done: CommitResult = getattr(table, step.operation)(df, **options)
+    return done
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_random_history_gives_what_the_dict_says(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    """Plain writes and placed ones, on one table, of any number of tasks, with deletes and overwrites among them."""
+    """Plain writes and placed ones, on one table, of any number of tasks, of every operation."""
     path, model, chance = tmp_path / "t", Model(), random.Random(seed)
-    for number, step in enumerate(random_history(seed, steps=3, keys=20, partitions="abc")):
-        before = len(model.rows)
-        model.apply(step)
+    for number, step in enumerate(random_history(seed, steps=3, keys=20, partitions=["a", "ab", "c"])):
         if number == 0 and chance.random() < 0.5:
             HudiTable.create(spark, str(path), DDL, record_key="id", partition_by="p", order_by="ts", buckets=3)
-        placed = path.exists() and step.operation != "insert_overwrite_table" and chance.random() < 0.5
-        if placed:
-            write_placed(spark, path, step, len(model.rows) - before)
+        creates = not path.exists()
+        write = write_placed if not creates and chance.random() < 0.5 else partial(write_plainly, creates=creates)
+        expected = model.apply(step)
+        if expected is None:
+            with pytest.raises(DuplicateKeyError):
+                write(spark, path, step)
         else:
-            write_plainly(spark, path, step, creates=not path.exists())
+            done = write(spark, path, step)
+
+            assert done is not None
+            assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
 
     assert rows_of(spark.read.format("pyhudi").load(str(path))) == model.tuples()
     assert rows_of(HudiTable(spark, str(path)).to_df()) == model.tuples()
     assert rows_by_hudi_rs(path, *COLUMNS) == model.tuples()
-    assert_whole(path)
+    assert_whole(path, unique=False)

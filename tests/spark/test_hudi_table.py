@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from pyhudi import CommitResult, HudiTable, PyHudiWarning, colocate, suggest_buckets
 from pyhudi.errors import (
+    DuplicateKeyError,
     InvalidOptionError,
+    KeyNotFoundError,
     MissingColumnError,
     MissingOptionError,
     NotATableError,
@@ -21,6 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.fixture_tables import unpack
 from support.readers import rows_by_hudi_rs
+
+POLICY = "hoodie.datasource.insert.dup.policy"
 
 
 def numbers(spark: SparkSession, start: int, end: int, n: int = 0) -> DataFrame:
@@ -50,6 +54,63 @@ def test_a_life_of_a_table(spark: SparkSession, table: HudiTable) -> None:
     assert rows(table.to_df(), "id", "n", "p") == expected
     assert rows_by_hudi_rs(Path(table.path), "id", "n", "p") == expected
     assert table.last_commit() == third
+
+
+def test_every_operation_is_a_method_that_tells_what_it_did(spark: SparkSession, table: HudiTable) -> None:
+    table.upsert(numbers(spark, 0, 12))
+    inserted = table.insert(numbers(spark, 9, 15, n=1))
+    dropped = table.insert(numbers(spark, 9, 18, n=2), **{POLICY: "drop"})
+    bulk = table.bulk_insert(numbers(spark, 18, 20, n=3), **{"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"})
+    replaced = table.insert_overwrite(numbers(spark, 0, 2, n=4))
+    gone = table.delete_partitions("p1", "q*")
+
+    assert [done.operation for done in (inserted, bulk, replaced, gone)] == [
+        "INSERT",
+        "BULK_INSERT",
+        "INSERT_OVERWRITE",
+        "DELETE_PARTITION",
+    ]
+    assert (inserted.inserts, dropped.inserts, dropped.dropped, bulk.inserts) == (6, 3, 6, 2)
+    assert (replaced.inserts, replaced.replaced, replaced.files) == (2, 4, 2)
+    assert (gone.replaced, gone.files) == (1, 0)
+    left = [(2, 0), (5, 0), (8, 0), (11, 0), (11, 1), (14, 1), (17, 2)]
+    assert rows(table.to_df(), "id", "n") == [(0, 4), *left]
+    assert rows_by_hudi_rs(Path(table.path), "id", "n") == rows(table.to_df(), "id", "n")
+    assert table.last_commit() == gone
+    assert repr(replaced).startswith(f"<INSERT_OVERWRITE {replaced.instant} of {table.path}: 2 inserted, 4 file groups")
+
+    last = table.overwrite(numbers(spark, 100, 101))
+    assert (last.operation, last.inserts) == ("INSERT_OVERWRITE_TABLE", 1)
+    assert rows(table.to_df(), "id") == [(100,)]
+    assert last.seconds["total"] >= last.seconds["tasks.merge"]
+
+
+def test_rows_are_deleted_by_a_condition(spark: SparkSession, table: HudiTable) -> None:
+    table.upsert(numbers(spark, 0, 30))
+    by_text = table.delete("p = 'p1' and id < 10")
+    by_column = table.delete(sf.col("id").isin(0, 2, 99) | sf.col("_hoodie_partition_path").isNull())
+    nothing = table.delete("n = 5")
+
+    assert (by_text.deletes, by_text.not_found, by_text.files) == (3, 0, 2)
+    assert (by_column.deletes, nothing.deletes, nothing.files) == (2, 0, 0)
+    assert rows(table.to_df(), "id") == [(n,) for n in range(30) if n not in {0, 1, 2, 4, 7}]
+
+
+def test_a_delete_may_insist_on_its_keys(spark: SparkSession, table: HudiTable) -> None:
+    first = table.upsert(numbers(spark, 0, 6))
+    with pytest.raises(KeyNotFoundError, match="'77'"):
+        table.delete(numbers(spark, 3, 6).unionAll(numbers(spark, 77, 78)), missing_ok=False)
+    with pytest.raises(DuplicateKeyError, match="'5'"):
+        table.insert(numbers(spark, 5, 8), **{POLICY: "fail"})
+
+    assert rows(table.to_df(), "id") == [(n,) for n in range(6)]
+    assert table.last_commit() == first
+    assert table.delete(numbers(spark, 3, 6), missing_ok=False).deletes == 3
+
+
+def test_partitions_are_deleted_by_name_alone(table: HudiTable) -> None:
+    with pytest.raises(InvalidOptionError, match="names no partition"):
+        table.delete_partitions()
 
 
 def test_merging_is_left_to_the_tasks(spark: SparkSession, table: HudiTable) -> None:

@@ -245,6 +245,22 @@ def check_begun_again(folder: Place) -> None:
     assert_whole(table)
 
 
+def check_partition_fills(folder: Place) -> None:
+    """Assert that a partition that fills while it is deleted, or is made meanwhile, does not survive in part."""
+    for number, (names, place) in enumerate(((("a",), "a"), (("n*",), "new"), (("*",), "new"))):
+        table = below(folder, f"t{number}")
+        write(table, rows("a", "k1", value=1), table=replace(TABLE, bucket_count=64))
+        settings = WriteSettings(partitions_to_delete=names)
+        deleting = plan(table, SCHEMA, operation="delete_partition", settings=settings)
+        write(table, rows(place, "k2", value=2))
+        with pytest.raises(CommitConflictError):
+            commit_write(deleting, [])
+        abort_write(deleting)
+
+        assert rows_of(table, "id") == [("k1",), ("k2",)]
+        assert_whole(table)
+
+
 def check_publish_during_rollback(folder: Place) -> None:
     """Assert that a file of a write taken for dead, which lands after its files were deleted, goes again."""
     table = below(folder, "t")

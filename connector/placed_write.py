@@ -1,0 +1,122 @@
+"""What the methods of `HudiTable` that write have in common: rows placed, written by Spark, and the result told."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ..errors import PyHudiError, from_spark
+from ..operations.history import last_commit
+from ..operations.plan import GENERATED_ID
+from ..operations.result import CommitResult
+from ..operations.table_settings import changes_to
+from ..operations.write import write_without_rows
+from ..storage import Storage
+from ..table.config import load_config
+from .datasource import PyHudiDataSource
+from .logs import level_here
+from .option_names import OPTIONS
+from .option_sources import DEFAULTS_ENABLED, ResolvedOptions
+from .placement import can_place, default_tasks, place, placement_of
+from .spark_types import to_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger("pyhudi")
+
+_MERGED_BY_THE_COMMIT = (
+    "The commit of the write to %s merges its rows, because Spark 4.0 places rows only where pandas is installed."
+)
+
+
+def write_placed(df: DataFrame, path: str, storage: Storage, resolved: ResolvedOptions) -> CommitResult:
+    """Write rows, those of each file group brought into one task first.
+
+    Args:
+        df: The rows.
+        path: The table's path.
+        storage: Rooted at it.
+        resolved: The options of the write, its operation among them.
+
+    Raises:
+        PyHudiError: The write failed as a whole.
+    """
+    began = time.monotonic()
+    options, spark = resolved.options, df.sparkSession
+    write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
+    asked = options.to_write_request(path, to_arrow(df.schema), overwrite=False).table
+    config, _ = changes_to(load_config(storage), asked, path)
+    settings = {
+        OPTIONS["log_level"].key: level_here(),
+        **resolved.texts,
+        DEFAULTS_ENABLED: "false",  # they are in the line above
+        OPTIONS["write_id"].key: write_id,
+        OPTIONS["application"].key: options.application or _application(spark),
+    }
+    with own_errors():
+        # Where keys are generated, each task writes file groups of its own.
+        if not config.generates_keys and can_place(df):
+            df = place(df, placement_of(df, config, storage, default_tasks(spark, config, storage)))
+            settings[OPTIONS["colocated"].key] = "true"
+        elif not config.generates_keys:
+            logger.warning(_MERGED_BY_THE_COMMIT, path)
+        df.write.format(PyHudiDataSource.name()).options(**settings).mode("append").save(path)
+    done = last_commit(storage, write_id)
+    nothing = CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
+    return _told(done or nothing, began)
+
+
+def delete_partitions(
+    spark: SparkSession, path: str, resolved: ResolvedOptions, partitions: Sequence[str]
+) -> CommitResult:
+    """Delete partitions by their names, in this process, for there are no rows that tasks could take.
+
+    Args:
+        spark: The session.
+        path: The table's path.
+        resolved: The options of the write, its operation among them.
+        partitions: Partition paths, with ``*`` for anything.
+
+    Raises:
+        PyHudiError: The write failed as a whole.
+    """
+    began = time.monotonic()
+    options = resolved.options
+    request = options.to_write_request(path, pa.schema([]), overwrite=False)
+    settings = replace(request.write, partitions_to_delete=tuple(partitions))
+    application = options.application or _application(spark)
+    return _told(write_without_rows(replace(request, write=settings, application=application)), began)
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Raise the pyhudi error whose text a Spark error carries, from that error."""
+    try:
+        yield
+    except PyHudiError:
+        raise
+    except Exception as error:
+        known = from_spark(error)
+        if known is None:
+            raise
+        raise known from error
+
+
+def _application(spark: SparkSession) -> str:
+    return spark.conf.get("spark.app.name", "") or ""
+
+
+def _told(done: CommitResult, began: float) -> CommitResult:
+    """Return a result with the seconds of the whole call, and log it where the user is."""
+    result = replace(done, seconds={**done.seconds, "total": round(time.monotonic() - began, 3)})
+    logger.info("%s", json.dumps({"event": "write", **asdict(result)}))
+    return result
