@@ -15,10 +15,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from ..errors import SchemaMismatchError
 from ..reader.file_schemas import by_file_schema
 from ..reader.snapshot import Snapshot
-from ..table.casts import keeps_values
-from ..table.types import children, is_list
+from ..table.casts import fits, keeps_values
+from ..table.types import children, is_list, sql_name
 from .spark_types import to_spark
 
 if TYPE_CHECKING:
@@ -106,13 +107,23 @@ _READ_ALIKE = {
 
 
 def _moved(column: Column, kind: pa.DataType, wanted: pa.DataType) -> Column:
-    """Return values of a file's type as values of another."""
-    if pa.types.is_struct(wanted):
+    """Return values of a file's type as values of another.
+
+    Raises:
+        SchemaMismatchError: pyhudi does not know what Apache Hudi makes of them.
+    """
+    if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
         return sf.when(column.isNotNull(), sf.struct(*_fields(column, kind, wanted)))
-    if pa.types.is_map(wanted):
+    if pa.types.is_map(kind) and pa.types.is_map(wanted):
         return sf.transform_values(column, lambda _, value: _moved(value, kind.item_type, wanted.item_type))
-    if is_list(wanted):
+    if is_list(kind) and is_list(wanted):
         return sf.transform(column, lambda element: _moved(element, kind.value_type, wanted.value_type))
+    if not fits(kind, wanted):
+        raise SchemaMismatchError(
+            f"Older base files hold {sql_name(kind)} where the table has {sql_name(wanted)}, and pyhudi reads none as "
+            "the other.",
+            "Read these columns with Apache Hudi, or rewrite the table there.",
+        )
     if pa.types.is_float32(kind) and pa.types.is_float64(wanted):
         column = column.cast("string")
     return column.cast(_spark_type(wanted))

@@ -251,6 +251,8 @@ TYPES = [
     refuses("int", "float", "v float, and whole numbers beyond 2^24 are rounded"),
     refuses("bigint", "float", "v float, and whole numbers beyond 2^24 are rounded"),
     refuses("bigint", "double", "v double, and whole numbers beyond 2^53 are rounded"),
+    refuses("bigint", "timestamp", "v timestamp, and numbers are taken for microseconds"),
+    refuses("bigint", "timestamp_ntz", "v timestamp_ntz, and numbers are taken for microseconds"),
     refuses("decimal(7,2)", "decimal(7,4)"),
     refuses("decimal(7,4)", "decimal(7,2)"),
     *(
@@ -258,7 +260,7 @@ TYPES = [
         for table, others in {
             "boolean": "int bigint float double string binary date timestamp timestamp_ntz decimal(5,2)",
             "int": "boolean binary date timestamp timestamp_ntz decimal(20,4)",
-            "bigint": "boolean binary date timestamp timestamp_ntz decimal(20,4)",
+            "bigint": "boolean binary date decimal(20,4)",
             "float": "boolean binary date timestamp timestamp_ntz decimal(20,4)",
             "double": "boolean binary date timestamp timestamp_ntz decimal(20,4)",
             "string": "boolean timestamp timestamp_ntz",

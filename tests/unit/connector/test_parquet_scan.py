@@ -1,0 +1,49 @@
+"""What is left to Spark's own Parquet reader, and what is not."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyhudi.connector.parquet_scan import _moved, is_read_as
+from pyhudi.errors import SchemaMismatchError
+from support.ddl import columns
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "alike"),
+    [
+        ("int", "int", True),
+        ("int", "bigint", True),
+        ("int", "double", True),
+        ("decimal(5,2)", "decimal(9,4)", True),
+        ("string", "binary", True),
+        ("struct<a:int>", "struct<a:bigint,b:string>", True),
+        ("array<struct<a:int>>", "array<struct<a:int,b:int>>", True),
+        ("map<string,int>", "map<string,bigint>", True),
+        ("float", "double", False),
+        ("bigint", "double", False),
+        ("int", "string", False),
+        ("int", "date", False),
+        ("date", "int", False),
+        ("bigint", "timestamp", False),
+        ("timestamp", "timestamp_ntz", False),
+        ("decimal(9,4)", "decimal(5,2)", False),
+        ("binary", "string", False),
+        ("struct<a:float>", "struct<a:double>", False),
+        ("array<int>", "array<string>", False),
+        ("struct<a:int>", "string", False),
+    ],
+)
+def test_sparks_reader_is_trusted_with_what_it_does_as_apache_hudi(kind: str, wanted: str, alike: bool) -> None:
+    before, after = (columns(f"v {text}").field("v").type for text in (kind, wanted))
+
+    assert is_read_as(before, after) is alike
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [("bigint", "timestamp"), ("boolean", "int"), ("struct<a:int>", "string")])
+def test_a_type_of_which_nobody_knows_what_to_make_is_refused(kind: str, wanted: str) -> None:
+    """Spark would cast a bigint to a timestamp by seconds; Apache Hudi takes it for microseconds."""
+    before, after = (columns(f"v {text}").field("v").type for text in (kind, wanted))
+    column = pa.nulls(0)  # nothing is asked of it
+    with pytest.raises(SchemaMismatchError):
+        _moved(column, before, after)
