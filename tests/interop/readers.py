@@ -34,7 +34,11 @@ class Readers:
 
     def all_of(self, table: Path, scenario: Scenario) -> dict[str, pa.Table]:
         """Return a snapshot by each of them; hudi-rs must fail where it is known to, so that a cure is noticed."""
-        found = {"pyhudi": read_pyhudi(self.spark, table), "Apache Hudi": self.apache.read(table)}
+        theirs = self.apache.read(table)
+        for name in scenario.texts_to_apache:
+            column = theirs[name].cast(scenario.schema.field(name).type)
+            theirs = theirs.set_column(theirs.column_names.index(name), name, column)
+        found = {"pyhudi": read_pyhudi(self.spark, table), "Apache Hudi": theirs}
         if scenario.hudi_rs_fails is None:
             found["hudi-rs"] = read_hudi_rs(table)
         else:

@@ -37,7 +37,9 @@ class Scenario:
         ordering_fields: The ordering fields.
         marker: The column and the value by which rows are deletes; None for ``_hoodie_is_deleted``.
         options: Further write options.
+        told: Options that pyhudi must be told once of such a table of Apache Hudi's, beside its number of buckets.
         hadoop: Hadoop options that Apache Hudi needs to write such rows at all.
+        texts_to_apache: Columns that Apache Hudi shows as texts.
         hudi_rs_fails: What hudi-rs says when it cannot read such a table, whoever wrote it.
     """
 
@@ -51,7 +53,9 @@ class Scenario:
     ordering_fields: tuple[str, ...] = ("ts",)
     marker: tuple[str, str] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    told: Mapping[str, str] = field(default_factory=dict)
     hadoop: Mapping[str, str] = field(default_factory=dict)
+    texts_to_apache: tuple[str, ...] = ()
     hudi_rs_fails: str | None = None
 
     @property
@@ -307,5 +311,70 @@ DELETE_MARKER = Scenario(
     marker=("op", "D"),
 )
 
+_TIMES = "hoodie.keygen.timebased."
+# Without the empty string, which Apache Hudi shows as null.
+_ODD_VALUES = ["x/y", "é 日本", None, "a=b:c%", ".", "..", "100%", "q?*#", "tab\tnew", "__HIVE", "x" * 85 + "/"]
+TIMES = Scenario(
+    name="times",
+    columns=pa.schema([("id", pa.int64()), ("t", pa.int64()), ("name", pa.string())]),
+    key_fields=("id",),
+    partition_fields=("t",),
+    row=lambda i, n: {"id": i, "t": None if i % 9 == 0 else (i % 4) * 10**10, "name": f"{i}.{n}"},
+    record_key=lambda row: str(row["id"]),
+    # In New York, where 1970 began five hours later; a null is its first millisecond.
+    partition_path=lambda row: {0: "1969/12/31", 1: "1970/04/26", 2: "1970/08/20", 3: "1970/12/14"}[
+        (row["t"] or 0) // 10**10
+    ],
+    options={
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        f"{_TIMES}timestamp.type": "EPOCHMILLISECONDS",
+        f"{_TIMES}output.dateformat": "yyyy/MM/dd",
+        f"{_TIMES}timezone": "America/New_York",
+    },
+    texts_to_apache=("t",),
+)
+CUSTOM = Scenario(
+    name="custom",
+    columns=pa.schema([("id", pa.int64()), ("p", pa.string()), ("day", pa.string()), ("name", pa.string())]),
+    key_fields=("id", "name"),
+    partition_fields=("p:SIMPLE", "day:TIMESTAMP"),
+    row=lambda i, n: {"id": i, "p": ["a", "b c", None][i % 3], "day": f"2024-0{1 + i % 3}-11", "name": f"n{i}"},
+    record_key=lambda row: f"id:{row['id']},name:{row['name']}",
+    partition_path=lambda row: f"{row['p'] or '__HIVE_DEFAULT_PARTITION__'}/{row['day'][:7]}",
+    options={
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        f"{_TIMES}timestamp.type": "DATE_STRING",
+        f"{_TIMES}input.dateformat": "yyyyMMdd,yyyy-MM-dd",
+        f"{_TIMES}output.dateformat": "yyyy-MM",
+    },
+    told={
+        f"{_TIMES}timestamp.type": "DATE_STRING",
+        f"{_TIMES}input.dateformat": "yyyyMMdd,yyyy-MM-dd",
+        f"{_TIMES}output.dateformat": "yyyy-MM",
+    },
+    hudi_rs_fails="is not present in the table schema",  # it takes the types for parts of the names
+)
+ODD_PARTITIONS = Scenario(
+    name="odd-partitions",
+    columns=pa.schema([("id", pa.int64()), ("p", pa.string()), ("name", pa.string())]),
+    key_fields=("id",),
+    partition_fields=("p",),
+    row=lambda i, n: {"id": i, "p": _ODD_VALUES[i % len(_ODD_VALUES)], "name": f"{i}.{n}"},
+    record_key=lambda row: str(row["id"]),
+    partition_path=lambda row: f"p={_escaped(row['p'])}",
+    options={
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.partitionpath.urlencode": "true",
+    },
+)
+
+
+def _escaped(value: str | None) -> str:
+    special = "\"#%'*/:=?\\{[]^"
+    written = (f"%{ord(one):02X}" if one in special or ord(one) < 0x20 else one for one in value or "")
+    return "".join(written) or "__HIVE_DEFAULT_PARTITION__"
+
+
 SCENARIOS = [UNPARTITIONED, PARTITIONED, TWO_PARTITIONS, COMPOSITE_KEY, NESTED, LOCAL_TIMESTAMP, LISTS_WITH_NULLS]
 SCENARIOS += [TWO_ORDERING_FIELDS, DELETE_MARKER]
+SCENARIOS += [TIMES, CUSTOM, ODD_PARTITIONS]

@@ -106,7 +106,7 @@ def test_a_table_of_apache_hudi_is_carried_on_by_pyhudi_and_back(
     assert BUCKETS in str(refused.value)
     assert data_files(table) == files
 
-    pyhudi.write(scenario.table(rows), {BUCKETS: "3"})
+    pyhudi.write(scenario.table(rows), {BUCKETS: "3", **scenario.told})
     upserted(table, model, rows)
     assert properties(table).get("hoodie.table.metadata.partitions", "") == ""
     assert not (table / ".hoodie" / "metadata").exists()

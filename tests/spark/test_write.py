@@ -246,3 +246,38 @@ def test_a_collated_key_is_refused_by_name(spark: SparkSession, tmp_path: Path) 
 
     assert type(error) is UnsupportedTypeError
     assert "column id" in str(error)
+
+
+def test_a_table_may_generate_its_keys(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.range(0, 10, numPartitions=3).write.format("pyhudi").options(operation="insert").mode("append").save(path)
+    spark.range(10, 12, numPartitions=1).write.format("pyhudi").mode("append").save(path)
+    table = HudiTable(spark, path)
+
+    assert table.delete(table.to_df().where("id in (3, 10)")).deletes == 2
+    read = spark.read.format("pyhudi").load(path)
+    assert sorted(row.id for row in read.collect()) == [0, 1, 2, 4, 5, 6, 7, 8, 9, 11]
+    assert read.select("_hoodie_record_key").distinct().count() == 10
+
+
+def test_partitions_may_be_made_of_times(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = spark.sql("select id, timestamp_seconds(id * 86400) at from range(60)")
+    options = {
+        "recordkey": "id",
+        "partitionby": "at",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMICROSECONDS",
+        "hoodie.deltastreamer.keygen.timebased.output.dateformat": "yyyy-MM",
+        "hoodie.keygen.timebased.timezone": "UTC",
+    }
+    rows.write.format("pyhudi").options(**options).mode("append").save(path)
+    assert HudiTable(spark, path).upsert(rows.where("id < 5")).updates == 5
+
+    read = spark.read.format("pyhudi").load(path)
+    assert read.where("at >= timestamp'1970-01-31 00:00:00Z'").count() == 30
+    assert sorted(row[0] for row in read.select("_hoodie_partition_path").distinct().collect()) == [
+        "1970-01",
+        "1970-02",
+        "1970-03",
+    ]

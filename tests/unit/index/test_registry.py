@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 
+import pyarrow as pa
 import pytest
 from pyhudi.errors import MissingOptionError, OptionConflictError, PyHudiError, TableConfigError, UnsupportedTableError
+from pyhudi.index.append import AppendIndex
 from pyhudi.index.bucket import BucketIndex
 from pyhudi.index.registry import ENTRY_POINTS, index_for
 from pyhudi.table.table_config import TableConfig
@@ -25,6 +27,15 @@ def config(**changes: str) -> TableConfig:
 
 def test_a_table_of_buckets_has_a_bucket_index() -> None:
     assert index_for(config()) == BucketIndex(8, ("a", "b"), ("b",))
+
+
+def test_a_table_that_generates_its_keys_looks_nothing_up() -> None:
+    keyless = TableConfig.new(name="t", record_key_fields=(), index_type=None)
+    index = index_for(keyless)
+
+    assert index == AppendIndex()
+    assert index.buckets(pa.array(["a", "b"])).tolist() == [0, 0]
+    assert len(index.misfits(pa.array(["a", "b"]), 7)) == 0
 
 
 def test_the_index_is_named_in_any_case_or_not_at_all() -> None:

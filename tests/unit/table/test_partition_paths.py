@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -135,3 +137,76 @@ def test_a_path_tells_its_values_or_says_that_it_does_not(
     path: str, table: TableConfig, expected: dict[str, str | None] | None
 ) -> None:
     assert parse_partition_path(path, table) == expected
+
+
+DANGEROUS = st.lists(
+    st.sampled_from(["..", ".", "/", "a", "é", "\0", ":", "%", "=", ".hoodie", "x" * 200, "\n", ""]), max_size=6
+)
+ANY = DANGEROUS.map("".join) | VALUES
+
+
+@given(st.lists(ANY | st.none(), min_size=1, max_size=3), FLAGS, FLAGS)
+def test_no_value_leads_out_of_the_table(values: list[str | None], hive_style: bool, url_encode: bool) -> None:
+    """Nor to Hudi's own files, nor to a folder that a file system refuses."""
+    fields = [f"f{position}" for position in range(len(values))]
+    table = config(*fields, hive_style=hive_style, url_encode=url_encode)
+    try:
+        for field, value in zip(fields, values, strict=True):
+            check_safe(value, field, table)
+    except PartitionValueError:
+        assume(False)
+    path = "/".join(format_segment(value, field, table) for field, value in zip(fields, values, strict=True))
+    names = path.split("/")
+
+    assert posixpath.normpath(f"/table/{path}") == f"/table/{path}"
+    assert not path.startswith(".hoodie")
+    assert all(name and not name.startswith(".hoodie") and "\0" not in name for name in names)
+    assert max(len(name.encode()) for name in names) <= 255
+    assert not url_encode or len(names) == len(values)
+
+
+@pytest.mark.parametrize(
+    ("value", "plainly", "escaped"),
+    [
+        ("a b", "a b", "a b"),
+        ("a.b", "a.b", "a.b"),
+        (".a", ".a", ".a"),
+        ("...", "...", "..."),
+        ("a=b", "a=b", "a%3Db"),
+        ("100%", "100%", "100%25"),
+        ("\u00e9", "\u00e9", "\u00e9"),
+        ("e\u0301", "e\u0301", "e\u0301"),
+        ("a/b", "a/b", "a%2Fb"),
+        ("/a", None, "%2Fa"),
+        ("a/", None, "a%2F"),
+        ("a//b", None, "a%2F%2Fb"),
+        ("a/../b", None, "a%2F..%2Fb"),
+        (".", None, None),
+        ("..", None, None),
+        (".hoodie", None, None),
+        (".hoodie_x", None, None),
+        ("a:b", None, "a%3Ab"),
+        ("a\tb\n", "a\tb\n", "a%09b%0A"),
+        ("a\0b", None, "a%00b"),
+        ("x" * 255, "x" * 255, "x" * 255),
+        ("x" * 256, None, None),
+        (":" * 85, None, "%3A" * 85),
+        (":" * 86, None, None),
+        ("é" * 128, None, None),
+    ],
+)
+def test_each_value_of_the_documented_table(value: str, plainly: str | None, escaped: str | None) -> None:
+    """docs/keys.md shows these; None stands for a refusal."""
+    for url_encode, expected in ((False, plainly), (True, escaped)):
+        table = config("p", url_encode=url_encode)
+        if expected is None:
+            with pytest.raises(PartitionValueError):
+                check_safe(value, "p", table)
+        else:
+            check_safe(value, "p", table)
+            assert format_segment(value, "p", table) == expected
+
+
+@pytest.mark.parametrize("value", [".", "..", ".hoodie"])
+def test_a_name_in_front_makes_a_folder_like_any_other(value: str) -> None:
+    check_safe(value, "p", config("p", hive_style=True))
