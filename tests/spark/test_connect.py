@@ -13,8 +13,9 @@ pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
 
 SCRIPT = """
 import sys
-from pyhudi import HudiTable, colocate, suggest_buckets
-from pyhudi.errors import NullKeyError
+from pyhudi import HudiTable, colocate, from_spark, suggest_buckets
+from pyhudi.connector.jobs import write
+from pyhudi.errors import NullKeyError, OptionConflictError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
@@ -36,7 +37,25 @@ assert table.to_df().count() == spark.read.format("pyhudi").load(path).count() =
 assert table.to_df().where("n = 1").count() == 10
 assert [row.operation for row in table.history().collect()] == ["DELETE", "UPSERT", "UPSERT"]
 assert suggest_buckets(df) == 1
-colocate(df, table, tasks=2).write.format("pyhudi").mode("append").save(path)
+colocate(df, table, tasks=2).write.format("pyhudi").option("hoodie.pyhudi.colocated", "true").mode("append").save(path)
+assert table.last_commit().updates == 90
+assert table.last_commit().inserts == 10
+
+plain = sys.argv[2]
+df.write.format("pyhudi").options(recordkey="id", partitionby="p").mode("append").save(plain)
+df.limit(5).write.format("pyhudi").mode("overwrite").save(plain)
+assert spark.read.format("pyhudi").option("columns", "id").load(plain).count() == 5
+try:
+    df.write.format("pyhudi").option("recordkey", "n").mode("append").save(plain)
+except Exception as error:
+    assert type(from_spark(error)) is OptionConflictError, error
+else:
+    raise AssertionError("another record key was accepted")
+
+spark.conf.set("hoodie.metadata.enable", "false")
+found = table.explain_options(defaults=False).find("hoodie.metadata.enable")
+assert (found.value, found.source) == ("false", "the session's hoodie.metadata.enable")
+assert write(spark, df.where("id = 1"), path, "upsert", {}).updates == 1
 try:
     table.upsert(df.withColumn("id", sf.when(sf.col("id") != 7, sf.col("id"))))
 except NullKeyError as error:
@@ -52,11 +71,11 @@ def test_the_session_api_works_over_spark_connect(tmp_path: Path) -> None:
     environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
 
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path / "t")],
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "t"), str(tmp_path / "plain")],
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
         env=environment,
         cwd=tmp_path,
     )

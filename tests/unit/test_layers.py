@@ -51,6 +51,9 @@ ROW_LOOPS = {
 # A line that says why it is no loop over rows: "# O(files)", "# one value a batch".
 BOUND = re.compile(r"#.*(\bO\((?!rows?\b|n\b)[^)]+\)|\bone value\b)")
 
+CLASSIC_ONLY = {"SparkContext", "sparkContext", "rdd", "SQLContext", "py4j", "py4j.java_gateway"}
+CLASSIC_ONLY |= {"_jvm", "_jdf", "_jsc", "_sc", "_jsparkSession", "_jconf", "_jreader", "_jwrite"}
+
 LONGEST_MODULE = 600
 LONGEST_FUNCTION = 60
 
@@ -181,6 +184,16 @@ def test_a_module_keeps_the_rules_of_its_layer(module: str) -> None:
         rules.append(row_loops)
 
     assert [violation for rule in rules for violation in rule(module, text)] == []
+
+
+@pytest.mark.parametrize("module", [one for one in modules() if layer_at(one) in {"connector", "pyspark_pyhudi"}])
+def test_nothing_reaches_behind_the_session(module: str) -> None:
+    """What Spark Connect does not have: a SparkContext, RDDs, and objects of the JVM behind py4j."""
+    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {name for _, _, name in imports(tree, module)} | {source for _, source, _ in imports(tree, module)}
+
+    assert names & CLASSIC_ONLY == set()
 
 
 def test_every_folder_with_modules_is_a_known_layer() -> None:

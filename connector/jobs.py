@@ -1,0 +1,154 @@
+"""One write as a job of its own, for schedulers: its result on stdout, its error on stderr, and an exit code.
+
+    python -m pyhudi.connector.jobs upsert --path /data/trips --source parquet:/landing/trips
+
+The result is one line of JSON, the fields of `CommitResult`. The exit code says what the caller can do:
+
+    0  the write is done                        4  run it again (RetryError)
+    1  something else failed                    5  look at the table (TableError)
+    2  change the arguments (OptionError)
+    3  change the rows (DataError)
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import DataError, InvalidOptionError, OptionError, PyHudiError, RetryError, TableError
+from ..operations.history import last_commit
+from ..operations.result import CommitResult
+from ..storage import open_storage
+from .datasource import PyHudiDataSource, absolute
+from .hudi_table import HudiTable
+from .option_names import OPTIONS
+from .option_sources import DEFAULTS_ENABLED, WRITING, find_config, resolve_options
+from .placed_write import own_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FAILED = 1
+EXIT_CODES: dict[type[PyHudiError], int] = {OptionError: 2, DataError: 3, RetryError: 4, TableError: 5}
+# Hudi's name of each operation, and the method that does it.
+OPERATIONS: dict[str, Callable[[HudiTable, DataFrame], CommitResult]] = {
+    "upsert": HudiTable.upsert,
+    "delete": HudiTable.delete,
+    "insert": HudiTable.insert,
+    "bulk_insert": HudiTable.bulk_insert,
+    "insert_overwrite": HudiTable.insert_overwrite,
+    "insert_overwrite_table": HudiTable.overwrite,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one job and return its exit code.
+
+    Args:
+        arguments: Those of the command line without it.
+    """
+    asked = _parser().parse_args(arguments)
+    try:
+        options, source_options = _pairs(asked.option), _pairs(asked.source_option)
+        spark = _session(asked.name)
+        with own_errors():
+            rows = read_source(spark, asked.source, source_options)
+            result = write(spark, rows, asked.path, asked.operation, options)
+    except PyHudiError as error:
+        print(error, file=sys.stderr)  # noqa: T201 (a job's interface)
+        return exit_code(error)
+    print(json.dumps(dataclasses.asdict(result)))  # noqa: T201
+    return 0
+
+
+def exit_code(error: PyHudiError) -> int:
+    """Return the exit code that says what the caller can do about an error."""
+    return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), FAILED)
+
+
+def read_source(spark: SparkSession, source: str, options: dict[str, str]) -> DataFrame:
+    """Return the rows of a source.
+
+    Args:
+        spark: The session.
+        source: ``table:name``, ``sql:statement``, or a format that Spark reads and a path: ``parquet:/landing/trips``.
+        options: Options of the format's reader.
+
+    Raises:
+        InvalidOptionError: The source is none of these.
+    """
+    kind, colon, place = source.partition(":")
+    if not (kind and colon and place):
+        raise InvalidOptionError(
+            f"The source {source!r} has no kind or no place.", "Write it as parquet:/path, table:name or sql:statement."
+        )
+    if kind == "table":
+        return spark.read.table(place)
+    if kind == "sql":
+        return spark.sql(place)
+    return spark.read.format(kind).options(**options).load(place)
+
+
+def write(spark: SparkSession, rows: DataFrame, path: str, operation: str, options: dict[str, str]) -> CommitResult:
+    """Write rows into a table, which is made if it is not there and the options say what identifies a row.
+
+    Writes to a table that is there go through `HudiTable`, so that executors do the merging.
+
+    Raises:
+        PyHudiError: The write failed as a whole.
+    """
+    path = absolute(path)
+    resolved = resolve_options(options, path, WRITING, session=spark)
+    storage = open_storage(path, resolved.options.storage_options)
+    if find_config(storage) is not None:
+        return OPERATIONS[operation](HudiTable(spark, path, options), rows)
+    write_id = resolved.options.write_id or str(uuid.uuid4())
+    said = {
+        **resolved.texts,
+        DEFAULTS_ENABLED: "false",  # they are in the line above
+        OPTIONS["operation"].key: operation,
+        OPTIONS["write_id"].key: write_id,
+    }
+    rows.write.format(PyHudiDataSource.name()).options(**said).mode("append").save(path)
+    return last_commit(storage, write_id) or CommitResult(path, "", operation.upper(), write_id=write_id)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pyhudi.connector.jobs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("operation", choices=OPERATIONS, help="what the write does")
+    parser.add_argument("--path", required=True, help="the table's path")
+    parser.add_argument(
+        "--source", required=True, help="the rows: parquet:/path (or another format), table:name, sql:statement"
+    )
+    for name, what in (("--option", "an option of the write"), ("--source-option", "an option of the source's reader")):
+        parser.add_argument(name, action="append", default=[], metavar="KEY=VALUE", help=f"{what}; may be repeated")
+    parser.add_argument("--name", default="pyhudi job", help="the application's name, unless spark-submit gives one")
+    return parser
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    wrong = [key for key, separator, _ in pairs if not separator or not key]
+    if wrong:
+        raise InvalidOptionError(f"{wrong[0]!r} is no option with a value.", "Write it as key=value.")
+    return {key: value for key, _, value in pairs}
+
+
+def _session(name: str) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 (a wrong argument need not wait for Spark)
+
+    builder = SparkSession.builder
+    if SparkSession.getActiveSession() is None:
+        builder = builder.appName(name)
+    return builder.getOrCreate()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+"""What spark-submit needs to run a job of pyhudi: a script.
+
+spark-submit examples/submit_job.py upsert --path /data/trips --source parquet:/landing/trips
+"""
+
+import sys
+
+from pyhudi.connector.jobs import main
+
+sys.exit(main())
