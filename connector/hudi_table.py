@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +22,13 @@ from ..table.schema import avro_schema
 from ..timeline.layout import layout_of
 from ..timeline.timeline import Timeline
 from ..writer.routes import LOCATION
-from .datasource import absolute
+from .datasource import PyHudiDataSource, absolute
 from .explain import ExplainedOptions, explain
 from .option_catalogue import Scope
-from .option_names import OPTIONS
+from .option_names import OPTIONS, STORAGE_PREFIX
 from .option_sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
 from .options import texts_of
-from .parquet_scan import scan_files
+from .parquet_scan import lacks_file_system, scan_files
 from .placed_write import delete_partitions, write_placed
 from .spark_types import select, to_arrow
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OPERATION, BASED_ON, MISSING_OK = (OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok"))
+
+
+logger = logging.getLogger("pyhudi")
 
 
 class HudiTable:
@@ -58,7 +62,7 @@ class HudiTable:
         self._spark = spark
         self._path = absolute(path)
         self._options = dict(options or {})
-        self._storage = open_storage(self._path, self._resolve({}, READING).options.storage_options)
+        self._storage = open_storage(self._path, self.storage_options)
 
     def __repr__(self) -> str:
         return f"HudiTable({self._path!r})"
@@ -67,6 +71,11 @@ class HudiTable:
     def path(self) -> str:
         """The table's path."""
         return self._path
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """What reaches the table's store: ``hoodie.pyhudi.storage.*`` without that prefix."""
+        return self._resolve({}, READING).options.storage_options
 
     @classmethod
     def create(
@@ -227,7 +236,8 @@ class HudiTable:
     def to_df(self, columns: Sequence[str] | None = None) -> DataFrame:
         """Return the newest snapshot, read by Spark's own Parquet reader.
 
-        The DataFrame is fixed: it shows the table as it is now, whatever is written later.
+        The DataFrame is fixed: it shows the table as it is now, whatever is written later. Where Spark itself has no
+        access to the table's store (S3 without hadoop-aws), the data source reads instead.
 
         Args:
             columns: The columns to show, in this order; None for all, the meta columns first.
@@ -235,9 +245,20 @@ class HudiTable:
         Raises:
             MissingColumnError: The table has no such column.
         """
-        snapshot = open_snapshot(self._path, self._resolve({}, READING).options.storage_options)
+        snapshot = open_snapshot(self._path, self.storage_options)
         wanted = snapshot.schema if columns is None else select(snapshot.schema, columns, self._path)
-        return scan_files(self._spark, snapshot, wanted)
+        if not self._storage.remote:
+            return scan_files(self._spark, snapshot, wanted)
+        try:
+            frame = scan_files(self._spark, snapshot, wanted)
+            # Spark Connect looks for the files no earlier than somebody asks.
+            _ = frame.schema
+        except Exception as error:
+            if not lacks_file_system(error):
+                raise
+            logger.info("table %s: Spark has no access to its store, so that the data source reads it", self._path)
+            return self._read(wanted.names)
+        return frame
 
     def history(self) -> DataFrame:
         """Return one row for every instant of the active timeline, newest first.
@@ -267,6 +288,12 @@ class HudiTable:
         given = {"path": self._path, **options}
         resolved = self._resolve(given, READING | WRITING)
         return explain(resolved, find_config(self._storage), defaults=defaults)
+
+    def _read(self, columns: Sequence[str]) -> DataFrame:
+        """Return a DataFrame of the data source."""
+        options = {**texts_of(self._options), "columns": ",".join(columns)}
+        options |= {STORAGE_PREFIX + key: value for key, value in self.storage_options.items()}
+        return self._spark.read.format(PyHudiDataSource.name()).options(**options).load(self._path)
 
     def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
         said = {**texts_of(self._options), **texts_of(given)}
@@ -302,4 +329,4 @@ def _make_timeline_folder(storage: Storage, config: TableConfig) -> None:
 
 
 def _is_for_storage(key: str) -> bool:
-    return key.lower().startswith("hoodie.pyhudi.storage.")
+    return key.lower().startswith(STORAGE_PREFIX)

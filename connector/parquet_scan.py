@@ -60,6 +60,12 @@ def scan_files(spark: SparkSession, snapshot: Snapshot, columns: pa.Schema) -> D
     return reduce(DataFrame.union, frames)
 
 
+def lacks_file_system(error: Exception) -> bool:
+    """Return whether Spark failed because it has no class for the files' store, as for S3 without hadoop-aws."""
+    text = str(error)
+    return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
+
+
 def _scan(spark: SparkSession, columns: pa.Schema, files: Sequence[str]) -> DataFrame:
     return spark.read.schema(to_spark(columns)).options(**_READ_AS_THEY_ARE).parquet(*files)
 

@@ -11,7 +11,7 @@ writes as a plain ``df.write`` does there.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,6 +33,7 @@ from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
 from ..timeline.layout import layout_of
 from ..timeline.timeline import Timeline
+from .option_sources import READING, resolve_options
 from .spark_types import to_arrow
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ class HasPath(Protocol):
     @property
     def path(self) -> str:
         """The table's path."""
+        ...
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """What reaches the table's store."""
         ...
 
 
@@ -111,7 +117,7 @@ def colocate(df: DataFrame, table: HasPath | str, *, tasks: int | None = None, b
         MissingOptionError: The table does not say how many buckets it has.
     """
     path = table if isinstance(table, str) else table.path
-    storage = open_storage(path)
+    storage = open_storage(path, _storage_options(df.sparkSession, table))
     config, _ = changes_to(load_config(storage), TableSettings(bucket_count=buckets), path)
     if config.generates_keys:
         return df
@@ -120,6 +126,12 @@ def colocate(df: DataFrame, table: HasPath | str, *, tasks: int | None = None, b
     if tasks < 1:
         raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
     return place(df, placement_of(df, config, storage, tasks))
+
+
+def _storage_options(spark: SparkSession, table: HasPath | str) -> Mapping[str, str]:
+    if isinstance(table, str):
+        return resolve_options({}, table, READING, session=spark).options.storage_options
+    return table.storage_options
 
 
 def placement_of(df: DataFrame, config: TableConfig, storage: Storage, tasks: int) -> Placement:

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from support.s3 import S3Server
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, s3: S3Server) -> Iterator[SparkSession]:
     """Two cores, few shuffle partitions, no UI, a time zone of its own so that nothing depends on UTC by chance."""
+    assert os.environ["AWS_ENDPOINT_URL"] == s3.endpoint, "the JVM, and with it every worker, has this environment"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # Workers have the environment that the JVM started with, so the folder is named now and filled by the tests.
