@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from interop.apache_hudi import ApacheHudi, data_files
-from interop.instants import pending
+from interop.instants import pending, properties
 from interop.readers import read_hudi_rs, read_pyhudi
 from pyhudi import HudiTable
 from pyspark.sql import SparkSession
@@ -68,6 +68,23 @@ class Both:
 def both(spark: SparkSession, apache: ApacheHudi, tmp_path: Path) -> Both:
     """An empty folder for a table."""
     return Both(spark, apache, tmp_path)
+
+
+def test_a_table_of_pyhudi_is_carried_on_by_apache_hudi_and_back(both: Both) -> None:
+    """Apache Hudi's insert fills up pyhudi's small files; its delete finds rows by the index that it has by default."""
+    both.insert(list(range(20)), **INSERT, **OPTIONS)
+    assert "hoodie.table.recordkey.fields" not in properties(both.table)
+    assert "hoodie.index.type" not in properties(both.table)
+    both.insert(list(range(20, 24)))
+    both.insert_theirs(list(range(24, 30)))
+    both.insert_theirs(list(range(30, 34)), **{"hoodie.datasource.write.operation": "bulk_insert"})
+
+    gone = both.apache.read(both.table)
+    gone = gone.filter(pa.compute.is_in(gone["id"], value_set=pa.array([0, 21, 25, 31])))
+    both.apache.write(both.table, gone, {**OPTIONS, "hoodie.datasource.write.operation": "delete"})
+    both.ids = [one for one in both.ids if one not in {0, 21, 25, 31}]
+    both.check()
+    both.insert(list(range(34, 40)))
 
 
 def test_a_table_of_apache_hudi_is_carried_on_by_pyhudi_and_back(both: Both) -> None:
