@@ -73,9 +73,9 @@ executors. Set the variable before the session starts; on Spark Connect that of 
 
 ## Families of keys
 
-`{storage}*` is handed to fsspec, which opens stores other than the local disk; what follows the prefix
-is the name that fsspec knows. Keys that begin with `_` (see `hoodie.datasource.write.commitmeta.key.prefix`) are kept
-in the commit's extra metadata.
+`{storage}*` says how stores other than the local disk are reached: [S3](object-stores.md), or what fsspec
+opens, whose own names then follow the prefix. Keys that begin with `_` (see
+`hoodie.datasource.write.commitmeta.key.prefix`) are kept in the commit's extra metadata.
 
 ## Options of Apache Hudi that pyhudi does not have
 

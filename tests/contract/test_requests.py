@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,7 @@ class Cost:
 FIRST = {"colocated": Cost(7, 8, 4, 40), "plain": Cost(6, 6, 2, 40)}
 UPSERT = {"colocated": Cost(7, 2, 5, 36), "plain": Cost(6, 2, 2, 40)}
 READ = Cost(0, 1, 0, 5)
+PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
 # (tasks, partitions, buckets of each), one of them larger at a time.
 SHAPES = [(1, 1, 1), (6, 6, 1), (1, 6, 1), (1, 1, 8), (3, 6, 4)]
 
@@ -76,6 +78,15 @@ def test_a_commit_takes_requests_by_tasks_partitions_and_files(
 
     assert sum(first.values()) <= FIRST[kind].of(*counts)
     assert sum(upsert.values()) <= UPSERT[kind].of(*counts)
+
+
+def test_the_documentation_says_the_same() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    costs = [UPSERT["colocated"], UPSERT["plain"], FIRST["colocated"], FIRST["plain"]]
+
+    rows = [line.partition("|")[2].partition("|")[2].strip() for line in text.splitlines() if line.count("|") == 6]
+    assert rows[2:6] == [f"{one.task} | {one.partition} | {one.file} | {one.whole} |" for one in costs]
+    assert rows[6] == f"– | {READ.partition} | – | {READ.whole} |"
 
 
 def test_a_read_is_planned_with_one_listing_a_partition(s3: S3Server) -> None:
