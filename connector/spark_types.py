@@ -46,6 +46,9 @@ _TO_SPARK: dict[pa.DataType, T.DataType] = {
     pa.date32(): T.DateType(),
     pa.timestamp("us", "UTC"): T.TimestampType(),
     pa.timestamp("us"): T.TimestampNTZType(),
+    # As other engines' tables have them; Spark's have microseconds.
+    pa.timestamp("ms", "UTC"): T.TimestampType(),
+    pa.timestamp("ms"): T.TimestampNTZType(),
 }
 
 
@@ -125,6 +128,8 @@ def _shows(ours: pa.Field, asked: pa.Field) -> bool:
         return bool(mine.key_type == theirs.key_type) and _shows(mine.item_field, theirs.item_field)
     if pa.types.is_list(mine) and pa.types.is_list(theirs):
         return _shows(mine.value_field, theirs.value_field)
+    if pa.types.is_timestamp(mine) and pa.types.is_timestamp(theirs):
+        return bool(mine.tz == theirs.tz)
     return bool(mine == theirs)
 
 
@@ -155,6 +160,8 @@ def _to_arrow_type(kind: T.DataType, path: tuple[str, ...]) -> pa.DataType:
         return pa.struct([_to_arrow_field(field, path) for field in kind.fields])
     if isinstance(kind, T.StringType) and getattr(kind, "collation", "UTF8_BINARY") not in {None, "UTF8_BINARY"}:
         raise _unsupported(path, kind, "a Hudi table compares strings byte by byte, without a collation")
+    if isinstance(kind, T.UserDefinedType):
+        raise _unsupported(path, kind, f"a Hudi table does not know {type(kind).__name__}")
     arrow = _TO_ARROW.get(type(kind).__name__)
     if arrow is None:
         raise _unsupported(path, kind, "a Hudi table has no such type")

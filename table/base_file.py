@@ -14,7 +14,7 @@ from ..errors import CorruptFileError, StorageError
 from ..storage.base import Storage
 from ..version import VERSION
 from .conform import conform
-from .encodings import dictionary_columns
+from .encodings import dictionary_columns, statistics_columns
 from .schema import with_meta
 
 STAMP = b"pyhudi.version"
@@ -24,6 +24,9 @@ RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 
+# By this Spark 3, and Apache Hudi on it, know that days before 1582 are counted as they are since Spark 3.0. Without it
+# they refuse to read them.
+_PROLEPTIC = {"org.apache.spark.version": "4.0.0"}
 _REPEATED = frozenset({"_hoodie_commit_time", PARTITION_PATH, FILE_NAME})
 _UNIQUE = frozenset({"_hoodie_commit_seqno", "_hoodie_record_key"})
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
@@ -96,7 +99,7 @@ class BaseFileWriter:
         """Write the last row group and the footer."""
         self._flush()
         parquet = self._parquet or self._open(self._schema.empty_table())
-        footer = {"parquet.avro.schema": self._avro_schema, STAMP.decode(): VERSION}
+        footer = {"parquet.avro.schema": self._avro_schema, STAMP.decode(): VERSION, **_PROLEPTIC}
         if self._least is not None and self._greatest is not None:
             footer |= {MIN_KEY: self._least, MAX_KEY: self._greatest}
         parquet.add_key_value_metadata(footer)
@@ -125,7 +128,7 @@ class BaseFileWriter:
             compression=self._compression,
             store_schema=False,
             use_dictionary=dictionary_columns(rows.drop_columns(sorted(_UNIQUE))),
-            write_statistics=True,
+            write_statistics=statistics_columns(self._schema),
         )
         return self._parquet
 

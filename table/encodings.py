@@ -1,4 +1,4 @@
-"""Which columns of a base file are written with a dictionary, judged by a sample of its first rows.
+"""How the columns of a base file are written: which with a dictionary, and which with statistics.
 
 Parquet C++ builds a dictionary until it passes a size (``dictionary_pagesize_limit``) and writes plain values from
 there on. A column whose dictionary would be given up pays for the building and gains nothing, on disk neither.
@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .types import children, is_list
+
 _SAMPLE = 16_384
 _DICTIONARY_BYTES = 1 << 20
 
@@ -23,6 +25,22 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
         rows: The first row group, in the file's schema; columns that are dictionaries already stay such.
     """
     return [field.name for field in rows.schema if _pays(rows.column(field.name))]
+
+
+def statistics_columns(schema: pa.Schema) -> list[str]:
+    """Return the leaves, by their paths in Parquet, that are written with a least and a greatest value.
+
+    All but floating-point numbers. Arrow leaves NaN out of a row group's greatest value, as the Parquet specification
+    wants it; to Spark NaN is greater than every number, so that Spark's Parquet reader, which Apache Hudi uses too,
+    would pass over NaNs in the row groups that it skips.
+    """
+    return [path for field in schema for path, kind in _leaves(field) if not pa.types.is_floating(kind)]
+
+
+def _leaves(field: pa.Field, outer: str = "") -> list[tuple[str, pa.DataType]]:
+    path, kind = f"{outer}{field.name}", field.type
+    group = ".key_value" if pa.types.is_map(kind) else ".list" if is_list(kind) else ""
+    return [leaf for child in children(kind) for leaf in _leaves(child, f"{path}{group}.")] or [(path, kind)]
 
 
 def _pays(column: pa.ChunkedArray) -> bool:

@@ -15,11 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from interop.strict import strict_schema
 
 ROOT = Path(__file__).parents[2]
 SERVER = Path(__file__).with_name("hudi_server.py")
 PYTHON = Path(os.environ.get("PYHUDI_HUDI_PYTHON") or ROOT / ".venv-hudi" / "bin" / "python")
 
+# Lets Spark 3 read days before 1582.
+PROLEPTIC = {"org.apache.spark.version": "4.0.0"}
 START_S = 900  # the first start on a machine fetches the bundle
 ANSWER_S = 300
 
@@ -86,18 +89,29 @@ class ApacheHudi:
     def put_rows(self, rows: pa.Table) -> Path:
         """Write rows where the process can read them, all in one row group."""
         path = self.folder / f"rows-{next(self._names)}.parquet"
-        pq.write_table(rows, path, row_group_size=max(rows.num_rows, 1), store_schema=False)
+        with pq.ParquetWriter(path, rows.schema, store_schema=False) as writer:
+            writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+            writer.add_key_value_metadata(PROLEPTIC)
         return path
 
     def write(self, table: Path, rows: pa.Table, options: Mapping[str, str], mode: str = "append") -> None:
         """Run one ``df.write.format("hudi")``."""
-        self.call("write", table=str(table), rows=str(self.put_rows(rows)), options=dict(options), mode=mode)
+        self.call("write", **self._write(table, rows, options, mode))
+
+    def _write(self, table: Path, rows: pa.Table, options: Mapping[str, str], mode: str) -> dict[str, Any]:
+        path, schema = self.put_rows(rows), strict_schema(rows.schema)
+        return {"table": str(table), "rows": str(path), "options": dict(options), "mode": mode, "schema": schema}
 
     def read(self, table: Path, options: Mapping[str, str] | None = None) -> pa.Table:
         """Run one ``spark.read.format("hudi")`` and return all its rows, meta columns first."""
         out = self.folder / f"read-{next(self._names)}"
         self.call("read", table=str(table), options=dict(options or {}), out=str(out))
         return pq.read_table(out, partitioning=None)
+
+    def types(self, table: Path) -> dict[str, str]:
+        """Return the Spark types of a table's columns, as ``spark.read.format("hudi")`` declares them."""
+        found: dict[str, str] = self.call("types", table=str(table))
+        return found
 
     def sql(self, text: str) -> list[dict[str, Any]]:
         """Run one SQL statement and return its rows."""
@@ -111,7 +125,7 @@ class ApacheHudi:
             The requested time of the instant that stays behind, pending.
         """
         before = data_files(table)
-        self.send("write", table=str(table), rows=str(self.put_rows(rows)), options=dict(options), mode="append")
+        self.send("write", **self._write(table, rows, options, "append"))
         give_up = time.monotonic() + ANSWER_S
         while not (new := data_files(table) - before) and time.monotonic() < give_up:
             time.sleep(0.005)

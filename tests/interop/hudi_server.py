@@ -27,6 +27,7 @@ def start_session(folder: str, master: str) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # for what `read` dumps
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
@@ -60,15 +61,30 @@ class Server:
             else:
                 configuration.set(key, value)
 
-    def write(self, table: str, rows: str, options: dict[str, str], mode: str) -> None:
-        """Write the rows of a Parquet file; they stay in the file's order, in one Spark partition."""
+    def write(self, table: str, rows: str, options: dict[str, str], mode: str, schema: str | None) -> None:
+        """Write the rows of a Parquet file; they stay in the file's order, in one Spark partition.
+
+        A schema, JSON, says which columns may not be null: all that is read from a file may be.
+        """
         frame = self.spark.read.parquet(rows).coalesce(1)
+        if schema is not None:
+            session = self.spark._jsparkSession
+            strict = session.createDataFrame(frame._jdf.toJavaRDD(), session.parseDataType(schema))
+            frame = type(frame)(strict, self.spark)
         frame.write.format("hudi").options(**options).mode(mode).save(table)
+
+    def write_sql(self, table: str, text: str, options: dict[str, str]) -> None:
+        """Write what a query selects, which may have types that no file holds."""
+        self.spark.sql(text).write.format("hudi").options(**options).mode("overwrite").save(table)
 
     def read(self, table: str, options: dict[str, str], out: str) -> int:
         """Dump what a query of the table returns, with the meta columns, as Parquet into the folder `out`."""
         self.spark.read.format("hudi").options(**options).load(table).coalesce(1).write.parquet(out)
         return self.spark.read.parquet(out).count()
+
+    def types(self, table: str) -> dict[str, str]:
+        """Name the Spark type of each column."""
+        return {one.name: one.dataType.simpleString() for one in self.spark.read.format("hudi").load(table).schema}
 
     def sql(self, text: str) -> list[dict[str, Any]]:
         """Run one statement and return its rows; values that JSON lacks become text."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+from interop import every_type
 
 Row = dict[str, Any]
 
@@ -126,7 +126,7 @@ class Model:
 
     def expected(self) -> list[Row]:
         """Return the rows in the order of their identity."""
-        return [self.content[identity] for identity in sorted(self.content)]
+        return comparable(self.content[identity] for identity in sorted(self.content))
 
     def _identity(self, row: Row) -> tuple[str, str]:
         return self.scenario.partition_path(row), self.scenario.record_key(row)
@@ -134,8 +134,12 @@ class Model:
 
 def as_rows(table: pa.Table) -> list[Row]:
     """Return what a reader found as dicts in the order of (partition, key), duplicates kept."""
-    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
-    return sorted(rows, key=lambda row: (row[PARTITION], row[KEY], str(row)))
+    return sorted(comparable(table.to_pylist()), key=lambda row: (row[PARTITION], row[KEY], str(row)))
+
+
+def comparable(rows: Iterable[Row]) -> list[Row]:
+    """Return rows whose values are equal where they are the same, of whatever reader."""
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
 def without_file_names(rows: Iterable[Row]) -> list[Row]:
@@ -153,53 +157,9 @@ def _plain(value: Any) -> Any:
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.timezone.utc)
+    if isinstance(value, float):  # NaN equals nothing, and -0.0 equals 0.0
+        return repr(value)
     return value
-
-
-def _nested_row(i: int, n: int) -> Row:
-    if i % 7 == 0:
-        return {"id": i, "p": "x", "nothing": None} | dict.fromkeys(_NESTED.names[2:])
-    return {
-        "id": i,
-        "p": "xyz"[i % 3],
-        "nothing": None,
-        "address": {"city": f"c{i}", "at": {"lat": i / 8, "lon": None if i % 2 else -n / 4}},
-        "tags": [f"t{k}" for k in range(i % 4)],
-        "visits": [{"day": dt.date(2024, 2, 29) + dt.timedelta(k), "count": k + n} for k in range(i % 3)],
-        "scores": [(f"s{k}", k * n if k else None) for k in range(i % 3)],
-        "price": Decimal(i * 100 + n) / 100,
-        "huge": Decimal(i) * 10**20 - n,
-        "born": dt.date(1969, 12, 28) + dt.timedelta(i),
-        "seen": dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.timezone.utc) + dt.timedelta(hours=i * n),
-        "raw": bytes([0, 255, i % 256, n]),
-        "ratio": i / 3,
-        "share": i / 4,
-        "flag": i % 2 == 0,
-    }
-
-
-_NESTED = pa.schema(
-    [
-        ("id", pa.int32()),
-        ("p", pa.string()),
-        ("nothing", pa.string()),
-        (
-            "address",
-            pa.struct([("city", pa.string()), ("at", pa.struct([("lat", pa.float64()), ("lon", pa.float64())]))]),
-        ),
-        ("tags", pa.list_(pa.string())),
-        ("visits", pa.list_(pa.struct([("day", pa.date32()), ("count", pa.int32())]))),
-        ("scores", pa.map_(pa.string(), pa.int32())),
-        ("price", pa.decimal128(12, 2)),
-        ("huge", pa.decimal128(30, 0)),
-        ("born", pa.date32()),
-        ("seen", pa.timestamp("us", "UTC")),
-        ("raw", pa.binary()),
-        ("ratio", pa.float64()),
-        ("share", pa.float32()),
-        ("flag", pa.bool_()),
-    ]
-)
 
 
 def _lists_with_nulls_row(i: int, n: int) -> Row:
@@ -252,14 +212,16 @@ COMPOSITE_KEY = Scenario(
     record_key=lambda row: f"a:{_text(row['a'])},b:{_text(row['b'])}",
     partition_path=lambda row: row["p"],
 )
-NESTED = Scenario(
-    name="nested",
-    columns=_NESTED,
+EVERY_TYPE = Scenario(
+    name="every-type",
+    columns=every_type.COLUMNS,
     key_fields=("id",),
     partition_fields=("p",),
-    row=_nested_row,
+    row=every_type.row,
     record_key=lambda row: str(row["id"]),
     partition_path=lambda row: row["p"],
+    # Which knows no tinyint; bulk_insert goes the way of the other operations then.
+    options={"hoodie.datasource.write.row.writer.enable": "false"},
 )
 LOCAL_TIMESTAMP = Scenario(
     name="local-timestamp",
@@ -375,6 +337,6 @@ def _escaped(value: str | None) -> str:
     return "".join(written) or "__HIVE_DEFAULT_PARTITION__"
 
 
-SCENARIOS = [UNPARTITIONED, PARTITIONED, TWO_PARTITIONS, COMPOSITE_KEY, NESTED, LOCAL_TIMESTAMP, LISTS_WITH_NULLS]
+SCENARIOS = [UNPARTITIONED, PARTITIONED, TWO_PARTITIONS, COMPOSITE_KEY, EVERY_TYPE, LOCAL_TIMESTAMP, LISTS_WITH_NULLS]
 SCENARIOS += [TWO_ORDERING_FIELDS, DELETE_MARKER]
 SCENARIOS += [TIMES, CUSTOM, ODD_PARTITIONS]

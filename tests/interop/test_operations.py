@@ -10,7 +10,18 @@ import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.instants import newest_write
 from interop.readers import Readers, read_hudi_rs, read_pyhudi
-from interop.scenarios import BUCKETS, KEY, PARTITION, SCENARIOS, TIME, Row, Scenario, as_rows, without_file_names
+from interop.scenarios import (
+    BUCKETS,
+    KEY,
+    PARTITION,
+    SCENARIOS,
+    TIME,
+    Row,
+    Scenario,
+    as_rows,
+    comparable,
+    without_file_names,
+)
 from interop.writer import Writer
 
 pytestmark = pytest.mark.interop
@@ -55,7 +66,7 @@ class Content:
 
     def expected(self) -> list[Row]:
         """Return the rows in the order of `as_rows`."""
-        rows = (row for held in self.rows.values() for row in held)
+        rows = comparable(row for held in self.rows.values() for row in held)
         return sorted(rows, key=lambda row: (row[PARTITION], row[KEY], str(row)))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from interop.strict import strict_schema, strictly
 from pyspark.sql import SparkSession
 
 
@@ -20,5 +21,5 @@ class Writer:
         """Run one ``df.write.format("pyhudi")`` on rows in their order."""
         path = self.folder / f"rows-{len(list(self.folder.glob('rows-*')))}.parquet"
         pq.write_table(rows, path, store_schema=False)
-        frame = self.spark.read.parquet(str(path)).coalesce(1)
+        frame = strictly(self.spark.read.parquet(str(path)).coalesce(1), strict_schema(rows.schema))
         frame.write.format("pyhudi").options(**options).mode("append").save(str(self.table))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from pyspark.sql import types
+from support.scripts import script
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -20,15 +20,6 @@ PAGES = [
 PASSING = re.compile(r"(?<=\d{8})-[0-9a-f-]{27}-0_\d+-\d+-\d+(?=_)|\d{17}| {2,}(?=\S)")
 
 
-def script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def read(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
@@ -36,6 +27,26 @@ def read(page: str) -> str:
 def test_the_list_of_options_is_current() -> None:
     """Make it anew with `python docs/make_options.py`."""
     assert read("docs/options.md") == script("make_options").page()
+
+
+def test_the_tables_of_types_are_current() -> None:
+    """Make them anew with `python docs/make_types.py`."""
+    page = read("docs/types.md")
+
+    assert page == script("make_types").with_tables(page)
+
+
+def test_every_type_of_this_spark_is_in_one_of_the_tables() -> None:
+    made = script("make_types")
+    mentioned = {kind.__name__ for one in made.STORED for kind in made.kinds(one.kind)}
+    mentioned |= {kind.__name__ for one in made.REFUSED for kind in made.kinds(one)} | {"UserDefinedType"}
+    known = {
+        name
+        for name, kind in vars(types).items()
+        if isinstance(kind, type) and issubclass(kind, types.DataType) and not kind.__subclasses__()
+    }
+
+    assert known - {"StructField"} - mentioned == set()
 
 
 def test_the_picture_of_a_table_is_current() -> None:

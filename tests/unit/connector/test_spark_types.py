@@ -112,6 +112,28 @@ TABLE = pa.schema(
 )
 
 
+def test_times_of_milliseconds_are_spark_timestamps() -> None:
+    """Flink makes such tables."""
+    table = pa.schema([("t", pa.timestamp("ms", "UTC")), ("l", pa.timestamp("ms"))])
+
+    asked = to_spark(table)
+
+    assert asked.simpleString() == "struct<t:timestamp,l:timestamp_ntz>"
+    assert requested_schema(table, asked, "t").types == [pa.timestamp("us", "UTC"), pa.timestamp("us")]
+    with pytest.raises(SchemaMismatchError, match=r"t \| timestamp \| timestamp_ntz"):
+        requested_schema(table, struct("t", T.TimestampNTZType()), "t")
+
+
+def test_a_type_of_the_users_own_is_refused_by_the_name_of_its_class() -> None:
+    class PointUDT(T.UserDefinedType):
+        @classmethod
+        def sqlType(cls) -> T.DataType:  # noqa: N802 (Spark's name)
+            return T.StructType([T.StructField("x", T.DoubleType())])
+
+    with pytest.raises(UnsupportedTypeError, match=r"column c\.element has the type udt.*PointUDT"):
+        to_arrow(T.StructType([T.StructField("c", T.ArrayType(PointUDT()))]))
+
+
 def struct(text_name: str, kind: T.DataType, nullable: bool = True) -> T.StructType:
     return T.StructType([T.StructField(text_name, kind, nullable)])
 

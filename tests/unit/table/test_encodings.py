@@ -1,4 +1,4 @@
-"""Which columns of a base file get a dictionary."""
+"""Which columns of a base file get a dictionary, and which statistics."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.table.base_file import BaseFileWriter, file_schema
 from pyhudi.table.encodings import dictionary_columns, estimate_distinct
+from pyhudi.table.schema import META_COLUMNS, with_meta
 
 ROWS = 300_000
 
@@ -44,6 +45,34 @@ def test_a_dictionary_is_for_columns_that_repeat() -> None:
 
 def test_a_small_file_keeps_its_dictionaries() -> None:
     assert dictionary_columns(pa.table({"unique": np.arange(100)})) == ["unique"]
+
+
+def test_all_but_floating_point_numbers_have_statistics() -> None:
+    """Arrow leaves NaN out of them, and Spark, which counts NaN the greatest, would not find it."""
+    pair = pa.struct([("ratio", pa.float64()), ("name", pa.string())])
+    schema = file_schema(
+        pa.schema(
+            [
+                ("n", pa.int32()),
+                ("d", pa.float64()),
+                ("f", pa.float32()),
+                ("when", pa.timestamp("us", "UTC")),
+                ("pair", pair),
+                ("pairs", pa.list_(pa.field("element", pa.list_(pa.field("element", pair))))),
+                ("ratios", pa.map_(pa.string(), pa.float32())),
+            ]
+        )
+    )
+    row = {"n": 1, "d": 1.0, "f": 1.0, "when": 0, "pair": {}, "pairs": [[{"name": "a"}]], "ratios": [("k", 1.0)]}
+    rows = pa.RecordBatch.from_pylist([row | dict.fromkeys(META_COLUMNS, "m")], with_meta(schema))
+    sink = pa.BufferOutputStream()
+    writer = BaseFileWriter(sink, schema, "{}", compression="zstd", row_group_bytes=1 << 20)
+    writer.write(rows.cast(schema))
+    writer.close()
+
+    group = pq.ParquetFile(pa.BufferReader(sink.getvalue())).metadata.row_group(0)
+    without = [group.column(n).path_in_schema for n in range(group.num_columns) if not group.column(n).is_stats_set]
+    assert without == ["d", "f", "pair.ratio", "pairs.list.element.list.element.ratio", "ratios.key_value.value"]
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5])
