@@ -132,7 +132,6 @@ def restore(path: Path, files: dict[str, bytes]) -> None:
     for name, data in files.items():
         if (path / name).is_dir():
             (path / name).rmdir()
-        (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_bytes(data)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -56,14 +55,6 @@ def become_folder(name: str) -> Callable[[Path], None]:
         (file,) = path.glob(name)
         file.unlink()
         file.mkdir()
-
-    return spoil
-
-
-def become_file(name: str) -> Callable[[Path], None]:
-    def spoil(path: Path) -> None:
-        shutil.rmtree(path / name)
-        (path / name).write_bytes(b"")
 
     return spoil
 
@@ -122,7 +113,6 @@ SICK = [
         )
     ),
     Sick("properties unreadable", errors.StorageError, (f"{{path}}/{PROPERTIES}",), become_folder(PROPERTIES)),
-    Sick("timeline is a file", errors.StorageError, (f"{{path}}/{TIMELINE}",), become_file(TIMELINE)),
     *(
         Sick(f"version {n}", errors.TableVersionError, ("{path}", f"version {n}"), say("hoodie.table.version", str(n)))
         for n in (10, 11, 12, 100, 2**31)

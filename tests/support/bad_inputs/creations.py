@@ -26,6 +26,11 @@ def below_a_file(path: Path) -> Act:
     return lambda: write(path.parent / "mine" / "t", GOOD, table=KEYED)
 
 
+def through_a_link_to_itself(path: Path) -> Act:
+    (path.parent / "loop").symlink_to("loop")
+    return lambda: write(path.parent / "loop" / "t", GOOD, table=KEYED)
+
+
 CREATIONS = [
     *(
         Case(f"no record key, {name}", errors.MissingOptionError, ("{path}", RECORD_KEY), act)
@@ -217,6 +222,7 @@ CREATIONS = [
         upsert(GOOD, table=KEYED, settings=WriteSettings(commit_merge_max_bytes=1)),
     ),
     Case("below a file", errors.StorageError, ("mine/t",), below_a_file),
+    Case("through a link to itself", errors.StorageError, ("loop/t",), through_a_link_to_itself),
     *(
         Case(name, errors.StorageError, says, lambda path, place=place: lambda: write(place(path), GOOD, table=KEYED))
         for name, says, place in (
