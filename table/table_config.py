@@ -266,6 +266,11 @@ class TableConfig:
         return f".hoodie/{self.properties.get(key.TIMELINE_PATH) or 'timeline'}"
 
     @property
+    def archive_folder(self) -> str:
+        """Where archived instants live, relative to the table's root."""
+        return f"{self.timeline_folder}/{self.properties.get(key.HISTORY_PATH) or 'history'}"
+
+    @property
     def create_schema(self) -> str | None:
         """The Avro schema (JSON) that SQL wrote when it created the table."""
         return self.properties.get(key.CREATE_SCHEMA) or None

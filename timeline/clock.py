@@ -1,6 +1,7 @@
 """Instant times: 17 digits of a table's own time zone, growing without exception.
 
 Format as in Apache Hudi's ``HoodieInstantTimeGenerator``: ``yyyyMMddHHmmssSSS``, or 14 digits without milliseconds.
+How people spell the time of a query: ``HoodieSqlCommonUtils.formatQueryInstant``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # What Apache Hudi appends to a time that was kept in seconds.
 _MISSING_MILLIS = "999"
 _MUCH_AHEAD_MS = 5 * 60 * 1000
+
+_SPELLED = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2}):(\d{2})(?:\.(\d{3}))?)?", re.ASCII)
+_EPOCH_UNITS = {10: 1000, 13: 1}
 
 
 def format_time(epoch_ms: int, zone: str) -> str:
@@ -55,6 +59,35 @@ def parse_time(text: str, zone: str) -> int:
         return (aware - _EPOCH) // _MILLISECOND
     except OverflowError as error:
         raise ValueError(f"{text!r} lies beyond the calendar") from error
+
+
+def query_time(text: str, zone: str) -> str:
+    """Return the time that a query names as one that compares with instant times.
+
+    A date means its first moment. A time without milliseconds means the last moment of its second, while 14 digits stay
+    as they are and so come before every instant of their second; Apache Hudi reads both in this way.
+
+    Args:
+        text: ``yyyyMMddHHmmss[SSS]``, ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss[.SSS]`` (or with a T), or an epoch in
+            10 digits of seconds or 13 of milliseconds.
+        zone: The timeline's, which all of these but an epoch are written in.
+
+    Raises:
+        ValueError: The text is none of these, or the calendar has no such time.
+        InvalidOptionError: There is no such zone.
+    """
+    if text.isascii() and text.isdigit() and len(text) in _EPOCH_UNITS:
+        return format_time(int(text) * _EPOCH_UNITS[len(text)], zone)
+    spelled = _SPELLED.fullmatch(text)
+    if spelled is None:
+        _naive(text)
+        return text
+    *numbers, millis = spelled.groups()
+    if numbers[3] is None:
+        numbers, millis = [*numbers[:3], "00", "00", "00"], "000"
+    digits = "".join([*numbers, millis or _MISSING_MILLIS])
+    _naive(digits)
+    return digits
 
 
 def next_time(now_ms: int, greatest: str | None, zone: str) -> str:

@@ -13,7 +13,7 @@ from ..errors import CorruptInstantError, StorageError
 from ..storage.base import Storage, join
 from . import avro_schemas as schemas
 from . import metadata as models
-from .instants import Instant
+from .instants import Instant, State
 from .layout import Layout
 
 M = TypeVar("M", bound=models.InstantModel)
@@ -75,8 +75,7 @@ def read_commit(storage: Storage, layout: Layout, instant: Instant) -> models.Co
         StorageError: The file is gone, or the store failed.
     """
     kind = models.ReplaceCommitMetadata if instant.group == "replacecommit" else models.CommitMetadata
-    data, path = _read(storage, layout, instant)
-    return decode(kind, data, path)
+    return decode(kind, *_read(storage, layout, instant))
 
 
 def read_summary(storage: Storage, layout: Layout, instant: Instant) -> models.CommitSummary:
@@ -92,6 +91,25 @@ def read_summary(storage: Storage, layout: Layout, instant: Instant) -> models.C
     return decode(models.CommitSummary, data, path, only={**whole, "fields": fields})
 
 
+def read_clean(storage: Storage, layout: Layout, instant: Instant) -> models.CleanMetadata | models.CleanerPlan | None:
+    """Return what a completed clean did, or what a pending one is about to do; None where it says nothing.
+
+    Raises:
+        CorruptInstantError: The file cannot be parsed.
+        StorageError: The file is gone, or the store failed.
+    """
+    if instant.state == State.COMPLETED:
+        data, where = _read(storage, layout, instant)
+        # Apache Hudi takes an empty one for nothing, and removes it.
+        return decode(models.CleanMetadata, data, where) if data else None
+    path = join(layout.folder, _name(layout, Instant(instant.requested_time, instant.action, State.REQUESTED)))
+    try:
+        data = storage.read(path)
+    except FileNotFoundError:
+        return None
+    return decode(models.CleanerPlan, data, join(storage.path, path)) if data else None
+
+
 def _read(storage: Storage, layout: Layout, instant: Instant) -> tuple[bytes, str]:
     path = join(layout.folder, _name(layout, instant))
     try:
@@ -105,7 +123,7 @@ def _read(storage: Storage, layout: Layout, instant: Instant) -> tuple[bytes, st
 
 
 def _name(layout: Layout, instant: Instant) -> str:
-    if instant.completion_time is None:
+    if instant.state == State.COMPLETED and instant.completion_time is None:
         return f"{instant.requested_time}.{instant.group}"
     return layout.format(instant)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ..storage.base import Storage, join, split
@@ -118,18 +118,29 @@ class Timeline:
 
         Such instants stay in place, so that what counts as archived is what counted so then.
         """
-        instants = tuple(
-            one
-            if one.state != State.COMPLETED or watermark.saw(one)
-            else Instant(one.requested_time, one.action, State.INFLIGHT)
-            for one in self.instants
-        )
-        return Timeline(instants, self.layout, watermark)
+        return Timeline(_back_to_inflight(self.instants, watermark.saw), self.layout, watermark)
+
+    def as_of_request(self, time: str) -> Timeline:
+        """Return the timeline with what was requested after a time taken back to inflight, whenever it completed."""
+        instants = _back_to_inflight(self.instants, lambda one: one.requested_time <= time)
+        return Timeline(instants, self.layout, self.seen)
+
+    def as_of_completion(self, time: str) -> Timeline:
+        """Return the timeline with what completed after a time taken back to inflight."""
+        instants = _back_to_inflight(self.instants, lambda one: one.visible_since <= time)
+        return Timeline(instants, self.layout, self.seen)
 
     def completed_since(self, watermark: Watermark) -> tuple[Instant, ...]:
         """Return the instants that completed after the watermark, in the order in which they completed."""
         found = (one for one in self.completed if not watermark.saw(one))
         return tuple(sorted(found, key=lambda one: (one.visible_since, one.requested_time)))
+
+
+def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bool]) -> tuple[Instant, ...]:
+    return tuple(
+        one if one.state != State.COMPLETED or stays(one) else Instant(one.requested_time, one.action, State.INFLIGHT)
+        for one in instants
+    )
 
 
 def _newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import CorruptInstantError, InvalidOptionError
-from pyhudi.timeline.clock import format_time, next_time, parse_time
+from pyhudi.timeline.clock import format_time, next_time, parse_time, query_time
 
 # 2026-11-20 22:46:44.250 UTC
 MOMENT = 1795214804250
@@ -141,3 +141,58 @@ def test_times_grow_whatever_the_clock_does(zone: str, moments: list[int]) -> No
 
     assert times == sorted(set(times))
     assert times[0] == format_time(moments[0], zone)
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("20261121034806510", "20261121034806510"),
+        ("20261121034806", "20261121034806"),
+        ("2026-11-21", "20261121000000000"),
+        ("2026-11-21 03:48:06", "20261121034806999"),
+        ("2026-11-21T03:48:06", "20261121034806999"),
+        ("2026-11-21 03:48:06.510", "20261121034806510"),
+        ("2026-11-21T03:48:06.510", "20261121034806510"),
+        ("1795214804", "20261120224644000"),
+        ("1795214804250", "20261120224644250"),
+        ("2028-02-29", "20280229000000000"),
+    ],
+)
+def test_the_time_of_a_query_is_spelled_in_many_ways(text: str, time: str) -> None:
+    assert query_time(text, "UTC") == time
+
+
+def test_an_epoch_is_shown_by_the_clock_of_the_zone() -> None:
+    assert query_time("1795214804250", "Asia/Tokyo") == "20261121074644250"
+    assert query_time("2026-11-21 03:48:06.510", "Asia/Tokyo") == "20261121034806510"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "junk",
+        "000",
+        "2026",
+        "20261121",
+        "2026-1-1",
+        "2026-13-01",
+        "2026-02-30",
+        "2026-02-30 00:00:00",
+        "2026-11-21 24:00:00",
+        "2026-11-21 03:48",
+        "2026-11-21 03:48:06.5",
+        "2026-11-21 03:48:06Z",
+        "2026/11/21",
+        " 2026-11-21",
+        "20269921120000000",
+        "20261121034860",
+        "202611210348065100",
+        "-1795214804",
+        "٢٠٢٦-١١-٢١",
+        "earliest",
+    ],
+)
+def test_what_is_no_time_of_a_query_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        query_time(text, "UTC")

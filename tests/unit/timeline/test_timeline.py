@@ -310,3 +310,41 @@ def test_a_completion_by_a_clock_that_lags_is_still_seen_as_new(storage: Storage
     after = load(storage, f"{t(2)}_{t(3)}.commit")
 
     assert names(after.completed_since(mark)) == [f"{t(2)}_{t(3)}.commit"]
+
+
+pairs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.booleans()), unique_by=lambda one: one[0])
+
+
+@given(pairs, st.integers(0, 60))
+def test_a_past_timeline_has_what_was_there_by_its_own_clock(histories: list[tuple[int, int, bool]], now: int) -> None:
+    """By the clock of requests or of completions; what counts as archived stays what it was."""
+    instants = tuple(
+        Instant(t(asked), "commit", C, t(done)) if is_done else Instant(t(asked), "commit", I)
+        for asked, done, is_done in sorted(histories)
+    )
+    timeline = Timeline(instants)
+
+    by_request = timeline.as_of_request(t(now))
+    by_completion = timeline.as_of_completion(t(now))
+
+    assert {one.requested_time for one in by_request.completed} == {
+        t(asked) for asked, _, is_done in histories if is_done and asked <= now
+    }
+    assert {one.requested_time for one in by_completion.completed} == {
+        t(asked) for asked, done, is_done in histories if is_done and done <= now
+    }
+    for past in (by_request, by_completion):
+        assert len(past.instants) == len(instants)
+        before = t(min((asked for asked, _, _ in histories), default=0))
+        assert all(past.is_committed(t(n)) == (t(n) < before and bool(histories)) for n in range(60) if t(n) < before)
+        shown = {one.requested_time for one in past.completed}
+        assert {one.requested_time for one in instants if past.is_committed(one.requested_time)} == shown
+
+
+def test_a_past_of_the_past_keeps_the_moment_that_was_pinned(storage: Storage) -> None:
+    mark = load(storage, f"{t(1)}_{t(2)}.commit", f"{t(3)}_{t(4)}.commit").watermark()
+    later = load(storage, f"{t(2)}_{t(9)}.commit").as_of(mark)
+
+    assert names(later.as_of_request(t(2)).completed) == [f"{t(1)}_{t(2)}.commit"]
+    assert names(later.as_of_completion(t(9)).completed) == [f"{t(1)}_{t(2)}.commit", f"{t(3)}_{t(4)}.commit"]
+    assert later.as_of_completion(t(9)).seen == mark
