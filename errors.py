@@ -9,6 +9,7 @@ The tree::
     │   ├── MissingOptionError          MISSING_OPTION         a key that this table needs is not given
     │   ├── OptionConflictError         OPTION_CONFLICT        the table says otherwise; both values shown
     │   ├── UnsupportedOptionError      UNSUPPORTED_OPTION     known to Hudi, not done by pyhudi yet
+    │   ├── UnreadableTimeError         UNREADABLE_TIME        the table's past is not kept so far back
     │   └── PlacementError              PLACEMENT              rows of one file group came from several tasks
     ├── DataError                   change the rows or their schema
     │   ├── NullKeyError                NULL_KEY               a record key is null or empty
@@ -76,6 +77,7 @@ __all__ = [
     "TableNotFoundError",
     "TableVersionError",
     "UnknownOptionError",
+    "UnreadableTimeError",
     "UnsupportedOptionError",
     "UnsupportedTableError",
     "UnsupportedTypeError",
@@ -147,6 +149,12 @@ class UnsupportedOptionError(OptionError):
     """Apache Hudi knows the option and pyhudi does not do it yet."""
 
     code = "UNSUPPORTED_OPTION"
+
+
+class UnreadableTimeError(OptionError):
+    """The table's past is not kept as far back as the query asks; the first time that can be read is named."""
+
+    code = "UNREADABLE_TIME"
 
 
 class PlacementError(OptionError):

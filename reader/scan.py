@@ -12,6 +12,7 @@ from ..table.base_file import RECORD_KEY, BaseFileReader
 from .plan import Piece, Split
 from .predicates import Predicate
 from .statistics import leaves_of, matching_row_groups
+from .window import COMMIT_TIME, CommitTimes
 
 BATCH_BYTES = 16 << 20
 MAX_BATCH_ROWS = 65_536
@@ -19,7 +20,12 @@ MIN_BATCH_ROWS = 1_024
 
 
 def scan(
-    storage: Storage, split: Split, schema: pa.Schema, predicates: Sequence[Predicate], table_schema: pa.Schema
+    storage: Storage,
+    split: Split,
+    schema: pa.Schema,
+    predicates: Sequence[Predicate],
+    table_schema: pa.Schema,
+    times: CommitTimes | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a split.
 
@@ -29,13 +35,14 @@ def scan(
         schema: The columns wanted, with the types and nullability wanted; those a file lacks are null.
         predicates: Conjuncts; row groups in which no row satisfies them all are left out, other rows are not.
         table_schema: The table's columns, canonical.
+        times: Which rows are wanted, by their ``_hoodie_commit_time``, exactly; None for all.
 
     Raises:
         CorruptFileError: A base file cannot be read; it is named with its partition and table.
     """
     for piece in split.pieces:
         try:
-            yield from _scan_piece(storage, piece, schema, predicates, table_schema)
+            yield from _scan_piece(storage, piece, schema, predicates, table_schema, times)
         except CorruptFileError as error:
             raise CorruptFileError(
                 f"Reading partition {piece.partition_path!r} of the table {storage.path}: {error.what}", error.todo
@@ -43,19 +50,28 @@ def scan(
 
 
 def _scan_piece(
-    storage: Storage, piece: Piece, schema: pa.Schema, predicates: Sequence[Predicate], table_schema: pa.Schema
+    storage: Storage,
+    piece: Piece,
+    schema: pa.Schema,
+    predicates: Sequence[Predicate],
+    table_schema: pa.Schema,
+    times: CommitTimes | None,
 ) -> Iterator[pa.RecordBatch]:
+    conjuncts = [*predicates, *([] if times is None else [times.predicate()])]
     with BaseFileReader(storage, piece.path) as reader:
-        matching = matching_row_groups(reader.parquet, predicates, table_schema)
+        matching = matching_row_groups(reader.parquet, conjuncts, table_schema)
         groups = [number for number in matching if piece.row_groups is None or number in piece.row_groups]
         if not groups:
             return
         # A read of columns that the file lacks needs one that it has, to know how many rows there are.
         present = set(reader.parquet.schema_arrow.names)
-        extra = [] if present.intersection(schema.names) else [pa.field(RECORD_KEY, pa.string())]
-        asked = pa.schema([*schema, *extra])
+        needed = [] if times is None else [COMMIT_TIME]
+        needed += [] if present.intersection([*schema.names, *needed]) else [RECORD_KEY]
+        asked = pa.schema([*schema, *(pa.field(name, pa.string()) for name in needed if name not in schema.names)])
         for batch in reader.batches(asked, batch_rows=_batch_rows(reader, asked), row_groups=groups):
-            yield batch.select(schema.names) if extra else batch
+            rows = batch if times is None else batch.filter(times.mask(batch.column(COMMIT_TIME)))
+            if rows.num_rows:
+                yield rows.select(schema.names) if len(asked) > len(schema) else rows
 
 
 def _batch_rows(reader: BaseFileReader, schema: pa.Schema) -> int:

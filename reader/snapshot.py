@@ -11,19 +11,25 @@ import pyarrow as pa
 from ..errors import TableConfigError, TableNotFoundError, UnsupportedTableError
 from ..index.registry import index_for
 from ..storage import open_storage
-from ..storage.base import Storage
+from ..storage.base import Storage, join
 from ..table.base_file import BaseFileReader
 from ..table.config import TableConfig, check_supported, load_config
 from ..table.latest_schema import latest_schema
 from ..table.names import bucket_of
 from ..table.schema import with_meta
-from ..table.view import FileSlice, open_view
+from ..table.view import FileSlice
+from ..timeline.archive import archived_writes
 from ..timeline.layout import layout_of
 from ..timeline.timeline import Timeline, Watermark
+from .history import Wanted, first_whole, show
+from .moment import Moment, find_moment
+from .path_glob import compile_glob
 from .plan import RowGroup, Split, plan_splits
 from .predicates import Predicate
 from .pruning import partition_may_match, wanted_buckets
+from .query import Changes, Query
 from .statistics import leaves_of, matching_row_groups
+from .window import CommitTimes
 
 _FOOTER_THREADS = 16
 
@@ -35,24 +41,40 @@ class Snapshot:
     Attributes:
         storage: Rooted at the table.
         config: The table's properties.
-        timeline: As of the moment; later instants are unseen.
+        timeline: As of the moment at which the query was made; later instants are unseen.
+        moment: What of the timeline the query shows.
         schema: All columns, the meta columns first, as Apache Hudi shows them; canonical types.
+        query: None for the table as it is.
     """
 
     storage: Storage
     config: TableConfig
     timeline: Timeline
+    moment: Moment
     schema: pa.Schema
+    query: Query | None = None
+
+    @property
+    def times(self) -> CommitTimes | None:
+        """Which rows of the slices belong, by their ``_hoodie_commit_time``; None for all."""
+        return self.moment.window.times if self.moment.window else None
 
     def slices(self, predicates: Sequence[Predicate] = ()) -> list[FileSlice]:
-        """Return the file slices that may hold rows which satisfy every predicate; no file is opened."""
-        view = open_view(self.storage, self.timeline)
-        partitions = [
-            path for path in view.partitions() if partition_may_match(path, predicates, self.config, self.schema)
-        ]
+        """Return the file slices that may hold rows which satisfy every predicate; no file is opened.
+
+        Raises:
+            UnreadableTimeError: A clean took away a file that would be among them.
+        """
         buckets = self._buckets(predicates)
-        found = [one for path in partitions for one in view.slices(path).values()]
-        return [one for one in found if buckets is None or bucket_of(one.file_id) in buckets]
+        pattern = compile_glob(self.query.path_glob if isinstance(self.query, Changes) else "")
+        wanted = Wanted(
+            lambda path: partition_may_match(path, predicates, self.config, self.schema),
+            lambda file: (
+                (buckets is None or bucket_of(file.file_id) in buckets)
+                and pattern.fullmatch(join(self.storage.path, file.path)) is not None
+            ),
+        )
+        return show(self.storage, self.timeline, self.moment, self.query, wanted)
 
     def plan(self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int) -> list[Split]:
         """Return what each task reads.
@@ -66,6 +88,8 @@ class Snapshot:
             split_size: Bytes that one task reads.
         """
         slices = self.slices(predicates)
+        if self.times is not None:
+            predicates = [*predicates, self.times.predicate()]
         large = [one for one in slices if one.base.size > split_size]
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
             footers = pool.map(lambda one: self._row_groups(one.base.path, schema, predicates), large)
@@ -92,16 +116,23 @@ class Snapshot:
 
 
 def open_snapshot(
-    path: str, storage_options: Mapping[str, str] | None = None, watermark: Watermark | None = None
+    path: str,
+    storage_options: Mapping[str, str] | None = None,
+    watermark: Watermark | None = None,
+    query: Query | None = None,
 ) -> Snapshot:
     """Open a table for reading.
 
     Args:
         path: The table's path.
         storage_options: Options of the store.
-        watermark: The moment; None for now.
+        watermark: The moment at which the query was made; None for now.
+        query: What of the table is shown; None for the table as it is.
 
     Raises:
+        InvalidOptionError: A time of the query is none.
+        OptionConflictError: A window ends before it begins.
+        UnreadableTimeError: The table's past is not kept so far back.
         TableError: There is no table that pyhudi can read.
     """
     storage = open_storage(path, storage_options)
@@ -110,10 +141,19 @@ def open_snapshot(
     timeline = Timeline.load(storage, layout_of(config))
     if watermark is not None:
         timeline = timeline.as_of(watermark)
-    schema = latest_schema(storage, config, timeline)
+    moment = find_moment(
+        timeline,
+        query,
+        config.timezone,
+        storage.path,
+        archived=lambda: archived_writes(storage, config.archive_folder),
+        first_whole=lambda: first_whole(storage, timeline),
+    )
+    latest = isinstance(query, Changes) and not query.schema_of_end
+    schema = latest_schema(storage, config, timeline if latest else moment.timeline)
     if schema is None:
         raise TableNotFoundError(
             f"The table {storage.path} has properties, but nothing was ever written to it, so that it has no columns.",
             "Write to it first.",
         )
-    return Snapshot(storage, config, timeline, with_meta(schema))
+    return Snapshot(storage, config, timeline, moment, with_meta(schema), query)

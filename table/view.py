@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -56,15 +56,25 @@ class FileView:
     Args:
         storage: Rooted at the table.
         timeline: Decides which instants are committed.
-        replaced: (partition path, file id) of every file group that a completed replacecommit took away.
+        replaced: What `read_replaced` found.
+        listings: The files of partitions, by path, where they are known already.
+        cleaned: Base files that a clean took away since, by partition path; none of them is shown, see `lost`.
     """
 
-    def __init__(self, storage: Storage, timeline: Timeline, replaced: FileGroups) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        timeline: Timeline,
+        replaced: FileGroups,
+        listings: Mapping[str, tuple[FileInfo, ...]] | None = None,
+        cleaned: Mapping[str, tuple[BaseFile, ...]] | None = None,
+    ) -> None:
         self._storage = storage
         self._timeline = timeline
         self._replaced = replaced
+        self._listings = dict(listings or {})
+        self._cleaned = dict(cleaned or {})
         self._committed: dict[str, bool] = {}
-        self._listings: dict[str, tuple[FileInfo, ...]] = {}
 
     def partitions(self) -> list[str]:
         """Return the paths of all partitions, sorted; their files, which are found on the way, are kept."""
@@ -77,14 +87,28 @@ class FileView:
 
     def slices(self, partition_path: str) -> dict[str, FileSlice]:
         """Return the newest committed slice of every live file group of one partition, by file id."""
+        newest = self._newest(partition_path, _base_files(self._files(partition_path)))
+        return {file_id: FileSlice(partition_path, file_id, newest[file_id]) for file_id in sorted(newest)}
+
+    def lost(self, partition_path: str) -> list[BaseFile]:
+        """Return the base files that `slices` would show of one partition, had no clean taken them away."""
+        cleaned = self._cleaned.get(partition_path)
+        if not cleaned:
+            return []
+        files = list(_base_files(self._files(partition_path)))
+        present = {file.path for file in files}
+        newest = self._newest(partition_path, [*files, *cleaned])
+        return [newest[file_id] for file_id in sorted(newest) if newest[file_id].path not in present]
+
+    def _newest(self, partition_path: str, files: Iterable[BaseFile]) -> dict[str, BaseFile]:
         newest: dict[str, BaseFile] = {}
-        for file in _base_files(self._files(partition_path)):
+        for file in files:
             if (partition_path, file.file_id) in self._replaced or not self._is_committed(file.instant_time):
                 continue
             known = newest.get(file.file_id)
             if known is None or _age(file) > _age(known):
                 newest[file.file_id] = file
-        return {file_id: FileSlice(partition_path, file_id, newest[file_id]) for file_id in sorted(newest)}
+        return newest
 
     def _files(self, partition_path: str) -> tuple[FileInfo, ...]:
         if partition_path not in self._listings:
@@ -104,10 +128,13 @@ class FileView:
 
 def open_view(storage: Storage, timeline: Timeline) -> FileView:
     """Return the view of the table as of ``timeline``, having read which file groups were replaced."""
+    return FileView(storage, timeline, read_replaced(storage, timeline))
+
+
+def read_replaced(storage: Storage, timeline: Timeline) -> FileGroups:
+    """Return the file groups that the completed replacecommits of a timeline took away."""
     replacing = [instant for instant in timeline.completed if instant.action == "replacecommit"]
-    return FileView(
-        storage, timeline, _EMPTY.union(*for_each(storage, partial(_replaced, storage, timeline), replacing))
-    )
+    return _EMPTY.union(*for_each(storage, partial(_replaced, storage, timeline), replacing))
 
 
 def _replaced(storage: Storage, timeline: Timeline, instant: Instant) -> FileGroups:

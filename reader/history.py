@@ -1,0 +1,188 @@
+"""The file slices of any moment of a table's history, or an error where cleaning has taken some of them away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ..errors import UnreadableTimeError
+from ..storage.base import FileInfo, Storage
+from ..storage.parallel import for_each
+from ..table.cleaned import Clean, cleaned_since, read_cleans
+from ..table.partitions import walk_partitions
+from ..table.view import BaseFile, FileSlice, FileView, read_replaced
+from ..timeline.codec import read_commit
+from ..timeline.instants import Instant
+from ..timeline.timeline import Timeline
+from .moment import Moment
+from .query import AS_OF, END, AsOf, Query
+from .window import Window, plan_window
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of some partitions with what happened to them; the slices of any moment follow from it.
+
+    Attributes:
+        storage: Rooted at the table.
+        timeline: As of the moment at which the query was made.
+        listings: The files, by partition path.
+        now: The timeline when the files had been listed, so that it names every clean that took some before.
+        cleans: Those cleans, as far as they matter.
+    """
+
+    storage: Storage
+    timeline: Timeline
+    listings: Mapping[str, tuple[FileInfo, ...]]
+    now: Timeline
+    cleans: list[tuple[Instant, Clean]]
+
+    @classmethod
+    def find(cls, storage: Storage, timeline: Timeline, time: str, partitions: Iterable[str] | None) -> Files:
+        """List partitions, and read what may be missing there for a reader of any moment from ``time`` on.
+
+        Args:
+            storage: Rooted at the table.
+            timeline: As of the moment at which the query was made.
+            time: The moment.
+            partitions: Their paths; None for all.
+        """
+        if partitions is None:
+            listings = walk_partitions(storage)
+        else:
+            names = sorted(partitions)
+            found = for_each(storage, storage.list, names)
+            listings = {name: tuple(files) for name, files in zip(names, found, strict=True)}
+        now = Timeline.load(storage, timeline.layout)
+        return cls(storage, timeline, listings, now, read_cleans(storage, now, time))
+
+    def at(self, timeline: Timeline, time: str) -> tuple[FileView, list[str]]:
+        """Return the view of a moment, and the partitions in which it may show or miss something."""
+        cleaned = cleaned_since(self.cleans, self.now, timeline, time)
+        view = FileView(self.storage, timeline, read_replaced(self.storage, timeline), self.listings, cleaned)
+        return view, sorted({*self.listings, *cleaned})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which partitions, and which base files in them, a query wants to see."""
+
+    partition: Callable[[str], bool] = lambda path: True
+    file: Callable[[BaseFile], bool] = lambda file: True
+
+    def lost(self, files: Files, timeline: Timeline, time: str) -> list[BaseFile]:
+        """Return the base files of a moment that a clean took away."""
+        view, partitions = files.at(timeline, time)
+        return [file for path in partitions if self.partition(path) for file in view.lost(path) if self.file(file)]
+
+    def slices(self, files: Files, timeline: Timeline, time: str) -> list[FileSlice]:
+        """Return the file slices of a moment."""
+        view, partitions = files.at(timeline, time)
+        found = (one for path in partitions if self.partition(path) for one in view.slices(path).values())
+        return [one for one in found if self.file(one.base)]
+
+
+def show(storage: Storage, timeline: Timeline, moment: Moment, query: Query | None, wanted: Wanted) -> list[FileSlice]:
+    """Return the file slices that a query shows, in order of partition path and file id.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: As of the moment at which the query was made.
+        moment: What of it the query shows.
+        query: None for the table as it is.
+        wanted: What of that is wanted.
+
+    Raises:
+        UnreadableTimeError: A clean took away a file that would be among them.
+    """
+    window = moment.window
+    if window is not None and not window.instants:
+        return []
+    partitions = None if window is None or window.times is None else _written(storage, timeline, window)
+    files = Files.find(storage, timeline, moment.time, partitions)
+    inside = _inside(window, wanted)
+    lost = inside.lost(files, moment.timeline, moment.time)
+    if not lost:
+        return inside.slices(files, moment.timeline, moment.time)
+    gone = f"cleaning has taken away {len(lost)} of the base files that show it, {lost[0].path} among them"
+    if isinstance(query, AsOf):
+        raise _no_such_past(files, moment, query, wanted, gone)
+    if window is None or window.end is None:
+        raise UnreadableTimeError(
+            f"The table {storage.path} cannot be shown any more as it was when this DataFrame was made: {gone}.",
+            "Make the DataFrame anew.",
+        )
+    raise _no_such_window(files, window, wanted, lost, gone)
+
+
+def first_whole(storage: Storage, timeline: Timeline) -> Instant:
+    """Return the first completed write of a timeline as of which the whole table can be shown."""
+    first = timeline.writes[0]
+    files = Files.find(storage, timeline, first.requested_time, None)
+    return _next_whole(files, Wanted(), first.requested_time)
+
+
+def _written(storage: Storage, timeline: Timeline, window: Window) -> frozenset[str] | None:
+    """Return the partitions that the commits of a window wrote to, None where one of them is archived."""
+    active = {one.requested_time for one in timeline.writes}
+    if any(one.requested_time not in active for one in window.instants):
+        return None
+    commits = for_each(storage, lambda one: read_commit(storage, timeline.layout, one), window.instants)
+    return frozenset(partition for commit in commits for partition in commit.partition_to_write_stats)
+
+
+def _inside(window: Window | None, wanted: Wanted) -> Wanted:
+    """Return what is wanted of the files that the commits of a window wrote; no others hold rows of theirs."""
+    if window is None or window.times is None:
+        return wanted
+    times = {one.requested_time for one in window.instants}
+    return Wanted(wanted.partition, lambda file: file.instant_time in times and wanted.file(file))
+
+
+def _next_whole(files: Files, wanted: Wanted, time: str) -> Instant:
+    """Return the first write requested at a time or later as of which nothing is lost; the newest at the latest."""
+    later = [one for one in files.timeline.writes if one.requested_time >= time]
+    whole = (
+        one
+        for one in later
+        if not wanted.lost(files, files.timeline.as_of_request(one.requested_time), one.requested_time)
+    )
+    return next(whole, later[-1])
+
+
+def _no_such_past(files: Files, moment: Moment, query: AsOf, wanted: Wanted, gone: str) -> UnreadableTimeError:
+    following = _next_whole(files, wanted, moment.time)
+    return UnreadableTimeError(
+        f"The table {files.storage.path} cannot be shown as of {query.time}: {gone}. The first instant after it that "
+        f"can be read whole is {following.requested_time}.",
+        f"Give {AS_OF}={following.requested_time} or a later one, and let the cleaner keep more for the next time.",
+    )
+
+
+def _no_such_window(
+    files: Files, window: Window, wanted: Wanted, lost: list[BaseFile], gone: str
+) -> UnreadableTimeError:
+    """Say which begin goes with the window's end, and which end with its begin."""
+    written = {one.requested_time: one.visible_since for one in window.instants}
+    begin = max(written[file.instant_time] for file in lost)
+    storage, timeline = files.storage, files.timeline
+    everything = Files.find(storage, timeline, window.end or "", None)
+    known = {one.requested_time: one for one in (*window.instants, *timeline.writes)}
+    ends = sorted(one.visible_since for one in timeline.writes if one.visible_since > (window.end or ""))
+    end = next(
+        (
+            time
+            for time in ends
+            if not _inside(plan_window(known.values(), window.begin, time), wanted).lost(
+                everything, timeline.as_of_completion(time), time
+            )
+        ),
+        None,
+    )
+    hints = [f"The first readable end is {end}."] if end else []
+    if begin < max(written.values()):
+        hints.append(f"For the end given, the first readable begin is {begin}.")
+    return UnreadableTimeError(
+        f"What changed in the table {storage.path} until {window.end} cannot be shown: {gone}. {' '.join(hints)}",
+        f"Leave {END} out" + (", or give a window that can be read." if hints else "."),
+    )

@@ -1,0 +1,53 @@
+"""Path patterns of incremental queries, as Hadoop's ``GlobPattern`` understands them."""
+
+from __future__ import annotations
+
+import re
+
+_MEANINGS = {"*": ".*", "?": "."}
+
+
+def compile_glob(pattern: str) -> re.Pattern[str]:
+    """Return the expression that fully matches a path whose end matches the pattern.
+
+    Args:
+        pattern: ``*`` and ``?`` stand for any characters, slashes included; ``[a-z]``, ``[^a-z]`` and ``{a,b}`` for
+            choices; a backslash takes a character's meaning away.
+
+    Raises:
+        ValueError: A bracket is not closed, or holds no choice.
+    """
+    parts, braces, position = [".*"], 0, 0
+    while position < len(pattern):
+        one = pattern[position]
+        position += 1
+        if one == "\\" and position < len(pattern):
+            parts.append(re.escape(pattern[position]))
+            position += 1
+        elif one in _MEANINGS:
+            parts.append(_MEANINGS[one])
+        elif one == "[":
+            end = pattern.find("]", position + 1)
+            if end < 0:
+                raise ValueError("a [ in the pattern is not closed")
+            choice = pattern[position:end]
+            parts.append(f"[{'^' if choice[0] in '!^' else ''}{_escaped(choice.lstrip('!^'))}]")
+            position = end + 1
+        elif one == "{":
+            parts.append("(?:")
+            braces += 1
+        elif one == "}" and braces:
+            parts.append(")")
+            braces -= 1
+        else:
+            parts.append("|" if one == "," and braces else re.escape(one))
+    if braces:
+        raise ValueError("a { in the pattern is not closed")
+    try:
+        return re.compile("".join(parts), re.DOTALL)
+    except re.error as error:
+        raise ValueError(f"the pattern's brackets hold no choice ({error})") from error
+
+
+def _escaped(choice: str) -> str:
+    return choice.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace("^", "\\^")

@@ -1,0 +1,144 @@
+"""Tables with a past that is known: after each write, what each partition held and which commit wrote each row."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyhudi.operations.settings import TableSettings
+from pyhudi.reader.predicates import Predicate
+from pyhudi.reader.query import Query
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import Snapshot, open_snapshot
+from support.drive import write
+
+TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), bucket_count=2)
+PARTITIONS = ("a", "b", "c")
+TIMELINE = ".hoodie/timeline"
+
+# (partition, key, value, commit time)
+Shown = tuple[str, str, int, str]
+
+
+@dataclass
+class Commit:
+    """One completed write: its times, and what each partition that it touched held after it."""
+
+    instant: str
+    completed: str
+    action: str
+    left: dict[str, dict[str, tuple[int, str]]]
+
+
+@dataclass
+class Past:
+    """A table and all that was ever in it.
+
+    Attributes:
+        path: The table.
+        commits: In the order of the writes, which is that of their requested times.
+    """
+
+    path: Path
+    commits: list[Commit] = field(default_factory=list)
+
+    def upsert(self, partition: str, keys: Sequence[str], value: int) -> Commit:
+        """Write rows of one partition."""
+        return self._write("upsert", partition, keys, value)
+
+    def delete(self, partition: str, keys: Sequence[str]) -> Commit:
+        """Delete keys of one partition."""
+        return self._write("delete", partition, keys, 0)
+
+    def overwrite(self, partition: str, keys: Sequence[str], value: int) -> Commit:
+        """Replace the whole table by rows of one partition."""
+        return self._write("insert_overwrite_table", partition, keys, value)
+
+    def shown(self, query: Query | None = None, *predicates: Predicate) -> list[Shown]:
+        """Return what pyhudi shows."""
+        return rows_of(open_snapshot(str(self.path), query=query), *predicates)
+
+    def as_of(self, instant: str) -> list[Shown]:
+        """Return what the table holds of commits requested until a time."""
+        return self._state([one for one in self.commits if one.instant <= instant])
+
+    def changes(self, begin: str | None, end: str | None) -> list[Shown]:
+        """Return what a window should show: its commits' rows, as the table was at its end."""
+        until = [one for one in self.commits if end is None or one.completed <= end]
+        inside = {one.instant for one in until if begin is None or one.completed > begin}
+        return [row for row in self._state(until) if row[3] in inside]
+
+    def swap(self, chance: random.Random) -> None:
+        """Let some neighbours that touched different partitions complete in the other order."""
+        for first, second in zip(self.commits[::2], self.commits[1::2], strict=False):
+            apart = not first.left.keys() & second.left.keys()
+            if apart and chance.random() < 0.7:
+                self.exchange(first, second)
+
+    def exchange(self, first: Commit, second: Commit) -> None:
+        """Let two commits have completed at each other's time, which is in their files' names."""
+        folder = self.path / TIMELINE
+        files = [folder / f"{one.instant}_{one.completed}.{one.action}" for one in (first, second)]
+        first.completed, second.completed = second.completed, first.completed
+        for one, file in zip((first, second), files, strict=True):
+            file.rename(folder / f"{one.instant}_{one.completed}.{one.action}")
+
+    def _write(self, operation: str, partition: str, keys: Sequence[str], value: int) -> Commit:
+        rows = pa.table({"id": list(keys), "p": [partition] * len(keys), "value": pa.array([value] * len(keys))})
+        done = write(self.path, rows, operation=operation, table=TABLE if not self.commits else TableSettings())
+        [file] = (self.path / TIMELINE).glob(f"{done.instant}_*.*commit")
+        held = dict(self._partitions(self.commits).get(partition, {}))
+        left = {partition: held}
+        if operation == "insert_overwrite_table":
+            left = {name: {} for name in PARTITIONS}
+        for key in keys:
+            if operation == "delete":
+                held.pop(key, None)
+            else:
+                left[partition][key] = (value, done.instant)
+        action = file.suffix.removeprefix(".")
+        self.commits.append(Commit(done.instant, file.stem.split("_")[1], action, left))
+        return self.commits[-1]
+
+    def _partitions(self, commits: Sequence[Commit]) -> dict[str, dict[str, tuple[int, str]]]:
+        held: dict[str, dict[str, tuple[int, str]]] = {}
+        for one in commits:
+            held |= one.left
+        return held
+
+    def _state(self, commits: Sequence[Commit]) -> list[Shown]:
+        held = self._partitions(commits)
+        return sorted((p, key, value, time) for p, rows in held.items() for key, (value, time) in rows.items())
+
+
+def rows_of(snapshot: Snapshot, *predicates: Predicate) -> list[Shown]:
+    """Return the rows of a snapshot, read as Spark reads them."""
+    asked = pa.schema([snapshot.schema.field(name) for name in ("p", "id", "value", "_hoodie_commit_time")])
+    batches = [
+        batch
+        for split in snapshot.plan(asked, predicates, 1 << 27)
+        for batch in scan(snapshot.storage, split, asked, predicates, snapshot.schema, snapshot.times)
+    ]
+    rows = pa.Table.from_batches(batches, asked)
+    return sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+def random_past(path: Path, seed: int, *, steps: int) -> Past:
+    """Return a table with a random past."""
+    chance = random.Random(seed)
+    past = Past(path)
+    for number in range(steps):
+        keys = [f"k{n}" for n in chance.sample(range(8), chance.randint(1, 5))]
+        act = (
+            chance.choice([past.upsert, past.upsert, past.upsert, past.overwrite, past.delete])
+            if number
+            else past.upsert
+        )
+        if act == past.delete:
+            past.delete(chance.choice(PARTITIONS), keys)
+        else:
+            act(chance.choice(PARTITIONS), keys, number)  # type: ignore[call-arg]
+    return past
