@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
-from ..errors import MissingOptionError, OptionConflictError
+from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
 
 if TYPE_CHECKING:
     from ..timeline.timeline import Watermark
@@ -38,7 +44,7 @@ class PyHudiDataSource(DataSource):
         from .spark_types import select, to_spark  # noqa: PLC0415
 
         options, path = self._parsed(reading=True)
-        snapshot = open_snapshot(path, options.storage_options)
+        snapshot = open_snapshot(path, options.storage_options, query=options.to_query())
         self._pinned = snapshot.timeline.watermark()
         columns = snapshot.schema if options.columns is None else select(snapshot.schema, options.columns, path)
         return to_spark(columns)
@@ -64,17 +70,36 @@ class PyHudiDataSource(DataSource):
         options, path = self._parsed(reading=False)
         return HudiWriter.planned(path, options, schema, overwrite=overwrite)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Refuse."""
+        raise _no_streams("readStream", "spark.read with an incremental query")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Refuse."""
+        raise _no_streams("writeStream", "df.write in foreachBatch")
+
     def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
         from .option_sources import READING, WRITING, resolve_options  # noqa: PLC0415
         from .options import path_of  # noqa: PLC0415
 
+        if "paths" in self.options:
+            raise UnsupportedOptionError(
+                f"Several paths were given, {self.options['paths']}, and a read shows one table.",
+                "Load each table by itself and unite them.",
+            )
         path = path_of(self.options)
         if not path:
             raise MissingOptionError(
-                "No path is given, so that nobody knows where the table is.", "Give one to load() or save()."
+                "No path is given, so that nobody knows where the table is; Spark tells a Python data source none when "
+                "a table of its catalog is used.",
+                "Give one to load() or save(), or to CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
             )
         path = absolute(path)
         return resolve_options(self.options, path, READING if reading else WRITING).options, path
+
+
+def _no_streams(what: str, instead: str) -> UnsupportedOptionError:
+    return UnsupportedOptionError(f"Streams are not done by pyhudi yet: {what} was asked for.", f"Use {instead}.")
 
 
 def absolute(path: str) -> str:

@@ -13,6 +13,7 @@ from ..errors import OptionConflictError
 from ..operations.history import history, last_commit
 from ..operations.plan import plan_write
 from ..operations.result import CommitResult
+from ..reader.query import AS_OF, BEGIN, END
 from ..reader.snapshot import open_snapshot
 from ..storage import Storage, open_storage
 from ..table import options as properties
@@ -26,10 +27,11 @@ from .datasource import PyHudiDataSource, absolute
 from .explain import ExplainedOptions, explain
 from .option_catalogue import Scope
 from .option_names import OPTIONS, STORAGE_PREFIX
-from .option_sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
+from .option_sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config, resolve_options
 from .options import texts_of
 from .parquet_scan import lacks_file_system, scan_files
 from .placed_write import delete_partitions, write_placed
+from .read_options import QUERY_TYPE
 from .spark_types import select, to_arrow
 
 if TYPE_CHECKING:
@@ -233,19 +235,36 @@ class HudiTable:
         resolved = self._resolve({OPERATION: "delete_partition", **options}, WRITING, warn=True)
         return delete_partitions(self._spark, self._path, resolved, paths)
 
-    def to_df(self, columns: Sequence[str] | None = None) -> DataFrame:
-        """Return the newest snapshot, read by Spark's own Parquet reader.
+    def to_df(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        as_of: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> DataFrame:
+        """Return the table, as it was, or what changed in it, read by Spark's own Parquet reader.
 
-        The DataFrame is fixed: it shows the table as it is now, whatever is written later. Where Spark itself has no
-        access to the table's store (S3 without hadoop-aws), the data source reads instead.
+        The DataFrame is fixed: it shows the table as it is now, whatever is written later. Times are spelled as in the
+        options ``as.of.instant`` and ``hoodie.datasource.read.begin.instanttime``. Where Spark itself has no access to
+        the table's store (S3 without hadoop-aws), the data source reads instead.
 
         Args:
             columns: The columns to show, in this order; None for all, the meta columns first.
+            as_of: Shows the table with what was requested until this time.
+            since: Shows the rows alone that commits wrote which completed after this time; ``earliest`` for all.
+            until: Shows those that completed until this time, as they were then; None for now.
 
         Raises:
             MissingColumnError: The table has no such column.
+            InvalidOptionError: A time is none.
+            OptionConflictError: ``as_of`` is given with ``since``, or ``until`` without it.
+            UnreadableTimeError: The table's past is not kept so far back.
         """
-        snapshot = open_snapshot(self._path, self.storage_options)
+        asked = {QUERY_TYPE: since and "incremental", AS_OF: as_of, BEGIN: since, END: until}
+        resolved = self._resolve(asked, READING)
+        options = resolved.options
+        snapshot = open_snapshot(self._path, options.storage_options, query=options.to_query())
         wanted = snapshot.schema if columns is None else select(snapshot.schema, columns, self._path)
         if not self._storage.remote:
             return scan_files(self._spark, snapshot, wanted)
@@ -257,7 +276,7 @@ class HudiTable:
             if not lacks_file_system(error):
                 raise
             logger.info("table %s: Spark has no access to its store, so that the data source reads it", self._path)
-            return self._read(wanted.names)
+            return self._read(resolved, wanted.names)
         return frame
 
     def history(self) -> DataFrame:
@@ -289,10 +308,10 @@ class HudiTable:
         resolved = self._resolve(given, READING | WRITING)
         return explain(resolved, find_config(self._storage), defaults=defaults)
 
-    def _read(self, columns: Sequence[str]) -> DataFrame:
+    def _read(self, resolved: ResolvedOptions, columns: Sequence[str]) -> DataFrame:
         """Return a DataFrame of the data source."""
-        options = {**texts_of(self._options), "columns": ",".join(columns)}
-        options |= {STORAGE_PREFIX + key: value for key, value in self.storage_options.items()}
+        # The defaults file is in what was resolved.
+        options = {**resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns)}
         return self._spark.read.format(PyHudiDataSource.name()).options(**options).load(self._path)
 
     def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:

@@ -142,19 +142,12 @@ _REFUSED: dict[tuple[Scope, str], str] = {
         hoodie.prewrite.validators=
         hoodie.fileid.prefix.provider.class=org.apache.hudi.table.randomfileidprefixprovider
     """,
-    (Scope.READ, "a read gives the newest snapshot of the whole table"): """
-        as.of.instant=
+    (Scope.READ, "a read shows the rows of tables, and filters are given as .where(...)"): """
         hoodie.datasource.query.incremental.format=latest_state
-        hoodie.datasource.read.begin.instanttime=
-        hoodie.datasource.read.end.instanttime=
         hoodie.datasource.read.create.filesystem.relation=false
         hoodie.datasource.read.extract.partition.values.from.path=false
         hoodie.datasource.read.incr.filters=
-        hoodie.datasource.read.incr.path.glob=
-        hoodie.datasource.read.incr.skip_cluster=false
-        hoodie.datasource.read.incr.skip_compact=false
         hoodie.datasource.read.paths=
-        hoodie.datasource.read.schema.use.end.instanttime=false
         hoodie.datasource.read.table.valued.function.filesystem.relation.subpath=
         hoodie.datasource.read.table.valued.function.timeline.relation=false
         hoodie.datasource.read.table.valued.function.timeline.relation.archived=false
@@ -327,13 +320,16 @@ _NO_MEANING = {
         "hoodie.datasource.": "streaming.startoffset",
         "hoodie.datasource.read.": """file.index.list.partitions.from.catalog file.index.listing.mode
             file.index.listing.partition-path-prefix.analysis.enabled
-            file.index.optimize.listing.using.path.filter incr.fallback.fulltablescan.enable incr.table.version
+            file.index.optimize.listing.using.path.filter incr.table.version
             partition.value.extractor.enabled streaming.table.version""",
         "hoodie.sql.": "bulk.insert.enable insert.mode",
         "hoodie.spark.": """polaris.catalog.class sql.insert.into.operation sql.merge.into.partial.updates
             sql.optimized.writes.enable""",
         "hoodie.": """enable.data.skipping file.index.enable file.index.cache.spillable.mem
             file.index.cache.use.spillable.map file.group.reader.enabled read.timeline.holes.resolution.policy""",
+    },
+    "a clustering or compaction changes no row, so that no query of changes shows it": {
+        "hoodie.datasource.read.incr.": "skip_cluster skip_compact",
     },
     "tables are not bootstrapped": {
         "hoodie.bootstrap.": """data.queries.only full.input.provider index.class index.enable index.type mode.selector

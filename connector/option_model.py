@@ -45,7 +45,11 @@ class HudiOptions(ReadOptions, WriteOptions, TableOptions, CommonOptions):
             path: The table's path.
             schema: The incoming columns.
             overwrite: True for Spark's mode ``overwrite``.
+
+        Raises:
+            OptionConflictError: Options that say what a read shows are among them.
         """
+        self.refuse_query()
         return WriteRequest(
             path=path,
             operation=self.operation,

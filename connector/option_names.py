@@ -110,6 +110,9 @@ _TYPE_WORDS = {
     "Patterns": "partition paths, separated by commas",
     "Generator": "SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP or CUSTOM, or a Java class",
     "Payload": "Java class",
+    "PathGlob": "path pattern",
+    "QueryTime": "time, see [Queries](queries.md#times)",
+    "QueryBegin": "time, see [Queries](queries.md#times), or `earliest`",
 }
 
 OPTIONS: dict[str, OptionInfo] = {

@@ -6,10 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..errors import UnsupportedTableError
+from ..reader.path_glob import compile_glob
+from ..reader.query import is_beginning
 from ..table.key_types import KeyGeneratorType, split_partition_field
+from ..timeline.clock import query_time
 
 _SINCE = "0.1.0"
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -68,6 +71,21 @@ def _split_partition_fields(value: object) -> object:
     if len({kind is None for _, kind in parts}) > 1:
         raise ValueError("either all partition columns have a type or none has")
     return tuple(name if kind is None else f"{name}:{kind.value}" for name, kind in parts)
+
+
+def _check_time(value: str) -> str:
+    # Only an epoch means different times in different zones, and it is a time in all of them.
+    query_time(value, "UTC")
+    return value
+
+
+def _check_begin(value: str) -> str:
+    return value if is_beginning(value) else _check_time(value)
+
+
+def _check_glob(value: str) -> str:
+    compile_glob(value)
+    return value
 
 
 Fields = Annotated[tuple[str, ...], BeforeValidator(_split)]
@@ -142,6 +160,9 @@ Payload = Annotated[Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUST
 Timezone = Annotated[Literal["UTC", "LOCAL"], BeforeValidator(_upper)]
 FailedWrites = Annotated[Literal["EAGER", "LAZY", "NEVER"], BeforeValidator(_upper)]
 QueryType = Annotated[Literal["snapshot", "read_optimized", "incremental"], BeforeValidator(_lower)]
+PathGlob = Annotated[str, AfterValidator(_check_glob)]
+QueryTime = Annotated[str, AfterValidator(_check_time)]
+QueryBegin = Annotated[str, AfterValidator(_check_begin)]
 Codec = Annotated[Literal["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"], BeforeValidator(_lower)]
 
 

@@ -18,8 +18,10 @@ from pyspark.sql import functions as sf
 from ..errors import SchemaMismatchError
 from ..reader.file_schemas import by_file_schema
 from ..reader.snapshot import Snapshot
+from ..reader.window import COMMIT_TIME
 from ..table.casts import fits, keeps_values
 from ..table.types import children, is_list, sql_name
+from ..table.view import FileSlice
 from .spark_types import to_spark
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ _READ_AS_THEY_ARE = {
 
 
 def scan_files(spark: SparkSession, snapshot: Snapshot, columns: pa.Schema) -> DataFrame:
-    """Return the rows of a snapshot.
+    """Return the rows that a snapshot shows.
 
     Args:
         spark: The session.
@@ -47,6 +49,17 @@ def scan_files(spark: SparkSession, snapshot: Snapshot, columns: pa.Schema) -> D
     slices = snapshot.slices()
     if not slices:
         return spark.createDataFrame([], to_spark(columns))
+    times = snapshot.times
+    if times is None:
+        return _scan_slices(spark, snapshot, slices, columns)
+    extra = [] if COMMIT_TIME in columns.names else [snapshot.schema.field(COMMIT_TIME)]
+    rows = _scan_slices(spark, snapshot, slices, pa.schema([*columns, *extra]))
+    belongs = (sf.col(COMMIT_TIME) >= times.least) & ~sf.col(COMMIT_TIME).isin(list(times.less))
+    return rows.where(belongs).select(*columns.names)
+
+
+def _scan_slices(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
+    """Return all rows of some slices."""
     alike: list[str] = []
     others: list[tuple[pa.Schema, list[str]]] = []
     for schema, group in by_file_schema(snapshot.storage, snapshot.timeline, slices):

@@ -25,12 +25,12 @@ _PUSHDOWN_WORKER = "data_source_pushdown_filters"
 
 
 class HudiReader(DataSourceReader):
-    """Reads a snapshot of a table.
+    """Reads what one query shows of a table.
 
     Spark pickles it into every task, without the snapshot and without any list of files.
 
     Args:
-        snapshot: The table.
+        snapshot: The table as the query shows it.
         path: The table's path.
         storage_options: Options of the store.
         schema: The columns to give to Spark, exactly.
@@ -46,6 +46,8 @@ class HudiReader(DataSourceReader):
         self._schema = schema
         self._table_schema = snapshot.schema
         self._watermark = snapshot.timeline.watermark()
+        self._query = snapshot.query
+        self._times = snapshot.times
         self._split_size = split_size
         self._predicates: tuple[Predicate, ...] = ()
 
@@ -54,14 +56,14 @@ class HudiReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition a split; one without pieces where there is nothing to read."""
-        snapshot = self._snapshot or open_snapshot(self._path, self._storage_options, self._watermark)
+        snapshot = self._snapshot or open_snapshot(self._path, self._storage_options, self._watermark, self._query)
         splits = snapshot.plan(self._schema, self._predicates, self._split_size)
         return [InputPartition(split) for split in splits or [Split(())]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one split."""
         storage = open_storage(self._path, self._storage_options)
-        yield from scan(storage, partition.value, self._schema, self._predicates, self._table_schema)
+        yield from scan(storage, partition.value, self._schema, self._predicates, self._table_schema, self._times)
 
 
 class HudiPushdownReader(HudiReader):
@@ -80,10 +82,13 @@ def make_reader(path: str, options: HudiOptions, schema: StructType, pinned: Wat
     """Return the reader that fits the worker in which Spark plans the read.
 
     Raises:
+        MissingOptionError: An incremental query has no beginning.
+        OptionConflictError: Options of two kinds of query are mixed, or a window ends before it begins.
+        UnreadableTimeError: The table's past is not kept as far back as the query asks.
         MissingColumnError: The schema names a column that the table does not have.
         SchemaMismatchError: The schema gives a column another type than the table does.
     """
-    snapshot = open_snapshot(path, options.storage_options, pinned)
+    snapshot = open_snapshot(path, options.storage_options, pinned, options.to_query())
     wanted = requested_schema(snapshot.schema, schema, path)
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
     kind = HudiPushdownReader if pushing else HudiReader

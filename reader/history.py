@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import UnreadableTimeError
-from ..storage.base import FileInfo, Storage
+from ..storage.base import FileInfo, Storage, split
 from ..storage.parallel import for_each
 from ..table.cleaned import Clean, cleaned_since, read_cleans
+from ..table.names import PARQUET
 from ..table.partitions import walk_partitions
 from ..table.view import BaseFile, FileSlice, FileView, read_replaced
 from ..timeline.codec import read_commit
@@ -27,7 +28,7 @@ class Files:
         storage: Rooted at the table.
         timeline: As of the moment at which the query was made.
         listings: The files, by partition path.
-        now: The timeline when the files had been listed, so that it names every clean that took some before.
+        now: A timeline that names every clean which took some of the files before they were listed.
         cleans: Those cleans, as far as they matter.
     """
 
@@ -38,12 +39,15 @@ class Files:
     cleans: list[tuple[Instant, Clean]]
 
     @classmethod
-    def find(cls, storage: Storage, timeline: Timeline, time: str, partitions: Iterable[str] | None) -> Files:
+    def find(
+        cls, storage: Storage, timeline: Timeline, now: Timeline, time: str, partitions: Iterable[str] | None
+    ) -> Files:
         """List partitions, and read what may be missing there for a reader of any moment from ``time`` on.
 
         Args:
             storage: Rooted at the table.
             timeline: As of the moment at which the query was made.
+            now: As it was a moment ago.
             time: The moment.
             partitions: Their paths; None for all.
         """
@@ -53,7 +57,8 @@ class Files:
             names = sorted(partitions)
             found = for_each(storage, storage.list, names)
             listings = {name: tuple(files) for name, files in zip(names, found, strict=True)}
-        now = Timeline.load(storage, timeline.layout)
+        if not _names_all_cleans(now, time, listings):
+            now = Timeline.load(storage, timeline.layout)
         return cls(storage, timeline, listings, now, read_cleans(storage, now, time))
 
     def at(self, timeline: Timeline, time: str) -> tuple[FileView, list[str]]:
@@ -82,12 +87,15 @@ class Wanted:
         return [one for one in found if self.file(one.base)]
 
 
-def show(storage: Storage, timeline: Timeline, moment: Moment, query: Query | None, wanted: Wanted) -> list[FileSlice]:
+def show(
+    storage: Storage, timeline: Timeline, now: Timeline, moment: Moment, query: Query | None, wanted: Wanted
+) -> list[FileSlice]:
     """Return the file slices that a query shows, in order of partition path and file id.
 
     Args:
         storage: Rooted at the table.
         timeline: As of the moment at which the query was made.
+        now: As it was a moment ago.
         moment: What of it the query shows.
         query: None for the table as it is.
         wanted: What of that is wanted.
@@ -99,7 +107,7 @@ def show(storage: Storage, timeline: Timeline, moment: Moment, query: Query | No
     if window is not None and not window.instants:
         return []
     partitions = None if window is None or window.times is None else _written(storage, timeline, window)
-    files = Files.find(storage, timeline, moment.time, partitions)
+    files = Files.find(storage, timeline, now, moment.time, partitions)
     inside = _inside(window, wanted)
     lost = inside.lost(files, moment.timeline, moment.time)
     if not lost:
@@ -118,8 +126,20 @@ def show(storage: Storage, timeline: Timeline, moment: Moment, query: Query | No
 def first_whole(storage: Storage, timeline: Timeline) -> Instant:
     """Return the first completed write of a timeline as of which the whole table can be shown."""
     first = timeline.writes[0]
-    files = Files.find(storage, timeline, first.requested_time, None)
+    files = Files.find(storage, timeline, timeline, first.requested_time, None)
     return _next_whole(files, Wanted(), first.requested_time)
+
+
+def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tuple[FileInfo, ...]]) -> bool:
+    """Return whether every clean that may have taken slices of a moment before they were listed is on the timeline.
+
+    Slices of the present go only after newer ones were written, which are there for all to see.
+    """
+    if time < timeline.watermark().completed_until:
+        return False
+    newest = timeline.instants[-1].requested_time if timeline.instants else ""
+    names = (split(info.path)[1] for files in listings.values() for info in files)
+    return not any(name.rpartition("_")[2] > newest + PARQUET for name in names if name.endswith(PARQUET))
 
 
 def _written(storage: Storage, timeline: Timeline, window: Window) -> frozenset[str] | None:
@@ -166,7 +186,7 @@ def _no_such_window(
     written = {one.requested_time: one.visible_since for one in window.instants}
     begin = max(written[file.instant_time] for file in lost)
     storage, timeline = files.storage, files.timeline
-    everything = Files.find(storage, timeline, window.end or "", None)
+    everything = Files.find(storage, timeline, files.now, window.end or "", None)
     known = {one.requested_time: one for one in (*window.instants, *timeline.writes)}
     ends = sorted(one.visible_since for one in timeline.writes if one.visible_since > (window.end or ""))
     end = next(

@@ -42,6 +42,7 @@ class Snapshot:
         storage: Rooted at the table.
         config: The table's properties.
         timeline: As of the moment at which the query was made; later instants are unseen.
+        now: As it was when the table was opened.
         moment: What of the timeline the query shows.
         schema: All columns, the meta columns first, as Apache Hudi shows them; canonical types.
         query: None for the table as it is.
@@ -50,6 +51,7 @@ class Snapshot:
     storage: Storage
     config: TableConfig
     timeline: Timeline
+    now: Timeline
     moment: Moment
     schema: pa.Schema
     query: Query | None = None
@@ -74,7 +76,7 @@ class Snapshot:
                 and pattern.fullmatch(join(self.storage.path, file.path)) is not None
             ),
         )
-        return show(self.storage, self.timeline, self.moment, self.query, wanted)
+        return show(self.storage, self.timeline, self.now, self.moment, self.query, wanted)
 
     def plan(self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int) -> list[Split]:
         """Return what each task reads.
@@ -138,9 +140,8 @@ def open_snapshot(
     storage = open_storage(path, storage_options)
     config = load_config(storage)
     check_supported(config, storage.path, writing=False)
-    timeline = Timeline.load(storage, layout_of(config))
-    if watermark is not None:
-        timeline = timeline.as_of(watermark)
+    now = Timeline.load(storage, layout_of(config))
+    timeline = now if watermark is None else now.as_of(watermark)
     moment = find_moment(
         timeline,
         query,
@@ -156,4 +157,4 @@ def open_snapshot(
             f"The table {storage.path} has properties, but nothing was ever written to it, so that it has no columns.",
             "Write to it first.",
         )
-    return Snapshot(storage, config, timeline, moment, with_meta(schema), query)
+    return Snapshot(storage, config, timeline, now, moment, with_meta(schema), query)

@@ -14,7 +14,7 @@ from pyhudi.errors import PyHudiError, from_spark
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
-from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, OPTIONS, OTHERS, ROWS, Act, Case
+from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, OPTIONS, OTHERS, QUERIES, ROWS, Act, Case
 from support.drive import rows_of, write
 from support.fixture_tables import unpack
 from support.places import files_below
@@ -76,8 +76,8 @@ def test_bad_rows_leave_a_table_as_it_was(tmp_path: Path, case: Case, colocated:
     assert read_all(path) == rows
 
 
-@each([*COLUMNS, *OPTIONS, *OTHERS])
-def test_a_refused_write_leaves_a_table_as_it_was(tmp_path: Path, case: Case) -> None:
+@each([*COLUMNS, *OPTIONS, *OTHERS, *QUERIES])
+def test_what_is_refused_leaves_a_table_as_it_was(tmp_path: Path, case: Case) -> None:
     """Not a byte of the table changes, and the next good write goes through."""
     path = tmp_path / "t"
     write(path, case.good, table=case.table)
@@ -216,7 +216,7 @@ def test_a_wrong_number_of_buckets_is_never_remembered(tmp_path: Path, name: str
 
 def test_every_error_that_a_user_can_cause_has_five_cases() -> None:
     """A class without one is either dead or untried."""
-    tried = Counter(case.error for case in [*ROWS, *COLUMNS, *OPTIONS, *OTHERS, *CREATIONS, *SICK])
+    tried = Counter(case.error for case in [*ROWS, *COLUMNS, *OPTIONS, *OTHERS, *QUERIES, *CREATIONS, *SICK])
     tried[errors.NotATableError] += len(OCCUPIED)
     kinds = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
 

@@ -7,6 +7,7 @@ from support.bad_inputs.columns import COLUMNS
 from support.bad_inputs.creations import CREATIONS
 from support.bad_inputs.options import OPTIONS
 from support.bad_inputs.others import OTHERS
+from support.bad_inputs.queries import QUERIES
 from support.bad_inputs.rows import ROWS
 
-__all__ = ["COLUMNS", "CREATIONS", "GOOD", "KEYED", "OPTIONS", "OTHERS", "ROWS", "Act", "Case"]
+__all__ = ["COLUMNS", "CREATIONS", "GOOD", "KEYED", "OPTIONS", "OTHERS", "QUERIES", "ROWS", "Act", "Case"]

@@ -22,6 +22,7 @@ CHOSEN = {
     "compression",  # smaller and faster than gzip
     "bloom_filter",  # a bucket index never asks it
     "application",
+    "incremental_full_scan",  # theirs searches the newest snapshot and so misses what changed since
 }
 # A family of which pyhudi does some members, which are looked for first.
 OF_OLDER_RELEASES = {key for key in OURS if key.startswith("hoodie.deltastreamer.keygen.timebased.")}

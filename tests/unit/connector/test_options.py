@@ -18,6 +18,7 @@ from pyhudi.errors import (
     UnsupportedOptionError,
 )
 from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.table.keys import KeyGeneratorType
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -143,6 +144,66 @@ def test_a_value_that_does_not_fit_is_refused_by_key_and_value(key: str, text: s
     assert repr(text) in caught.value.what
 
 
+AS_OF = "as.of.instant"
+BEGIN, END = (f"hoodie.datasource.read.{word}.instanttime" for word in ("begin", "end"))
+GLOB = "hoodie.datasource.read.incr.path.glob"
+NO_TIMES = ["", "junk", "20261121", "2026-1-1", "2026-13-01", "2026-02-30 00:00:00", "20269921120000000", "latest"]
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        *((key, text) for key in (AS_OF, BEGIN, END) for text in NO_TIMES),
+        *((key, text) for key in (AS_OF, END) for text in ("earliest", "000")),
+        *((BEGIN, text) for text in ("-1", "00001", "ear liest")),
+        *((GLOB, text) for text in ("[", "a[bc", "{a,b", "[z-a]", "[^]")),
+        *(
+            (f"hoodie.datasource.read.{key}", text)
+            for key in ("incr.fallback.fulltablescan.enable", "schema.use.end.instanttime")
+            for text in ("", "perhaps", "2", "all", "-")
+        ),
+        *(("hoodie.datasource.query.type", text) for text in ("", "realtime", "snapshots", "cdc", "read-optimized")),
+    ],
+)
+def test_what_no_query_can_mean_is_refused(key: str, text: str) -> None:
+    with pytest.raises(InvalidOptionError) as caught:
+        parse_options({key: text})
+
+    assert f"{key}={text!r}" in caught.value.what
+
+
+INCREMENTAL = {"hoodie.datasource.query.type": "Incremental"}
+
+
+@pytest.mark.parametrize(
+    ("given", "query"),
+    [
+        ({}, None),
+        ({"hoodie.datasource.query.type": "read_optimized"}, None),
+        ({"hoodie.datasource.view.type": "SNAPSHOT"}, None),
+        ({AS_OF: "2026-11-21"}, AsOf("2026-11-21")),
+        ({AS_OF.upper(): " 2026-11-21 08:00:00 "}, AsOf("2026-11-21 08:00:00")),
+        ({AS_OF: "20261121080000", "hoodie.datasource.query.type": "read_optimized"}, AsOf("20261121080000")),
+        ({**INCREMENTAL, BEGIN: "Earliest"}, Changes("Earliest")),
+        ({**INCREMENTAL, BEGIN: "000", END: "2026-11-21"}, Changes("000", "2026-11-21")),
+        ({**INCREMENTAL, BEGIN: "1795214804", GLOB: "/2026/*"}, Changes("1795214804", path_glob="/2026/*")),
+        (
+            {
+                **INCREMENTAL,
+                BEGIN: "000",
+                "hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true",
+                "hoodie.datasource.read.schema.use.end.instanttime": "TRUE",
+                "hoodie.datasource.query.incremental.format": "latest_state",
+                "hoodie.datasource.read.incr.skip_cluster": "true",
+            },
+            Changes("000", full_scan=True, schema_of_end=True),
+        ),
+    ],
+)
+def test_the_options_of_a_query_say_what_it_shows(given: dict[str, str], query: Query | None) -> None:
+    assert parse_options(given).to_query() == query
+
+
 @pytest.mark.parametrize(
     ("key", "text"),
     [
@@ -154,8 +215,8 @@ def test_a_value_that_does_not_fit_is_refused_by_key_and_value(key: str, text: s
         ("hoodie.write.record.merge.mode", "CUSTOM"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),
         ("hoodie.write.table.version", "6"),
-        ("hoodie.datasource.query.type", "incremental"),
-        ("as.of.instant", "2024-01-01"),
+        ("hoodie.datasource.query.incremental.format", "cdc"),
+        ("hoodie.datasource.read.incr.filters", "v = 2"),
         ("hoodie.static.overwrite.partition.paths", "a"),
         ("hoodie.populate.meta.fields", "false"),
         ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),

@@ -1,0 +1,114 @@
+"""Queries that a healthy table refuses, and those that ask for more of its past than it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pyhudi import errors
+from pyhudi.connector.options import parse_options
+from pyhudi.reader.query import AS_OF, BEGIN, END, FULL_SCAN
+from pyhudi.reader.snapshot import open_snapshot
+from support.bad_inputs.case import GOOD, SCHEMA, Act, Case, ask
+from support.cleaning import clean
+from support.drive import write
+
+TYPE = "hoodie.datasource.query.type"
+GLOB = "hoodie.datasource.read.incr.path.glob"
+END_SCHEMA = "hoodie.datasource.read.schema.use.end.instanttime"
+CHANGES = {TYPE: "incremental"}
+
+
+def read(given: Mapping[str, object]) -> Callable[[Path], Act]:
+    """Read with the options that a user types."""
+
+    def prepare(path: Path) -> Act:
+        def act() -> object:
+            options = parse_options(given)
+            return open_snapshot(str(path), query=options.to_query()).plan(SCHEMA, (), 1 << 20)
+
+        return act
+
+    return prepare
+
+
+def cleaned(given: Mapping[str, object]) -> Callable[[Path], Act]:
+    """Read a table that was written twice more and then cleaned, with options that may name its {first} commit."""
+
+    def prepare(path: Path) -> Act:
+        first = open_snapshot(str(path)).timeline.writes[0]
+        for _ in range(2):
+            write(path, GOOD)
+        clean(path, retain=1)
+        times = {"first": first.requested_time, "done": first.visible_since}
+        return read({key: str(value).format(**times) for key, value in given.items()})(path)
+
+    return prepare
+
+
+QUERIES = [
+    *(
+        Case(f"{key} {text}", errors.InvalidOptionError, (f"{key}={text!r}",), read({**CHANGES, key: text}))
+        for key, text in {
+            TYPE: "realtime",
+            AS_OF: "2026-02-30",
+            BEGIN: "latest",
+            END: "earliest",
+            GLOB: "a[bc",
+            FULL_SCAN: "perhaps",
+            END_SCHEMA: "sometimes",
+        }.items()
+    ),
+    Case("changes without a begin", errors.MissingOptionError, (BEGIN, "earliest"), read(CHANGES)),
+    Case("changes with an end alone", errors.MissingOptionError, (BEGIN,), read({**CHANGES, END: "2026-01-01"})),
+    Case(
+        "changes as of an instant",
+        errors.OptionConflictError,
+        (AS_OF, END),
+        read({**CHANGES, BEGIN: "0", AS_OF: "2026-01-01"}),
+    ),
+    *(
+        Case(f"{key} of no incremental query", errors.OptionConflictError, (key, f"{TYPE}=incremental"), read(given))
+        for key, given in {
+            BEGIN: {BEGIN: "000"},
+            END: {END: "2026-01-01", TYPE: "snapshot"},
+            GLOB: {GLOB: "/a/*", TYPE: "read_optimized"},
+            END_SCHEMA: {END_SCHEMA: "true", AS_OF: "2026-01-01"},
+        }.items()
+    ),
+    Case(
+        "a window that ends before it begins",
+        errors.OptionConflictError,
+        ("{path}", "2026-01-02", "2026-01-01", END),
+        read({**CHANGES, BEGIN: "2026-01-02", END: "2026-01-01"}),
+    ),
+    *(
+        Case(f"a write with {key}", errors.OptionConflictError, (key, "A write"), ask({**given, key: value}))
+        for key, value, given in (
+            (TYPE, "incremental", {}),
+            (AS_OF, "2026-01-01", {}),
+            (BEGIN, "000", CHANGES),
+            (END, "2026-01-01", {}),
+            (GLOB, "/a/*", {}),
+        )
+    ),
+    *(
+        Case(f"as of {text}", errors.UnreadableTimeError, ("{path}", text, "first instant", AS_OF), read({AS_OF: text}))
+        for text in ("2020-01-01", "20200101000000", "2020-01-01T08:00:00", "1577836800", "1577836800000")
+    ),
+    Case(
+        "as of what was cleaned",
+        errors.UnreadableTimeError,
+        ("{path}", "cleaning has taken away 2 of the base files", "first instant", AS_OF),
+        cleaned({AS_OF: "{first}"}),
+    ),
+    *(
+        Case(
+            f"changes that were cleaned, from {begin}",
+            errors.UnreadableTimeError,
+            ("{path}", "cleaning has taken away 2 of the base files", "first readable end", END),
+            cleaned({**CHANGES, BEGIN: begin, END: "{done}"}),
+        )
+        for begin in ("earliest", "2020-01-01")
+    ),
+]
