@@ -140,6 +140,8 @@ def _build_list(
     array: pa.Array, kind: pa.DataType, path: str, valid: pa.BooleanArray | None, fill_missing: bool
 ) -> pa.Array:
     """Return a list or map array; flattening drops what lies outside a slice or under a null."""
+    if len(array) == 0:  # Spark 4.0 leaves out the offsets of such a list inside of others
+        array = pa.array([], array.type)
     if pa.types.is_map(array.type):
         entries = pa.struct([pa.field("key", array.type.key_type), pa.field("value", array.type.item_type)])
         array = array.cast(pa.list_(entries))

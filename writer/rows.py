@@ -153,7 +153,8 @@ def rechunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if batch.num_rows == 0:
             continue
         waiting.append(batch)
-        size += batch.nbytes
+        # Not nbytes, which looks into offsets: Spark 4.0 sends none for a list without elements inside of others.
+        size += batch.get_total_buffer_size()
         rows += batch.num_rows
         if size >= CHUNK_BYTES or rows >= CHUNK_ROWS:
             yield concat(waiting)
