@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import random
 import tempfile
-from itertools import product
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyhudi.errors import UnreadableTimeError
-from pyhudi.reader.query import AsOf, Changes
-from support.cleaning import clean
-from support.past import Past, random_past
+from pyhudi.errors import PyHudiError
+from pyhudi.reader import history, moment
+from pyhudi.reader.window import CommitTimes, Window
+from pyhudi.table import cleaned
+from pyhudi.table.view import FileView, read_replaced
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.timeline import Timeline
+from support.past_checks import check_cleaned, check_past
 
+Patch = pytest.MonkeyPatch
 seeds = st.integers(0, 1 << 32)
-
-
-def windows(past: Past) -> list[tuple[str | None, str | None]]:
-    """Every window whose bounds are completion times of the past, or open."""
-    times = [None, *sorted(one.completed for one in past.commits)]
-    return [(begin, end) for begin, end in product(times, times) if begin is None or end is None or begin <= end]
 
 
 @settings(max_examples=8, deadline=None)
@@ -29,14 +31,7 @@ def windows(past: Past) -> list[tuple[str | None, str | None]]:
 def test_the_past_is_shown_as_it_was(seed: int) -> None:
     """Completions in another order than requests change windows, and time travel not at all."""
     with tempfile.TemporaryDirectory() as folder:
-        past = random_past(Path(folder) / "t", seed, steps=6)
-        past.swap(random.Random(seed))
-
-        for one in past.commits:
-            assert past.shown(AsOf(one.instant)) == past.as_of(one.instant)
-        for begin, end in windows(past):
-            assert past.shown(Changes(begin or "earliest", end)) == past.changes(begin, end)
-        assert past.shown(AsOf("2999-01-01")) == past.shown() == past.as_of("3")
+        check_past(Path(folder), seed)
 
 
 @pytest.mark.parametrize(
@@ -47,45 +42,94 @@ def test_the_past_is_shown_as_it_was(seed: int) -> None:
 def test_what_was_cleaned_is_refused_and_all_else_is_as_it_was(seed: int, tell: bool, finish: bool) -> None:
     """No answer lacks a row; and the first readable time that a refusal names can be read."""
     with tempfile.TemporaryDirectory() as folder:
-        past = random_past(Path(folder) / "t", seed, steps=4)
-        clean(past.path, retain=1 + seed % 3, tell_earliest=tell)
-        past.upsert("a", ["k1", "k2"], 77)
-        past.upsert("b", ["k1"], 78)
-        clean(past.path, retain=1 + seed % 2, tell_earliest=tell, finish=finish)
-
-        for one in past.commits:
-            try:
-                shown = past.shown(AsOf(one.instant))
-            except UnreadableTimeError as error:
-                first = error.what.rpartition(" ")[2].rstrip(".")
-                assert first > one.instant
-                assert past.shown(AsOf(first)) == past.as_of(first)
-            else:
-                assert shown == past.as_of(one.instant)
-        for begin, end in windows(past):
-            try:
-                shown = past.shown(Changes(begin or "earliest", end))
-            except UnreadableTimeError as error:
-                assert end is not None
-                check_hints(past, begin, end, error)
-            else:
-                assert shown == past.changes(begin, end)
-        assert past.shown() == past.as_of("3")
+        check_cleaned(Path(folder), seed, tell=tell, finish=finish)
 
 
-def check_hints(past: Past, begin: str | None, end: str, error: UnreadableTimeError) -> None:
-    """Assert that the windows which an error recommends can be read, and that no wider ones can."""
-    ends = [one.completed for one in past.commits]
-    for hint in error.what.split(". ")[1:]:
-        time = hint.rpartition(" ")[2].rstrip(".")
-        if "readable end" in hint:
-            assert past.shown(Changes(begin or "earliest", time)) == past.changes(begin, time)
-            for earlier in (one for one in ends if end <= one < time):
-                with pytest.raises(UnreadableTimeError):
-                    past.shown(Changes(begin or "earliest", earlier))
-        else:
-            assert "readable begin" in hint
-            assert past.shown(Changes(time, end)) == past.changes(time, end)
-            for earlier in (one for one in ends if one < time):
-                with pytest.raises(UnreadableTimeError):
-                    past.shown(Changes(earlier, end))
+def time_travel_goes_by_completions(patch: Patch) -> None:
+    patch.setattr(Timeline, "as_of_request", Timeline.as_of_completion)
+
+
+def windows_end_by_requests(patch: Patch) -> None:
+    patch.setattr(Timeline, "as_of_completion", Timeline.as_of_request)
+
+
+def windows_go_by_requests(patch: Patch) -> None:
+    patch.setattr(Instant, "visible_since", property(lambda self: self.requested_time))
+
+
+def windows_hold_their_begin(patch: Patch) -> None:
+    plan = moment.plan_window
+
+    def closed(writes: Any, begin: str | None, end: str | None) -> Window:
+        return plan(writes, begin and f"{int(begin) - 1}", end)
+
+    patch.setattr(moment, "plan_window", closed)
+
+
+def rows_of_older_commits_show(patch: Patch) -> None:
+    patch.setattr(CommitTimes, "mask", lambda self, times: pa.array([True] * len(times)))
+
+
+def overtaken_commits_show(patch: Patch) -> None:
+    mask = CommitTimes.mask
+    patch.setattr(CommitTimes, "mask", lambda self, times: mask(replace(self, less=()), times))
+
+
+def what_is_replaced_later_is_gone_before(patch: Patch) -> None:
+    def of_the_present(storage: Any, timeline: Timeline) -> Any:
+        return read_replaced(storage, Timeline.load(storage, timeline.layout))
+
+    patch.setattr(history, "read_replaced", of_the_present)
+
+
+def cleaned_files_are_not_missed(patch: Patch) -> None:
+    patch.setattr(FileView, "lost", lambda self, partition: [])
+
+
+def cleans_are_trusted(patch: Patch) -> None:
+    patch.setattr(cleaned, "_keeps", lambda *_: True)
+
+
+def cleans_that_died_are_passed_over(patch: Patch) -> None:
+    read = cleaned.read_clean
+    patch.setattr(
+        cleaned,
+        "read_clean",
+        lambda storage, layout, one: read(storage, layout, one) if one.state == State.COMPLETED else None,
+    )
+
+
+def the_first_later_instant_is_taken_for_whole(patch: Patch) -> None:
+    def next_one(files: Any, wanted: Any, time: str) -> Instant:
+        return next(one for one in files.timeline.writes if one.requested_time > time)
+
+    patch.setattr(history, "_next_whole", next_one)
+
+
+by_versions = partial(check_cleaned, tell=False)
+killed = partial(check_cleaned, finish=False)
+MISTAKES: list[tuple[Callable[[Patch], None], Callable[[Path, int], None]]] = [
+    (time_travel_goes_by_completions, check_past),
+    (windows_end_by_requests, check_past),
+    (windows_go_by_requests, check_past),
+    (windows_hold_their_begin, check_past),
+    (rows_of_older_commits_show, check_past),
+    (overtaken_commits_show, check_past),
+    (what_is_replaced_later_is_gone_before, check_past),
+    (cleaned_files_are_not_missed, check_cleaned),
+    (cleans_are_trusted, check_cleaned),
+    (cleans_that_died_are_passed_over, killed),
+    (the_first_later_instant_is_taken_for_whole, by_versions),
+]
+
+
+@pytest.mark.parametrize(("mistake", "check"), [pytest.param(*pair, id=pair[0].__name__) for pair in MISTAKES])
+def test_a_mistake_is_noticed(
+    tmp_path: Path, monkeypatch: Patch, mistake: Callable[[Patch], None], check: Callable[[Path, int], None]
+) -> None:
+    """By one of a few histories, always the same ones."""
+    mistake(monkeypatch)
+
+    with pytest.raises((AssertionError, PyHudiError, StopIteration, pytest.fail.Exception)):
+        for seed in range(12):
+            check(tmp_path / str(seed), seed)
