@@ -35,6 +35,9 @@ assert table.upsert(df.where("id < 10").withColumn("n", sf.lit(1))).updates == 1
 assert table.delete(df.where("id >= 90")).deletes == 10
 assert table.to_df().count() == spark.read.format("pyhudi").load(path).count() == 90
 assert table.to_df().where("n = 1").count() == 10
+done = [row.completed for row in table.history().collect()]
+assert table.to_df(["id"], since=done[2], until=done[1]).count() == 10
+assert table.to_df(as_of=table.history().collect()[2].instant).where("n = 0").count() == 100
 assert [row.operation for row in table.history().collect()] == ["DELETE", "UPSERT", "UPSERT"]
 assert suggest_buckets(df) == 1
 colocate(df, table, tasks=2).write.format("pyhudi").option("hoodie.pyhudi.colocated", "true").mode("append").save(path)
