@@ -32,13 +32,17 @@ class Readers:
     spark: SparkSession
     apache: ApacheHudi
 
-    def all_of(self, table: Path, scenario: Scenario) -> dict[str, pa.Table]:
-        """Return a snapshot by each of them; hudi-rs must fail where it is known to, so that a cure is noticed."""
+    def by_apache(self, table: Path, scenario: Scenario) -> pa.Table:
+        """Return a snapshot as Apache Hudi reads it, columns that it shows as text in their own types."""
         theirs = self.apache.read(table)
         for name in scenario.texts_to_apache:
             column = theirs[name].cast(scenario.schema.field(name).type)
             theirs = theirs.set_column(theirs.column_names.index(name), name, column)
-        found = {"pyhudi": read_pyhudi(self.spark, table), "Apache Hudi": theirs}
+        return theirs
+
+    def all_of(self, table: Path, scenario: Scenario) -> dict[str, pa.Table]:
+        """Return a snapshot by each of them; hudi-rs must fail where it is known to, so that a cure is noticed."""
+        found = {"pyhudi": read_pyhudi(self.spark, table), "Apache Hudi": self.by_apache(table, scenario)}
         if scenario.hudi_rs_fails is None:
             found["hudi-rs"] = read_hudi_rs(table)
         else:

@@ -122,7 +122,7 @@ def test_each_operation_of_either_writer_is_understood_by_the_other(
     content = Content(scenario)
     partitions = sorted({scenario.partition_path(row) for row in scenario.rows(range(40), 1, ts=1)})
     write: Mapping[str, Callable[..., None]] = {
-        OURS: lambda rows, options: pyhudi.write(rows, {BUCKETS: "2", **options}),
+        OURS: lambda rows, options: pyhudi.write(rows, {BUCKETS: "2", **scenario.told, **options}),
         JAVA: lambda rows, options: hudi.write(table, rows, {**scenario.table_options, **THEIRS, **options}),
     }
     for version, turn in enumerate(TURNS, 1):
@@ -140,6 +140,6 @@ def test_each_operation_of_either_writer_is_understood_by_the_other(
         if scenario.hudi_rs_fails is None:
             found["hudi-rs"] = read_hudi_rs(table)
         if turn.writer == OURS:
-            found["Apache Hudi"] = readers.apache.read(table)
+            found["Apache Hudi"] = readers.by_apache(table, scenario)
         for reader, rows_found in found.items():
             assert without_file_names(as_rows(rows_found)) == content.expected(), f"{reader} after {turn}"
