@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drive import Run
+    from stopwatch import Run
 
 REWRITE = "limit: pyarrow rewrites the files"
 FORWARD = "limit: a Python source forwards batches"

@@ -14,8 +14,8 @@ from limits import PLAIN, limits
 from lineitem import KEYS, ORDERING, PARTITION, point_key
 
 if TYPE_CHECKING:
-    from drive import Run
     from pyspark.sql import SparkSession
+    from stopwatch import Run
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 OPTIONS = {

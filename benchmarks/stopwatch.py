@@ -1,0 +1,74 @@
+"""One system's way through the benchmark's work, and the seconds of its phases."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lineitem import PARTITION, point_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass
+class Run:
+    """One system's way through the work.
+
+    Attributes:
+        data: Folder of the parts.
+        table: Where the system's table goes.
+        scale: Scale factor of the data.
+        memory: Memory of Spark's driver.
+        seconds: Row of the report -> phase -> seconds.
+    """
+
+    data: Path
+    table: str
+    scale: float
+    memory: str
+    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def timed(self, row: str, phase: str, work: Callable[[], Any]) -> Any:
+        """Do the work and note how long it took."""
+        start = time.perf_counter()
+        result = work()
+        self.seconds.setdefault(row, {})[phase] = round(time.perf_counter() - start, 2)
+        return result
+
+    def session(self, **settings: str) -> SparkSession:
+        """Start Spark, alike for every system, and let it do a job before anything is timed."""
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master("local[2]").appName("benchmark")
+        common = {
+            "spark.driver.memory": self.memory,
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.shuffle.partitions": "8",
+        }
+        for key, value in (common | {key.replace("__", "."): value for key, value in settings.items()}).items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        spark.range(100_000).selectExpr("sum(id)", "count(distinct id)").collect()
+        return spark
+
+    def reads(self, row: str, read: Callable[[], DataFrame]) -> list[Any]:
+        """Time the four reads; return what must agree between all systems."""
+        at_point = f"l_orderkey = {point_key(self.scale)} and l_linenumber = 1"
+        three = ("count(l_orderkey)", "sum(l_extendedprice)", "max(l_shipdate)")
+        total = self.timed(row, "scan3", lambda: read().selectExpr(*three).collect()[0])
+        self.timed(row, "scan_all", lambda: read().write.format("noop").mode("overwrite").save())
+        found = self.timed(row, "point", lambda: read().where(at_point).count())
+        one_year = "sum(l_extendedprice)"
+        self.timed(row, "partition", lambda: read().where(f"{PARTITION} = '1995'").selectExpr(one_year).collect())
+        return [total[0], str(total[1]), str(total[2]), found]
+
+    def writes(self, row: str, upsert: Callable[[str], Any], load: Callable[[str], Any] | None = None) -> None:
+        """Time the load, which is an upsert where nothing else is given, and the two upserts."""
+        for phase, part, write in (("load", "base", load or upsert), ("up1", "up1", upsert), ("up2", "up2", upsert)):
+            self.timed(row, phase, lambda part=part, write=write: write(str(self.data / part)))
