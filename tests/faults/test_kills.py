@@ -188,7 +188,7 @@ def test_a_task_that_blocks_for_long_keeps_its_write_alive(first: Job) -> None:
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
 def test_a_task_fails_while_its_sibling_writes(first: Job, colocated: bool) -> None:
     """Spark aborts the write while the other goes on; neither a file nor an instant stays of it."""
-    before = set(Path(first.path).rglob("*.parquet"))
+    before = data_files(first)
     job = replace(first, value=2, stops=(0, 1), fails=(1,), colocated=colocated)
     with started(job) as process:
         stopped(job, process)
@@ -197,7 +197,7 @@ def test_a_task_fails_while_its_sibling_writes(first: Job, colocated: bool) -> N
         go(job, 0)
 
         assert answer(job, process) == "FAILED"
-    assert set(Path(first.path).rglob("*.parquet")) == before
+    assert data_files(first) == before
     assert rows_of(job.path, *COLUMNS) == tuples(first)
     assert actions(job) == ["commit"]
 
@@ -205,3 +205,11 @@ def test_a_task_fails_while_its_sibling_writes(first: Job, colocated: bool) -> N
     after = replace(first, value=3, options=BRIEF)
     assert run(after) == "COMMITTED"
     assert_holds(after)
+    # What Spark stopped the sibling from finishing, aside, has been swept.
+    assert list(Path(first.path, ".hoodie").rglob("*.parquet")) == []
+
+
+def data_files(job: Job) -> set[Path]:
+    """Return the files where readers look for rows."""
+    found = {path.relative_to(job.path) for path in Path(job.path).rglob("*.parquet")}
+    return {path for path in found if path.parts[0] != ".hoodie"}
