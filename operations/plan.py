@@ -148,6 +148,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         check_retirable(existing, request.write.metadata_enable, storage.path)
     times = _times(len(dead) + 1, timeline, config)
     write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
+    based_on = request.write.based_on
     plan = WritePlan(
         path=request.path,
         storage_options=dict(request.storage_options),
@@ -160,7 +161,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         instant_time=times[-1],
         write_id=write_id,
         owner=Owner.of_this_process(write_id, request.application),
-        watermark=timeline.watermark(request.write.based_on),
+        watermark=(timeline.as_of_completion(based_on) if based_on else timeline).watermark(),
         rollbacks=tuple(PlannedRollback(i, at) for i, at in zip(dead, times, strict=False)),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
         flagged=IS_DELETED in incoming.names and IS_DELETED not in schema.names,

@@ -104,13 +104,12 @@ class Timeline:
             return False
         return requested_time in self._committed or requested_time < self._first_write
 
-    def watermark(self, until: str = "") -> Watermark:
-        """Return this moment, or the one at which ``until`` was the greatest completion time."""
-        seen = [one for one in self.completed if not until or one.visible_since <= until]
+    def watermark(self) -> Watermark:
+        """Return this moment."""
         return Watermark(
-            max((one.visible_since for one in seen), default=""),
-            frozenset(one.requested_time for one in self.instants if one not in seen),
-            frozenset(one.requested_time for one in seen[-RECENT:]),
+            max((one.visible_since for one in self.completed), default=""),
+            frozenset(one.requested_time for one in self.pending),
+            frozenset(one.requested_time for one in self.completed[-RECENT:]),
         )
 
     def as_of(self, watermark: Watermark) -> Timeline:
