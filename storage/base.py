@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..errors import StorageError
+from ..errors import PyHudiError, StorageError
 
 SIDECAR = ".crc"
 _TEMPORARY = ".pyhudi-"
@@ -205,6 +205,28 @@ def storage_errors(operation: str, path: str, *, absence: bool = False) -> Itera
     try:
         yield
     except OSError as error:
+        if absence and isinstance(error, FileNotFoundError):
+            raise
+        raise failed(operation, path, error) from error
+
+
+@contextmanager
+def client_errors(operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
+    """Turn any failure of a store's client into a StorageError; clients raise exceptions of their own besides OSError.
+
+    Args:
+        operation: A verb: "read", "list".
+        path: What it is done to, as the user knows it.
+        absence: Let FileNotFoundError through, where absence is an answer.
+
+    Raises:
+        StorageError: For every exception that is not one of ours already.
+    """
+    try:
+        yield
+    except PyHudiError:
+        raise
+    except Exception as error:
         if absence and isinstance(error, FileNotFoundError):
             raise
         raise failed(operation, path, error) from error

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
 
-from ..errors import InvalidOptionError, PyHudiError
-from .base import FileInfo, Folder, check_inside, failed, is_sidecar, join, split
+from ..errors import InvalidOptionError
+from .base import FileInfo, Folder, check_inside, client_errors, is_sidecar, join, split
 from .object_files import ObjectInput, ObjectStaged, Ranges, Uploads
 
 Options = tuple[tuple[str, str], ...]
@@ -242,17 +242,8 @@ class ObjectStorage:
         kept = [info for info in found if not info.path.endswith("/") and not is_sidecar(split(info.path)[1])]
         return sorted(kept, key=lambda info: info.path)
 
-    @contextmanager
-    def _errors(self, operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
-        """Turn any failure into a StorageError; clients raise exceptions of their own besides OSError."""
-        try:
-            yield
-        except PyHudiError:
-            raise
-        except Exception as error:
-            if absence and isinstance(error, FileNotFoundError):
-                raise
-            raise failed(operation, join(self.path, path), error) from error
+    def _errors(self, operation: str, path: str, *, absence: bool = False) -> AbstractContextManager[None]:
+        return client_errors(operation, join(self.path, path), absence=absence)
 
 
 _Infos = list[FileInfo]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NoReturn
@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import fsspec
 import pyarrow as pa
 
-from ..errors import InvalidOptionError, PyHudiError, StorageError
-from .base import FileInfo, Folder, Staged, check_inside, failed, is_sidecar, join, split
+from ..errors import InvalidOptionError, StorageError
+from .base import FileInfo, Folder, Staged, check_inside, client_errors, failed, is_sidecar, join, split
 
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _Entries = list[dict[str, Any]]
@@ -180,17 +180,8 @@ class RemoteStorage:
                 return None
             return found
 
-    @contextmanager
-    def _errors(self, operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
-        """Turn any failure into a StorageError; each fsspec package raises exceptions of its client's own."""
-        try:
-            yield
-        except PyHudiError:
-            raise
-        except Exception as error:
-            if absence and isinstance(error, FileNotFoundError):
-                raise
-            raise failed(operation, join(self.path, path), error) from error
+    def _errors(self, operation: str, path: str, *, absence: bool = False) -> AbstractContextManager[None]:
+        return client_errors(operation, join(self.path, path), absence=absence)
 
 
 def _modified(entry: Mapping[str, Any]) -> float:
