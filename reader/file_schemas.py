@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import pyarrow as pa
 
 from ..storage.base import Storage
+from ..storage.parallel import for_each
 from ..table.base_file import BaseFileReader
 from ..table.latest_schema import schema_text
 from ..table.schema import arrow_schema, canonical, without_meta
 from ..table.view import FileSlice
 from ..timeline.instants import State
 from ..timeline.timeline import Timeline
-
-_THREADS = 16
 
 
 def by_file_schema(
@@ -49,8 +47,7 @@ def by_file_schema(
                 return parse(text)
         return _schema_of_footer(storage, by_instant[instant_time][0].base.path)
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        schemas = list(pool.map(schema_of, by_instant))
+    schemas = for_each(storage, schema_of, by_instant)
     groups: list[tuple[pa.Schema, list[FileSlice]]] = []
     for schema, found in zip(schemas, by_instant.values(), strict=True):
         known = next((group for other, group in groups if other == schema), None)
