@@ -20,8 +20,7 @@ from ..table import options as properties
 from ..table.config import TableConfig, create_config, load_config
 from ..table.fields import root_of
 from ..table.schema import avro_schema
-from ..timeline.layout import layout_of
-from ..timeline.timeline import Timeline
+from ..timeline.timeline import load_timeline
 from ..writer.routes import LOCATION
 from .datasource import PyHudiDataSource, absolute
 from .explain import ExplainedOptions, explain
@@ -192,7 +191,7 @@ class HudiTable:
         if isinstance(which, DataFrame):
             return self._write(which.select(*(name for name in which.columns if name in needed)), given)
         # Asked for before the rows are read, so that nothing between the two can be overlooked.
-        moment = Timeline.load(self._storage, layout_of(config)).watermark().completed_until
+        moment = load_timeline(self._storage, config).watermark().completed_until
         rows = self.to_df().where(which).select(*needed)
         return self._write(rows, {**given, BASED_ON: moment or None})
 

@@ -10,7 +10,7 @@ from ..table.config import PROPERTIES_PATH, load_config
 from ..timeline import owner
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
-from ..timeline.timeline import Timeline, inflight_path
+from ..timeline.timeline import inflight_path, load_timeline
 from .commit_lock import commit_lock
 from .plan import WritePlan
 from .rollback import erase, files_of, forget, forget_partitions
@@ -31,7 +31,7 @@ def abort_write(plan: WritePlan) -> None:
     owner.seal_for_good(storage, plan.instant_time)
     layout = layout_of(plan.config)
     with commit_lock(storage, plan.instant_time):
-        found = Timeline.load(storage, layout).find(plan.instant_time)
+        found = load_timeline(storage, plan.config).find(plan.instant_time)
         if found is not None and found.state != State.COMPLETED:
             # Without its inflight file the instant cannot complete any more, whoever still tries.
             storage.delete(inflight_path(layout, found))
@@ -65,7 +65,7 @@ def _erase(plan: WritePlan, storage: Storage, own: Instant | None) -> None:
 
 def _forget_table(plan: WritePlan, storage: Storage) -> None:
     """Take back the properties of a table that this write was about to create and nobody else uses."""
-    if not Timeline.load(storage, layout_of(plan.config)).instants:
+    if not load_timeline(storage, plan.config).instants:
         try:
             mine = load_config(storage).properties == plan.config.properties
         except TableNotFoundError:

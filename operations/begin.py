@@ -12,7 +12,7 @@ from ..timeline.instants import State
 from ..timeline.layout import layout_of
 from ..timeline.markers import begin_markers
 from ..timeline.metadata import RequestedReplaceMetadata
-from ..timeline.timeline import Timeline, remove_pending, request, start
+from ..timeline.timeline import load_timeline, remove_pending, request, start
 from .plan import WritePlan
 from .rollback import forget, roll_back
 from .sweep import sweep
@@ -73,7 +73,7 @@ def _take_back_if_given_up(plan: WritePlan, storage: Storage) -> None:
     """Undo the beginning of a write that was given up after this task had looked for its seal."""
     if owner.is_given_up(storage, plan.instant_time):
         layout = layout_of(plan.config)
-        found = Timeline.load(storage, layout).find(plan.instant_time)
+        found = load_timeline(storage, plan.config).find(plan.instant_time)
         if found is not None and found.state != State.COMPLETED:
             remove_pending(storage, layout, found)
         forget(storage, plan.instant_time)
@@ -81,21 +81,21 @@ def _take_back_if_given_up(plan: WritePlan, storage: Storage) -> None:
 
 
 def _begun(plan: WritePlan, storage: Storage) -> bool:
-    found = Timeline.load(storage, layout_of(plan.config)).find(plan.instant_time)
+    found = load_timeline(storage, plan.config).find(plan.instant_time)
     return found is not None and found.state >= State.INFLIGHT
 
 
 def _put_on_timeline(plan: WritePlan, storage: Storage) -> None:
-    layout = layout_of(plan.config)
     heartbeat.touch(storage, plan.instant_time)
     for planned in plan.rollbacks:
-        roll_back(storage, layout, plan.config, planned, plan.settings)
-    sweep(storage, layout, own=plan.instant_time, tolerance_s=_tolerance(plan))
+        roll_back(storage, plan.config, planned, plan.settings)
+    sweep(storage, plan.config, own=plan.instant_time, tolerance_s=_tolerance(plan))
     begin_markers(storage, plan.instant_time)
     body = b""
     if plan.action == "replacecommit":
         # A pending replacecommit that says nothing of its operation breaks Apache Hudi's conflict check.
         body = encode(RequestedReplaceMetadata(operation_type=plan.operation))
+    layout = layout_of(plan.config)
     request(storage, layout, plan.instant_time, plan.action, body)
     start(storage, layout, plan.instant_time, plan.action)
     _take_back_if_given_up(plan, storage)

@@ -17,9 +17,8 @@ from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
 from ..timeline.codec import encode
 from ..timeline.instants import State
-from ..timeline.layout import layout_of
 from ..timeline.markers import read_markers
-from ..timeline.timeline import Timeline, complete
+from ..timeline.timeline import Timeline, complete, load_timeline
 from ..writer.group_writer import GroupOutcome
 from . import metadata_table
 from .abort import abort_write
@@ -85,7 +84,7 @@ def completed_write(plan: WritePlan, storage: Storage) -> CommitResult | None:
     Raises:
         ConcurrentWriteError: Another write that began in the same millisecond completed the instant.
     """
-    timeline = Timeline.load(storage, layout_of(plan.config))
+    timeline = load_timeline(storage, plan.config)
     found = timeline.find(plan.replays or plan.instant_time)
     if found is None or found.state != State.COMPLETED:
         return None
@@ -98,10 +97,9 @@ def completed_write(plan: WritePlan, storage: Storage) -> CommitResult | None:
 def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult]) -> CommitResult:
     """Complete the write; the result names no instant where there was nothing to commit."""
     phases = Phases(plan.path, plan.instant_time)
-    layout = layout_of(plan.config)
     with phases.phase("seal"):
         owner.seal(storage, plan.instant_time)
-        check_ownership(plan, storage, Timeline.load(storage, layout))
+        check_ownership(plan, storage, load_timeline(storage, plan.config))
     outcomes = [outcome for result in results for outcome in result.outcomes]
     _check_placement(plan, outcomes)
     spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
@@ -121,7 +119,7 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
         return result_from(plan.path, "", metadata)
     with phases.phase("complete"), commit_lock(storage, plan.instant_time) as lock:
-        timeline = Timeline.load(storage, layout)
+        timeline = load_timeline(storage, plan.config)
         check_conflicts(plan, storage, timeline, changed)
         _settle_table(plan, storage)
         _keep_partitions(plan, storage, written)
@@ -143,7 +141,7 @@ def _complete(plan: WritePlan, storage: Storage, timeline: Timeline, body: bytes
     try:
         complete(storage, timeline, plan.instant_time, plan.action, at, body)
     except StorageError:
-        found = Timeline.load(storage, layout_of(plan.config)).find(plan.instant_time)
+        found = load_timeline(storage, plan.config).find(plan.instant_time)
         if found is None or found.state != State.COMPLETED:
             raise
 

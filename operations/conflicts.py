@@ -7,16 +7,15 @@ by bucket too: two writers may each have opened a new file group for one bucket 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..errors import CommitConflictError
-from ..storage.base import Storage, join
+from ..storage.base import Storage
 from ..table.evolution import unheld
 from ..table.latest_schema import newest_schema
 from ..table.names import bucket_of
-from ..timeline.codec import decode, read_commit
+from ..timeline.codec import read_commit, read_rollback_plan
 from ..timeline.instants import WRITE_ACTIONS, Instant, State
-from ..timeline.metadata import RollbackPlan
 from ..timeline.timeline import Timeline
 from ..writer.group_writer import GroupOutcome
 from .pending import BLOCKING
@@ -141,13 +140,8 @@ def _is_rolled_back(plan: WritePlan, storage: Storage, timeline: Timeline) -> bo
     for one in sorted(since, key=lambda instant: instant.requested_time):
         if one.action != "rollback":
             continue
-        path = join(timeline.layout.folder, timeline.layout.format(replace(one, state=State.REQUESTED)))
-        try:
-            data = storage.read(path)
-        except FileNotFoundError:
-            continue
-        # Apache Hudi takes an empty plan for none.
-        victim = decode(RollbackPlan, data, path).instant_to_rollback if data else None
+        requested = read_rollback_plan(storage, timeline.layout, one)
+        victim = None if requested is None else requested.instant_to_rollback
         if victim is not None and victim.commit_time == plan.instant_time:
             return True
     return False

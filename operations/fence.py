@@ -13,7 +13,7 @@ from ..timeline import owner
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
 from ..timeline.markers import Marker, MarkerType, write_markers
-from ..timeline.timeline import Timeline, inflight_path
+from ..timeline.timeline import Timeline, inflight_path, load_timeline
 from .begin import refuse_sealed
 from .plan import WritePlan
 
@@ -121,4 +121,4 @@ def aside(plan: WritePlan) -> str:
 
 def snapshot(plan: WritePlan, storage: Storage) -> Timeline:
     """Return the timeline as it was when the write was planned."""
-    return Timeline.load(storage, layout_of(plan.config)).as_of(plan.watermark)
+    return load_timeline(storage, plan.config).as_of(plan.watermark)

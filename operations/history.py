@@ -10,9 +10,8 @@ from ..storage.base import Storage
 from ..table.config import TableConfig, load_config
 from ..timeline.codec import read_commit
 from ..timeline.instants import WRITE_ACTIONS, Instant, State
-from ..timeline.layout import layout_of
 from ..timeline.metadata import CommitMetadata
-from ..timeline.timeline import Timeline
+from ..timeline.timeline import Timeline, load_timeline
 from .commit_metadata import DROPPED, NOT_FOUND, SECONDS
 from .replay import WRITE_ID
 from .result import CommitResult
@@ -60,7 +59,7 @@ def result_of(storage: Storage, timeline: Timeline, instant: Instant) -> CommitR
 
 
 def _timeline(storage: Storage, config: TableConfig) -> Timeline:
-    return Timeline.load(storage, layout_of(config))
+    return load_timeline(storage, config)
 
 
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:

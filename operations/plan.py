@@ -20,9 +20,8 @@ from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
 from ..table.schema import check_storable, without_meta
 from ..timeline.clock import next_time
-from ..timeline.layout import layout_of
 from ..timeline.owner import Owner
-from ..timeline.timeline import Timeline, Watermark
+from ..timeline.timeline import Timeline, Watermark, load_timeline
 from ..writer.merge import MergeRules
 from ..writer.rows import RowSpec
 from .metadata_table import check_retirable
@@ -133,7 +132,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
     else:
         check_supported(existing, storage.path, writing=True)
         config, changes = changes_to(existing, request.table, storage.path)
-    timeline = Timeline.load(storage, layout_of(config))
+    timeline = load_timeline(storage, config)
     schema = latest_schema(storage, config, timeline, writing=True) if existing is not None else None
     incoming = without_meta(request.schema)
     schema = _columns(config, schema, request, operation)

@@ -15,9 +15,9 @@ from ..table.names import BaseFileName
 from ..table.partitions import list_partitions, metafile_of, parse_partition_metafile
 from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
-from ..timeline.codec import encode
+from ..timeline.codec import encode, read_rollback_plan
 from ..timeline.instants import Instant, State
-from ..timeline.layout import Layout
+from ..timeline.layout import Layout, layout_of
 from ..timeline.markers import delete_markers, marked_instants, read_markers
 from ..timeline.metadata import (
     InstantInfo,
@@ -26,7 +26,7 @@ from ..timeline.metadata import (
     RollbackPlan,
     RollbackRequest,
 )
-from ..timeline.timeline import Timeline, complete, remove_pending, request, start
+from ..timeline.timeline import Timeline, complete, load_timeline, path_of, remove_pending, request, start
 from . import metadata_table
 from .commit_lock import commit_lock
 from .pending import PlannedRollback, refuse_living
@@ -35,21 +35,19 @@ from .settings import WriteSettings
 logger = logging.getLogger("pyhudi")
 
 
-def roll_back(
-    storage: Storage, layout: Layout, config: TableConfig, planned: PlannedRollback, settings: WriteSettings
-) -> None:
+def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, settings: WriteSettings) -> None:
     """Undo one dead write, unless it turns out to be completed or gone.
 
     Raises:
         ConcurrentWriteError: Its writer gave a sign of life since the rollback was planned.
     """
-    victim = planned.victim
+    victim, layout = planned.victim, layout_of(config)
     began = time.monotonic()
     paths = files_of(storage, victim.requested_time)
-    info = InstantInfo(commit_time=victim.requested_time, action=victim.action)
+    plan = _plan(storage, victim, paths)
     # Under the lock a commit looks for rollbacks that name it: from here on the victim cannot complete.
     with commit_lock(storage, planned.at):
-        found = Timeline.load(storage, layout).find(victim.requested_time)
+        found = load_timeline(storage, config).find(victim.requested_time)
         if found is None or found.state == State.COMPLETED:
             return
         refuse_living(storage, found, config, settings)
@@ -58,15 +56,12 @@ def roll_back(
         if storage.has_files(owner.folder(victim.requested_time)):
             # Tasks of ours may outlive their driver, or the driver may only have seemed dead.
             owner.seal_for_good(storage, victim.requested_time)
-        request(storage, layout, planned.at, "rollback", encode(_plan(storage, info, paths)))
+        request(storage, layout, planned.at, "rollback", encode(plan))
     start(storage, layout, planned.at, "rollback")
     erase(storage, layout, victim, paths)
     if not storage.exists(PROPERTIES_PATH):
         forget_partitions(storage, victim.requested_time, paths)
-    timeline = Timeline.load(storage, layout)
-    finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
-    body = encode(_metadata(storage, planned.at, info, paths, time.monotonic() - began))
-    complete(storage, timeline, planned.at, "rollback", finished, body)
+    _complete(storage, config, planned.at, plan, time.monotonic() - began)
     forget(storage, victim.requested_time)
     logger.warning(
         "table %s: rolled back the dead %s %s (%d files)",
@@ -75,6 +70,29 @@ def roll_back(
         victim.requested_time,
         len(paths),
     )
+
+
+def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, tolerance_s: float) -> None:
+    """Complete the rollbacks whose work is done, their victim being off the timeline, and whose writer went silent.
+
+    A rollback that broke off earlier needs nothing of this: its victim is still there, and is rolled back anew.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: As of a moment ago.
+        config: The table's properties.
+        tolerance_s: Seconds without a change, by the store's clock, after which a rollback's writer counts as gone.
+    """
+    for one in timeline.pending:
+        plan = read_rollback_plan(storage, timeline.layout, one) if one.action == "rollback" else None
+        if plan is None or plan.instant_to_rollback is None:
+            continue
+        changed = storage.modified(path_of(timeline.layout, one))
+        if changed is None or storage.now() - changed <= tolerance_s:
+            continue
+        if timeline.find(plan.instant_to_rollback.commit_time) is None:
+            start(storage, timeline.layout, one.requested_time, "rollback")
+            _complete(storage, config, one.requested_time, plan, 0.0)
 
 
 def files_of(storage: Storage, instant_time: str) -> list[str]:
@@ -136,24 +154,36 @@ def _absolute(storage: Storage, paths: list[str]) -> list[str]:
     return [storage.uri(path).removeprefix("file://") for path in paths]
 
 
-def _plan(storage: Storage, victim: InstantInfo, paths: list[str]) -> RollbackPlan:
+def _complete(storage: Storage, config: TableConfig, at: str, plan: RollbackPlan, seconds: float) -> None:
+    # Under the lock, or two tasks could complete it at two times, each in a file of its own.
+    with commit_lock(storage, at):
+        timeline = load_timeline(storage, config)
+        finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+        complete(storage, timeline, at, "rollback", finished, encode(_metadata(at, plan, seconds)))
+
+
+def _plan(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
     requests = [
         RollbackRequest(partition_path=partition, files_to_be_deleted=_absolute(storage, files))
         for partition, files in _by_partition(paths).items()
     ]
-    return RollbackPlan(instant_to_rollback=victim, RollbackRequests=requests)
+    info = InstantInfo(commit_time=victim.requested_time, action=victim.action)
+    return RollbackPlan(instant_to_rollback=info, RollbackRequests=requests)
 
 
-def _metadata(storage: Storage, at: str, victim: InstantInfo, paths: list[str], seconds: float) -> RollbackMetadata:
-    partitions = {
-        partition: RollbackPartition(partition_path=partition, success_delete_files=_absolute(storage, files))
-        for partition, files in _by_partition(paths).items()
-    }
+def _metadata(at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
+    victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]
+    deleted: dict[str, list[str]] = {}
+    for one in plan.rollback_requests:
+        deleted.setdefault(one.partition_path, []).extend(one.files_to_be_deleted)
     return RollbackMetadata(
         start_rollback_time=at,
         time_taken_in_millis=int(seconds * 1000),
-        total_files_deleted=len(paths),
-        commits_rollback=[victim.commit_time],
-        partition_metadata=partitions,
-        instants_rollback=[victim],
+        total_files_deleted=sum(map(len, deleted.values())),
+        commits_rollback=[one.commit_time for one in victims],
+        partition_metadata={
+            partition: RollbackPartition(partition_path=partition, success_delete_files=files)
+            for partition, files in deleted.items()
+        },
+        instants_rollback=victims,
     )

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from ..storage.base import Storage, split
+from ..table.config import TableConfig
 from ..timeline import heartbeat, owner
 from ..timeline.instants import State
-from ..timeline.layout import Layout
+from ..timeline.layout import layout_of
 from ..timeline.markers import marked_instants, read_markers
-from ..timeline.timeline import Timeline
-from .rollback import forget
+from ..timeline.timeline import load_timeline
+from .rollback import finish_rollbacks, forget
 
 META_FOLDER = ".hoodie"
 # A task that outlives its write for longer would have to be suspended, and then finds its instant gone.
 SEAL_KEPT_S = 24 * 3600.0
 
 
-def sweep(storage: Storage, layout: Layout, *, own: str, tolerance_s: float) -> None:
+def sweep(storage: Storage, config: TableConfig, *, own: str, tolerance_s: float) -> None:
     """Remove working folders, markers and heartbeats of instants that are not pending, and files that stayed half-made.
+
+    Rollbacks that broke off before their last step are completed.
 
     Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
     first write and absent from it. An older one may have completed and been archived.
 
     Args:
         storage: Rooted at the table.
-        layout: Where the timeline is.
+        config: The table's properties.
         own: Requested time of the write that sweeps.
         tolerance_s: Seconds of silence, by the store's clock, after which a folder counts as deserted.
     """
     seals, now = storage.list(owner.SEALS), storage.now()
     storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S))
-    storage.sweep((META_FOLDER, layout.folder, owner.ROOT, owner.SEALS, heartbeat.ROOT), SEAL_KEPT_S)
+    storage.sweep((META_FOLDER, layout_of(config).folder, owner.ROOT, owner.SEALS, heartbeat.ROOT), SEAL_KEPT_S)
     working = {name for name in storage.look(owner.ROOT).folders if name != split(owner.SEALS)[1]}
     marked = set(marked_instants(storage))
     beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT)}
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
-    timeline = Timeline.load(storage, layout)
+    timeline = load_timeline(storage, config)
+    finish_rollbacks(storage, timeline, config, tolerance_s)
     for instant_time in sorted(working | marked | beating):
         found = timeline.find(instant_time)
         if instant_time == own or (found is not None and found.state != State.COMPLETED):

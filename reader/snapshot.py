@@ -19,8 +19,7 @@ from ..table.names import bucket_of
 from ..table.schema import with_meta
 from ..table.view import FileSlice
 from ..timeline.archive import archived_writes
-from ..timeline.layout import layout_of
-from ..timeline.timeline import Timeline, Watermark
+from ..timeline.timeline import Timeline, Watermark, load_timeline
 from .history import Wanted, first_whole, show
 from .moment import Moment, find_moment
 from .path_glob import compile_glob
@@ -140,7 +139,7 @@ def open_snapshot(
     storage = open_storage(path, storage_options)
     config = load_config(storage)
     check_supported(config, storage.path, writing=False)
-    now = Timeline.load(storage, layout_of(config))
+    now = load_timeline(storage, config)
     timeline = now if watermark is None else now.as_of(watermark)
     moment = find_moment(
         timeline,

@@ -102,12 +102,27 @@ def read_clean(storage: Storage, layout: Layout, instant: Instant) -> models.Cle
         data, where = _read(storage, layout, instant)
         # Apache Hudi takes an empty one for nothing, and removes it.
         return decode(models.CleanMetadata, data, where) if data else None
+    return _read_plan(models.CleanerPlan, storage, layout, instant)
+
+
+def read_rollback_plan(storage: Storage, layout: Layout, instant: Instant) -> models.RollbackPlan | None:
+    """Return what a rollback, done or not, was about to undo; None where it says nothing.
+
+    Raises:
+        CorruptInstantError: The file cannot be parsed.
+        StorageError: The store failed.
+    """
+    return _read_plan(models.RollbackPlan, storage, layout, instant)
+
+
+def _read_plan(kind: type[M], storage: Storage, layout: Layout, instant: Instant) -> M | None:
+    """Read an instant's requested file; Apache Hudi takes an empty one for none."""
     path = join(layout.folder, _name(layout, Instant(instant.requested_time, instant.action, State.REQUESTED)))
     try:
         data = storage.read(path)
     except FileNotFoundError:
         return None
-    return decode(models.CleanerPlan, data, join(storage.path, path)) if data else None
+    return decode(kind, data, join(storage.path, path)) if data else None
 
 
 def _read(storage: Storage, layout: Layout, instant: Instant) -> tuple[bytes, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..storage.base import Storage, join, split
 from .instants import WRITE_ACTIONS, Instant, State
-from .layout import Layout, LayoutV2
+from .layout import HasTimeline, Layout, LayoutV2, layout_of
 
 _TIME_DIGITS = 17
 RECENT = 500
@@ -135,6 +135,16 @@ class Timeline:
         return tuple(sorted(found, key=lambda one: (one.visible_since, one.requested_time)))
 
 
+def load_timeline(storage: Storage, config: HasTimeline) -> Timeline:
+    """Read the timeline of a table as it is now, in one listing.
+
+    Raises:
+        TableVersionError: The table version has a layout that pyhudi does not know yet.
+        StorageError: The store failed.
+    """
+    return Timeline.load(storage, layout_of(config))
+
+
 def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bool]) -> tuple[Instant, ...]:
     return tuple(
         one if one.state != State.COMPLETED or stays(one) else Instant(one.requested_time, one.action, State.INFLIGHT)
@@ -158,7 +168,7 @@ def request(storage: Storage, layout: Layout, requested_time: str, action: str, 
     Returns:
         False where its requested file exists already.
     """
-    return storage.create(_path(layout, Instant(requested_time, action, State.REQUESTED)), plan)
+    return storage.create(path_of(layout, Instant(requested_time, action, State.REQUESTED)), plan)
 
 
 def start(storage: Storage, layout: Layout, requested_time: str, action: str, body: bytes = b"") -> bool:
@@ -167,7 +177,7 @@ def start(storage: Storage, layout: Layout, requested_time: str, action: str, bo
     Returns:
         False where its inflight file exists already.
     """
-    return storage.create(_path(layout, Instant(requested_time, action, State.INFLIGHT)), body)
+    return storage.create(path_of(layout, Instant(requested_time, action, State.INFLIGHT)), body)
 
 
 def complete(
@@ -191,19 +201,20 @@ def complete(
     known = timeline.completed
     if any((one.requested_time, one.group) == (requested_time, done.group) for one in known):
         return False
-    return storage.create(_path(timeline.layout, done), body)
+    return storage.create(path_of(timeline.layout, done), body)
 
 
 def remove_pending(storage: Storage, layout: Layout, instant: Instant) -> None:
     """Take a pending instant off the timeline: its inflight file first, so that it never seems further than it is."""
     for state in (State.INFLIGHT, State.REQUESTED):
-        storage.delete(_path(layout, Instant(instant.requested_time, instant.action, state)))
+        storage.delete(path_of(layout, Instant(instant.requested_time, instant.action, state)))
 
 
 def inflight_path(layout: Layout, instant: Instant) -> str:
     """Return where the inflight file of an instant is, or would be."""
-    return _path(layout, Instant(instant.requested_time, instant.action, State.INFLIGHT))
+    return path_of(layout, Instant(instant.requested_time, instant.action, State.INFLIGHT))
 
 
-def _path(layout: Layout, instant: Instant) -> str:
+def path_of(layout: Layout, instant: Instant) -> str:
+    """Return where the file of an instant's state is, or would be."""
     return join(layout.folder, layout.format(instant))

@@ -17,9 +17,8 @@ from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.timeline.layout import layout_of
 from pyhudi.timeline.owner import Owner
-from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import load_timeline
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
 from support.places import Place, below
@@ -139,7 +138,7 @@ def test_a_write_based_on_an_older_snapshot(place: Place) -> None:
     table = below(place, "t")
     write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=TABLE)
     storage = open_storage(str(table))
-    moment = Timeline.load(storage, layout_of(load_config(storage))).watermark().completed_until
+    moment = load_timeline(storage, load_config(storage)).watermark().completed_until
     write(table, rows("a", "k1", value=2))
     based = WriteSettings(based_on=moment)
     with pytest.raises(CommitConflictError):

@@ -19,8 +19,7 @@ from pyhudi.table.evolution import EvolutionRules, evolve
 from pyhudi.table.latest_schema import latest_schema
 from pyhudi.table.schema import canonical
 from pyhudi.table.types import children
-from pyhudi.timeline.layout import layout_of
-from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import load_timeline
 from support.ddl import columns, show
 from support.drive import write
 from support.evolutions import MATRIX, REFUSED, Difference
@@ -124,7 +123,7 @@ def test_a_change_does_the_same_in_both(tmp_path: Path, bases: Path, apache: Apa
 def columns_of(path: Path) -> pa.Schema:
     storage = open_storage(str(path))
     config = load_config(storage)
-    schema = latest_schema(storage, config, Timeline.load(storage, layout_of(config)))
+    schema = latest_schema(storage, config, load_timeline(storage, config))
     assert schema is not None
     return schema
 

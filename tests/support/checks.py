@@ -36,22 +36,21 @@ class _Replay:
     written: dict[str, Stats] = field(default_factory=dict)
 
 
-def assert_whole(path: Place, *, rollbacks_may_pend: bool = False, unique: bool = True) -> None:
+def assert_whole(path: Place, *, unique: bool = True) -> None:
     """Assert that the table at the path is complete, consistent, and free of anything else.
 
     Args:
         path: The table.
-        rollbacks_may_pend: Whether a rollback may be left unfinished; it hides nothing and its victim is gone.
         unique: Whether each key is there once; inserts add rows without looking.
     """
     with on_disk(path) as root:
-        _assert_whole(root, rollbacks_may_pend, unique)
+        _assert_whole(root, unique)
 
 
-def _assert_whole(root: Path, rollbacks_may_pend: bool, unique: bool) -> None:
+def _assert_whole(root: Path, unique: bool) -> None:
     files = {one.relative_to(root).as_posix(): one for one in root.rglob("*") if one.is_file()}
     properties = _properties(root)
-    completed = _completed(files, rollbacks_may_pend)
+    completed = _completed(files)
     _assert_no_leftovers(files)
     replay = _Replay()
     for name in sorted(completed, key=lambda one: completed[one]["at"]):
@@ -92,7 +91,7 @@ def _properties(root: Path) -> dict[str, str]:
     return {key: value.replace("\\:", ":") for key, _, value in pairs}
 
 
-def _completed(files: dict[str, Path], rollbacks_may_pend: bool) -> dict[str, dict[str, str]]:
+def _completed(files: dict[str, Path]) -> dict[str, dict[str, str]]:
     """Return the completed instants by path, having checked that none is pending and none half there."""
     names = {name: name.rpartition("/")[2] for name in files if name.startswith(".hoodie/timeline/")}
     completed: dict[str, dict[str, str]] = {}
@@ -107,8 +106,6 @@ def _completed(files: dict[str, Path], rollbacks_may_pend: bool) -> dict[str, di
         )
     for instant, found in states.items():
         action = next((one.split()[1] for one in found if one.startswith("completed ")), None)
-        if rollbacks_may_pend and set(found) <= {"rollback.requested", "rollback.inflight"}:
-            continue
         assert action is not None, f"{instant} is pending: {found}"
         begun = "inflight" if action == "commit" else f"{action}.inflight"
         assert sorted(found) == sorted([f"completed {action}", f"{action}.requested", begun])

@@ -17,8 +17,7 @@ from pyhudi.table.latest_schema import latest_schema
 from pyhudi.table.names import WriteToken
 from pyhudi.table.schema import with_meta
 from pyhudi.table.view import open_view
-from pyhudi.timeline.layout import layout_of
-from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import load_timeline
 
 NOTHING_SAID = TableSettings()
 DEFAULTS = WriteSettings()
@@ -74,7 +73,7 @@ def read(path: Path | str) -> pa.Table:
     """Return the table's rows with their meta columns, by the file view and nothing else."""
     storage = open_storage(str(path))
     config = load_config(storage)
-    timeline = Timeline.load(storage, layout_of(config))
+    timeline = load_timeline(storage, config)
     schema = latest_schema(storage, config, timeline)
     assert schema is not None
     wanted = with_meta(schema)

@@ -18,9 +18,9 @@ from pyhudi.table.latest_schema import latest_schema, newest_schema
 from pyhudi.table.schema import avro_schema
 from pyhudi.table.schema_history import FOLDER
 from pyhudi.timeline.codec import encode
-from pyhudi.timeline.layout import LayoutV2, layout_of
+from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata import CommitMetadata, ReplaceCommitMetadata
-from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.timeline import Timeline, load_timeline
 from support.ddl import columns, show
 from support.drive import write
 
@@ -100,7 +100,7 @@ def test_where_nothing_tells_the_columns_a_base_file_does(tmp_path: Path) -> Non
     storage = open_storage(str(path))
     table = load_config(storage)
 
-    schema = latest_schema(storage, table, Timeline.load(storage, layout_of(table)))
+    schema = latest_schema(storage, table, load_timeline(storage, table))
     assert schema is not None
     assert show(schema) == "id int, s struct<a:string>"
 
