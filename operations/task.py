@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 
 import pyarrow as pa
@@ -132,9 +133,8 @@ class _Task:
             for piece in reader.pieces:
                 spilled.setdefault(piece.group, []).append((reader, piece))
         groups = sorted({*buffers.groups(), *spilled})
-        planner = JobPlanner(self._plan, self._storage, snapshot(self._plan, self._storage))
-        jobs = [planner.job(group) for group in groups]
-        fence = Fence(self._plan, self._storage, self._token.attempt + 1, partitions=planner.known_partitions)
+        jobs = [self._planner.job(group) for group in groups]
+        fence = Fence(self._plan, self._storage, self._token.attempt + 1, partitions=self._planner.known_partitions)
         writer = group_writer(
             self._plan,
             self._storage,
@@ -173,8 +173,11 @@ class _Task:
             return KeyRouter(keys, index_for(plan.config))
         if plan.operation != DELETE:
             return AppendRouter(keys, plan.instant_time, self._token.partition)
-        jobs = JobPlanner(plan, self._storage, snapshot(plan, self._storage))
-        return LocationRouter(jobs.file_ids, plan.path)
+        return LocationRouter(self._planner.file_ids, plan.path)
+
+    @cached_property
+    def _planner(self) -> JobPlanner:
+        return JobPlanner(self._plan, self._storage, snapshot(self._plan, self._storage))
 
 
 def local_spills(local: Storage) -> Callable[[], tuple[SpillWriter, Storage]]:
