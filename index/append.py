@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from ..table.keys import KeyPart
 from .base import Buckets, Positions
 
 
@@ -35,7 +37,7 @@ class AppendIndex:
         """False: rows are found by where they were read."""
         return False
 
-    def buckets(self, record_keys: pa.Array) -> Buckets:
+    def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
         """Return the task's number for every key."""
         return np.full(len(record_keys), self.number, np.int32)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+
+from ..table.keys import KeyPart
 
 Buckets = np.ndarray[Any, np.dtype[np.int32]]
 Positions = np.ndarray[Any, np.dtype[np.int64]]
@@ -33,11 +36,12 @@ class Index(Protocol):
         """Whether keys are found that stand in log files only, so that inserts may go to log files."""
         ...
 
-    def buckets(self, record_keys: pa.Array) -> Buckets:
+    def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
         """Return the number of the file group, within its partition, that each key belongs to.
 
         Args:
             record_keys: n record keys, none null.
+            parts: What composite keys were made of, where the caller knows: with it they need not be taken apart.
         """
         ...
 

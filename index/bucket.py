@@ -5,15 +5,17 @@ Source: ``org.apache.hudi.index.bucket.BucketIdentifier``; RFC-29.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from ..errors import NullKeyError
+from ..table.keys import KeyPart
 from ..table.string_hash import java_string_hash
 from .base import Buckets, Positions
-from .key_parser import KeyParser, parse_record_keys
+from .key_parser import KeyParser, parse_record_keys, separate_values
 
 _CHUNK_ROWS = 32_768
 
@@ -53,11 +55,12 @@ class BucketIndex:
         """True: where a key belongs does not depend on where it was written."""
         return True
 
-    def buckets(self, record_keys: pa.Array) -> Buckets:
+    def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
         """Return the bucket of each record key, from 0 to the number of buckets less one.
 
         Args:
             record_keys: n record keys (string, large_string, or a dictionary of either).
+            parts: What composite keys were made of, if that is known.
 
         Raises:
             NullKeyError: A record key is null.
@@ -70,16 +73,21 @@ class BucketIndex:
                 f"{record_keys.null_count} of {len(record_keys)} record keys are null and belong to no bucket.",
                 "Fill the key columns; a table without meta columns (hoodie.populate.meta.fields=false) has no keys.",
             )
+        fields = self.hash_fields or self.record_key_fields
         buckets = np.empty(len(record_keys), np.int32)
+        values = separate_values(parts, fields)
+        if values is not None:
+            return self._numbers(combined_hash([java_string_hash(one) for one in values]))
         for start in range(0, len(record_keys), _CHUNK_ROWS):
-            lists = parse_record_keys(
-                record_keys.slice(start, _CHUNK_ROWS), self.hash_fields or self.record_key_fields, self.parser
-            )
-            hashes = java_list_hash(lists).view(np.uint32)
-            hashes &= np.uint32(0x7FFFFFFF)
-            hashes %= np.uint32(self.bucket_count)
-            buckets[start : start + len(hashes)] = hashes
+            lists = parse_record_keys(record_keys.slice(start, _CHUNK_ROWS), fields, self.parser)
+            buckets[start : start + len(lists)] = self._numbers(java_list_hash(lists))
         return buckets
+
+    def _numbers(self, hashes: Buckets) -> Buckets:
+        numbers = hashes.view(np.uint32)
+        numbers &= np.uint32(0x7FFFFFFF)
+        numbers %= np.uint32(self.bucket_count)
+        return numbers.view(np.int32)
 
     def misfits(self, record_keys: pa.Array, bucket: int) -> Positions:
         """Return the positions of the keys that do not belong to the bucket.
@@ -89,6 +97,19 @@ class BucketIndex:
             bucket: The bucket that the file's name tells.
         """
         return np.flatnonzero(self.buckets(record_keys) != bucket).astype(np.int64)
+
+
+def combined_hash(hashes: Sequence[Buckets]) -> Buckets:
+    """Return Java's ``List.hashCode`` of n lists of one length, given the hashes of their elements.
+
+    Args:
+        hashes: One array of n hashes for each place in the lists; at least one.
+    """
+    of_lists = np.ones(len(hashes[0]), np.uint32)
+    for elements in hashes:
+        of_lists *= np.uint32(31)
+        of_lists += elements.view(np.uint32)
+    return np.asarray(of_lists.view(np.int32))
 
 
 def java_list_hash(lists: pa.LargeListArray) -> Buckets:
@@ -102,12 +123,8 @@ def java_list_hash(lists: pa.LargeListArray) -> Buckets:
     bounds = bounds - bounds[0]
     lengths = np.diff(bounds)
     longest = int(lengths.max(initial=0))
-    if longest * len(lengths) == len(hashes):
-        of_lists = np.ones(len(lengths), np.uint32)
-        for position in range(longest):
-            of_lists *= np.uint32(31)
-            of_lists += hashes[position::longest]
-        return np.asarray(of_lists.view(np.int32))
+    if longest and longest * len(lengths) == len(hashes):
+        return combined_hash([hashes[position::longest].view(np.int32) for position in range(longest)])
     powers = np.full(longest + 1, 31, np.uint32)
     powers[0] = 1
     powers = np.multiply.accumulate(powers, dtype=np.uint32)

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..table.keys import KeyPart
 from ..table.string_hash import Bytes, Offsets, string_buffers
 
 NULL_VALUE = "__null__"
@@ -132,6 +133,25 @@ def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyP
         _merged(is_whole, offsets[1:][whole], end),
     )
     return pa.LargeListArray.from_arrays(bounds, _without_placeholders(values, _merged(is_whole, False, named)))
+
+
+def separate_values(parts: Sequence[KeyPart], fields: Sequence[str]) -> list[pa.Array] | None:
+    """Return what `parse_record_keys` would find in the keys that are composed of these texts; None if that is unsure.
+
+    It is sure, by any parser's rules, where neither a field's name nor a text holds a comma or a colon.
+
+    Args:
+        parts: Each field with the n texts that stand in the keys, in the order of the keys' fields.
+        fields: Names of the fields that are asked for.
+    """
+    values = [text for name, text in parts if name in fields]
+    if len(parts) < 2 or not values or any(mark in name for name, _ in parts for mark in ",:"):
+        return None
+    for _, text in parts:
+        data, _ = string_buffers(text)
+        if ((data == _COMMA) | (data == _COLON)).any():
+            return None
+    return [_without_placeholders(text, np.ones(len(text), np.bool_)) for text in values]
 
 
 def _cut_1(data: Bytes, offsets: Offsets) -> _Pieces | None:

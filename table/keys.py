@@ -28,6 +28,9 @@ EMPTY_KEY = "__empty__"
 
 _OF_ONE_FIELD = {KeyGeneratorType.SIMPLE, KeyGeneratorType.TIMESTAMP}
 
+KeyPart = tuple[str, pa.StringArray]
+"""A field of composite record keys, and the text that each of n keys has for it."""
+
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -71,6 +74,13 @@ class KeyGenerator:
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the record key of every row.
 
+        Args and errors are those of `composed`.
+        """
+        return self.composed(batch)[0]
+
+    def composed(self, batch: pa.RecordBatch) -> tuple[pa.StringArray, list[KeyPart]]:
+        """Return the record key of every row, and what composite ones are made of.
+
         Args:
             batch: Rows with at least the key columns; their types decide how a value is spelt.
 
@@ -92,12 +102,12 @@ class KeyGenerator:
         if pc.any(blank, min_count=0).as_py():  # O(1)
             raise self._null_key(batch, blank)
         if len(texts) == 1 and self._kind is not KeyGeneratorType.COMPLEX:
-            return texts[0]
-        parts: list[pa.Array | str] = []
-        for position, (field, text) in enumerate(zip(self._fields, texts, strict=True)):
-            label = f"{',' if position else ''}{field}:"
-            parts += [label, _without_blanks(text)]
-        return pc.binary_join_element_wise(*parts, "")
+            return texts[0], []
+        parts = [(field, _without_blanks(text)) for field, text in zip(self._fields, texts, strict=True)]
+        pieces: list[pa.Array | str] = []
+        for position, (field, text) in enumerate(parts):
+            pieces += [f"{',' if position else ''}{field}:", text]
+        return pc.binary_join_element_wise(*pieces, ""), parts
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
         """Return the partition path of every row, each path once in the dictionary.
@@ -208,4 +218,4 @@ def _dictionary(codes: Codes, paths: list[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(indices, pa.array(list(unique), pa.string()))
 
 
-__all__ = ["KeyGenerator", "KeyGeneratorType", "choose_key_generator", "parse_partition_path"]
+__all__ = ["KeyGenerator", "KeyGeneratorType", "KeyPart", "choose_key_generator", "parse_partition_path"]

@@ -65,8 +65,8 @@ class KeyRouter:
 
     def route(self, rows: pa.RecordBatch) -> Routes:
         """Return where the rows belong by their keys."""
-        record_keys = self.keys.record_keys(rows)
-        groups = self.index.buckets(record_keys).astype(np.int64)
+        record_keys, parts = self.keys.composed(rows)
+        groups = self.index.buckets(record_keys, parts).astype(np.int64)
         return Routes(record_keys, self.keys.partition_paths(rows), groups)
 
 

@@ -204,7 +204,7 @@ def file_ids_are_random(patch: Patch) -> None:
 
 def buckets_are_off_by_one(patch: Patch) -> None:
     original = BucketIndex.buckets
-    patch.setattr(BucketIndex, "buckets", lambda self, keys: (original(self, keys) + 1) % self.bucket_count)
+    patch.setattr(BucketIndex, "buckets", lambda self, *keys: (original(self, *keys) + 1) % self.bucket_count)
 
 
 def the_last_row_group_is_lost(patch: Patch) -> None:

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import NullKeyError
+from pyhudi.index import bucket
 from pyhudi.index.base import Index
 from pyhudi.index.bucket import BucketIndex
 from pyhudi.index.key_parser import KeyParser
 
+TEXT = st.text(st.sampled_from("ab_,:é😀"), max_size=4) | st.sampled_from(["__null__", "__empty__"])
 JAVA = json.loads((Path(__file__).parents[2] / "fixtures/bucket_keys/apache_hudi_1_2.json").read_text("utf-8"))
 
 
@@ -77,6 +79,37 @@ def test_a_bucket_depends_on_the_key_alone(keys: list[str], count: int, data: st
     assert all(0 <= bucket < count for bucket in alone)
     assert index.buckets(array.cast(kind)).tolist() == alone
     assert index.buckets(array.dictionary_encode()).tolist() == alone
+
+
+@pytest.mark.parametrize("parser", KeyParser)
+@given(
+    rows=st.lists(st.lists(TEXT, min_size=3, max_size=3), max_size=9),
+    names=st.sampled_from([["a", "b", "c"], ["a", "b:", "c"], ["a", "a", "b"]]),
+    hashed=st.sampled_from([(), ("a",), ("b",), ("c", "a")]),
+)
+@settings(deadline=None)
+def test_parts_lead_to_the_bucket_that_their_key_has(
+    parser: KeyParser, rows: list[list[str]], names: list[str], hashed: tuple[str, ...]
+) -> None:
+    """Texts with commas, colons or the words for null and empty included."""
+    index = BucketIndex(1 << 30, tuple(names), tuple(field for field in hashed if field in names), parser)
+    keys = pa.array([",".join(map(":".join, zip(names, row, strict=True))) for row in rows], pa.string())
+    parts = [(name, pa.array([row[place] for row in rows], pa.string())) for place, name in enumerate(names)]
+
+    assert index.buckets(keys, parts).tolist() == index.buckets(keys).tolist()
+
+
+def test_parts_spare_taking_keys_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a key was taken apart")
+
+    keys = pa.array(["a:1,b:x", "a:2,b:__null__"])
+    parts = [("a", pa.array(["1", "2"])), ("b", pa.array(["x", "__null__"]))]
+    index = BucketIndex(7, ("a", "b"))
+    expected = index.buckets(keys).tolist()
+    monkeypatch.setattr(bucket, "parse_record_keys", refuse)
+
+    assert index.buckets(keys, parts).tolist() == expected
 
 
 def test_more_keys_than_one_chunk_are_all_placed() -> None:
