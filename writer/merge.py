@@ -105,9 +105,11 @@ class Merger:
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the base rows that no incoming row replaces or deletes."""
-        probe = KeyProbe.over(self._incoming.column(RECORD_KEY))
+        probe: KeyProbe | None = None
         ordering = self._spec.ordering(self._incoming)
         for batch in base:
+            # Not before there is a base row: the file group may be new.
+            probe = KeyProbe.over(self._incoming.column(RECORD_KEY)) if probe is None else probe
             found = probe.find(batch.column(RECORD_KEY))
             rows = np.flatnonzero(found >= 0)
             if not len(rows):
