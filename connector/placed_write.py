@@ -64,11 +64,13 @@ def write_placed(df: DataFrame, path: str, storage: Storage, resolved: ResolvedO
     }
     with own_errors():
         # Where keys are generated, each task writes file groups of its own.
-        if not config.generates_keys and can_place(df):
-            df = place(df, placement_of(df, config, storage, default_tasks(spark, config, storage)))
-            settings[OPTIONS["colocated"].key] = "true"
-        elif not config.generates_keys:
-            logger.warning(_MERGED_BY_THE_COMMIT, path)
+        if not config.generates_keys:
+            placement = placement_of(df, config, storage, default_tasks(spark, config, storage))
+            if can_place(df, placement):
+                df = place(df, placement)
+                settings[OPTIONS["colocated"].key] = "true"
+            else:
+                logger.warning(_MERGED_BY_THE_COMMIT, path)
         df.write.format(PyHudiDataSource.name()).options(**settings).mode("append").save(path)
     done = last_commit(storage, write_id)
     nothing = CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)

@@ -1,9 +1,10 @@
 """Rows of one file group brought into one task, so that executors merge and the commit has nothing left to do.
 
 A file group goes to the slot ``(hash of its partition path + its bucket) mod n``: few buckets still use all tasks,
-because the partitions begin at different slots. Only the key and partition columns go through Python to compute it.
-Spark 4.1 and later place rows by that number directly (``repartitionById``); Spark 4.0 only places by hash, so each
-slot is replaced by an integer whose hash (``Murmur3Hash``, seed 42) leads there, and all columns go through Python
+because the partitions begin at different slots. Spark computes it itself where the keys are whole numbers
+(`slot_expression`); else the key and partition columns, and no others, go through Python. Spark 4.1 and later place
+rows by that number directly (``repartitionById``); Spark 4.0 only places by hash, so each slot is replaced by an
+integer whose hash (``Murmur3Hash``, seed 42) leads there. For keys of other types all columns then go through Python
 (``mapInArrow``, for which that Spark wants pandas installed; no other part of pyhudi does). Without pandas `HudiTable`
 writes as a plain ``df.write`` does there.
 """
@@ -31,13 +32,13 @@ from ..table.config import TableConfig, load_config
 from ..table.fields import root_of
 from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
-from ..timeline.layout import layout_of
-from ..timeline.timeline import Timeline
+from ..timeline.timeline import load_timeline
 from .option_sources import READING, resolve_options
+from .slot_expression import slot_expression
 from .spark_types import to_arrow
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _SLOT = "_pyhudi_slot"
 _SPARK_SEED = 42
@@ -89,7 +90,7 @@ class Placement:
             NullKeyError: A record key is null or empty.
         """
         keys = KeyGenerator(self.config, self.schema)
-        buckets = index_for(self.config).buckets(keys.record_keys(rows))
+        buckets = index_for(self.config).buckets(*keys.composed(rows))
         paths = keys.partition_paths(rows)
         names = paths.dictionary.to_pylist()  # O(partitions)
         starts = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
@@ -140,7 +141,7 @@ def placement_of(df: DataFrame, config: TableConfig, storage: Storage, tasks: in
     Raises:
         SchemaMismatchError: A key or partition column has a type in which keys would be spelt otherwise.
     """
-    known = latest_schema(storage, config, Timeline.load(storage, layout_of(config)))
+    known = latest_schema(storage, config, load_timeline(storage, config))
     undecided = Placement(config, None, tasks)
     given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
     return replace(undecided, schema=key_schema(known, given, config, storage.path))
@@ -161,9 +162,9 @@ def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) ->
     return min(shuffle, 4 * partitions * buckets) if partitions else shuffle
 
 
-def can_place(df: DataFrame) -> bool:
+def can_place(df: DataFrame, placement: Placement) -> bool:
     """Return whether this Spark can bring the rows of a slot into one partition."""
-    return _places_by_id(df) or find_spec("pandas") is not None
+    return _places_by_id(df) or slot_expression(placement, df.schema) is not None or find_spec("pandas") is not None
 
 
 def place(df: DataFrame, placement: Placement) -> DataFrame:
@@ -179,9 +180,10 @@ def place(df: DataFrame, placement: Placement) -> DataFrame:
             f"{placement.config.name!r} takes its keys and partitions.",
             "Add the column, or correct the case of its name.",
         )
+    slot = slot_expression(placement, df.schema)
     if _places_by_id(df):
-        return df.repartitionById(placement.tasks, _slot_column(placement))
-    return _place_by_hash(df, placement)
+        return df.repartitionById(placement.tasks, _slot_column(placement) if slot is None else slot.cast("int"))
+    return _place_by_hash(df, placement, slot)
 
 
 def _places_by_id(df: DataFrame) -> bool:
@@ -197,8 +199,14 @@ def _slot_column(placement: Placement) -> Any:
     return arrow_udf(slot, IntegerType())(*map(sf.col, placement.columns))
 
 
-def _place_by_hash(df: DataFrame, placement: Placement) -> DataFrame:
-    stand_ins = pa.array(integers_by_slot(placement.tasks))
+def _place_by_hash(df: DataFrame, placement: Placement, slot: Column | None) -> DataFrame:
+    if _SLOT in df.columns:
+        raise DuplicateColumnError(f"The rows have a column {_SLOT!r}, a name that pyhudi needs.", "Rename it.")
+    integers = integers_by_slot(placement.tasks)
+    if slot is not None:
+        chosen = sf.get(sf.array(*map(sf.lit, integers.tolist())), slot.cast("int"))
+        return df.withColumn(_SLOT, chosen).repartition(placement.tasks, _SLOT).drop(_SLOT)
+    stand_ins = pa.array(integers)
 
     def add_slot(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -206,8 +214,6 @@ def _place_by_hash(df: DataFrame, placement: Placement) -> DataFrame:
             fields = [*batch.schema, pa.field(_SLOT, pa.int32())]
             yield pa.RecordBatch.from_arrays([*batch.columns, column], schema=pa.schema(fields))
 
-    if _SLOT in df.columns:
-        raise DuplicateColumnError(f"The rows have a column {_SLOT!r}, a name that pyhudi needs.", "Rename it.")
     schema = StructType([*df.schema.fields, StructField(_SLOT, IntegerType())])
     return df.mapInArrow(add_slot, schema).repartition(placement.tasks, _SLOT).drop(_SLOT)
 

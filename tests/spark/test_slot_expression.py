@@ -1,0 +1,78 @@
+"""The slot that Spark computes is the one that Python computes, value by value."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from pyhudi.connector.placement import Placement
+from pyhudi.connector.slot_expression import slot_expression
+from pyhudi.table.config import TableConfig
+from pyspark.sql import DataFrame, SparkSession
+
+EDGES = [
+    *(sign * (10**power - less) for power in range(19) for less in (0, 1) for sign in (1, -1)),
+    *(sign * 2**power - less for power in (7, 15, 31, 32, 63) for less in (0, 1) for sign in (1, -1)),
+]
+PARTITIONS = ["a", "", "日本", None, "__HIVE_DEFAULT_PARTITION__", "x=y", "2024"]
+
+
+@pytest.fixture(scope="module")
+def numbers(spark: SparkSession) -> DataFrame:
+    """Whole numbers of every width and length, with some nulls."""
+    draw = random.Random(7)
+    longs = [one for one in EDGES if -(2**63) <= one < 2**63]
+    longs += [draw.randrange(-(2**63), 2**63) >> draw.randrange(63) for _ in range(2_000)]
+    rows = [
+        (one, *(_cut(one, bits) if draw.random() < 0.9 else None for bits in (32, 16, 8)), draw.choice(PARTITIONS))
+        for one in longs
+    ]
+    schema = "long long, `an int` int, short short, byte byte, p string"
+    return spark.createDataFrame(rows, schema).selectExpr("*", "short q", "date_add(date'1970-01-01', short) d").cache()
+
+
+def _cut(number: int, bits: int) -> int:
+    return (number + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+
+
+def placement(**table: Any) -> Placement:
+    return Placement(TableConfig.new(name="t", bucket_count=7, **table), None, 13)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"record_key_fields": ["long"]},
+        {"record_key_fields": ["long"], "partition_fields": ["p"]},
+        {"record_key_fields": ["long"], "partition_fields": ["d"], "hive_style": True},
+        {"record_key_fields": ["long", "an int", "short", "byte"], "partition_fields": ["p", "q"]},
+        {"record_key_fields": ["byte", "long"], "partition_fields": ["p", "d"], "hive_style": True},
+        {"record_key_fields": ["long", "short"], "hash_fields": ["short"]},
+    ],
+    ids=lambda table: "-".join(map(str, table.values())),
+)
+def test_spark_finds_the_slot_that_python_finds(numbers: DataFrame, table: dict[str, Any]) -> None:
+    where = placement(**table)
+    rows = numbers.select(*(f"`{name}`" for name in where.columns))
+    expression = slot_expression(where, numbers.schema)
+
+    assert expression is not None
+    found = [row[0] for row in numbers.select(expression).collect()]
+
+    [batch] = rows.toArrow().combine_chunks().to_batches()
+    assert found == where.slots(batch).tolist()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"record_key_fields": ["p"]},
+        {"record_key_fields": ["long", "p"]},
+        {"record_key_fields": ["long"], "partition_fields": ["p", "q"]},  # the key is then spelt with its name
+        {"record_key_fields": ["long"], "partition_fields": ["p"], "url_encode": True},
+    ],
+    ids=lambda table: "-".join(map(str, table.values())),
+)
+def test_python_is_asked_where_texts_could_differ(numbers: DataFrame, table: dict[str, Any]) -> None:
+    assert slot_expression(placement(**table), numbers.schema) is None
