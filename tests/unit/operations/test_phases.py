@@ -60,7 +60,7 @@ def test_whoever_merges_tells_how_far_it_is(
 ) -> None:
     """The commit of a plain write, or the task that holds whole file groups."""
     caplog.set_level(logging.INFO, "pyhudi")
-    monkeypatch.setattr(phases, "PROGRESS_S", 0.0)
+    monkeypatch.setattr(phases, "PROGRESS_S", 0.001)
     write(
         tmp_path / "t",
         part(*(row(f"k{n}", ts=1, value=1) for n in range(20))),
@@ -79,7 +79,7 @@ def test_a_big_merge_in_the_commit_is_told_to_everybody(
 ) -> None:
     """Nobody has to ask for the lines that say why a commit takes so long."""
     caplog.set_level(logging.WARNING, "pyhudi")
-    monkeypatch.setattr(phases, "PROGRESS_S", 0.0)
+    monkeypatch.setattr(phases, "PROGRESS_S", 0.001)
     write(
         tmp_path / "t",
         part(*(row(f"k{n}", ts=1, value=1) for n in range(20))),
