@@ -25,6 +25,9 @@ from .string_hash import hash64
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 # The values of each ordering field, the first field first; none where the later row wins.
 Ordering = Sequence[pa.Array]
+# Entries of a probe's table for one key, so that few absent keys pass; and 2 ** n entries at most, one byte each.
+_SPACE_FOR_A_KEY = 16
+_MOST_BITS = 22
 
 
 def fold(keys: pa.Array, ordering: Ordering = (), resets: Mask | None = None) -> Positions:
@@ -125,12 +128,14 @@ class KeyProbe:
         hashes: Their 64-bit hashes, sorted.
         positions: Which key each hash belongs to.
         longest_run: How many keys share one hash at most; 1 unless hashes collide.
+        seen: By the low bits of a hash whether any key has such a one; most keys that are absent stop there.
     """
 
     keys: pa.Array
     hashes: np.ndarray[Any, np.dtype[np.uint64]]
     positions: Positions
     longest_run: int
+    seen: Mask
 
     @classmethod
     def over(cls, keys: pa.Array) -> KeyProbe:
@@ -140,7 +145,9 @@ class KeyProbe:
         ordered = hashes[order]
         starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else np.zeros(0, int)
         runs = np.diff(np.append(starts, len(ordered)))
-        return cls(keys, ordered, order.astype(np.int64), int(runs.max()) if len(runs) else 0)
+        seen = np.zeros(1 << min(_MOST_BITS, (_SPACE_FOR_A_KEY * len(keys)).bit_length()), np.bool_)
+        seen[_low_bits(hashes, seen)] = True
+        return cls(keys, ordered, order.astype(np.int64), int(runs.max()) if len(runs) else 0, seen)
 
     def find(self, wanted: pa.Array) -> Positions:
         """Return for each wanted key its position among the unique keys, -1 where it is absent."""
@@ -148,14 +155,21 @@ class KeyProbe:
         if not len(self.hashes) or not len(wanted):
             return found
         hashes = hash64(wanted)
+        likely = np.flatnonzero(self.seen[_low_bits(hashes, self.seen)])
+        hashes = hashes[likely]
         at = np.searchsorted(self.hashes, hashes)
         for step in range(self.longest_run):
             slot = np.minimum(at + step, len(self.hashes) - 1)
-            rows = np.flatnonzero((self.hashes[slot] == hashes) & (found < 0))
-            if not len(rows):
+            alike = (self.hashes[slot] == hashes) & (found[likely] < 0)
+            if not alike.any():
                 break
-            candidates = self.positions[slot[rows]]
+            rows, candidates = likely[alike], self.positions[slot[alike]]
             same = pc.equal(wanted.take(pa.array(rows)), self.keys.take(pa.array(candidates)))
             hit = same.to_numpy(zero_copy_only=False)
             found[rows[hit]] = candidates[hit]
         return found
+
+
+def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Positions:
+    """Return the place of each hash in a table of 2 ** n entries."""
+    return (hashes & np.uint64(len(table) - 1)).view(np.int64)
