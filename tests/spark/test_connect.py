@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from support.environments import SPARK_HOME, build_wheel, link_packages, new_environment
 
 pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
 
 SCRIPT = """
+import os
 import sys
 from pyhudi import HudiTable, colocate, from_spark, suggest_buckets
 from pyhudi.connector.jobs import write
@@ -19,12 +24,7 @@ from pyhudi.errors import NullKeyError, OptionConflictError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-spark = (
-    SparkSession.builder.remote("local[2]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.sql.shuffle.partitions", "3")
-    .getOrCreate()
-)
+spark = SparkSession.builder.remote(os.environ["REMOTE"]).config("spark.sql.shuffle.partitions", "3").getOrCreate()
 assert "connect" in type(spark).__module__
 path = sys.argv[1]
 df = spark.range(100).selectExpr("id", "cast(id % 3 as string) p", "0 n")
@@ -69,18 +69,57 @@ print("all is well")
 """
 
 
-def test_the_session_api_works_over_spark_connect(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
-
+def run(python: Path | str, folder: Path, **variables: str) -> None:
+    """Run the script in a process of its own, with these variables in the place of Spark's own."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    environment = {**kept, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **variables}
+    (folder / "script.py").write_text(SCRIPT, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path / "t"), str(tmp_path / "plain")],
+        [python, "script.py", str(folder / "t"), str(folder / "plain")],
         capture_output=True,
         text=True,
         check=False,
         timeout=900,
         env=environment,
-        cwd=tmp_path,
+        cwd=folder,
     )
-
     assert "all is well" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
+
+
+def test_the_session_api_works_over_spark_connect(tmp_path: Path) -> None:
+    run(sys.executable, tmp_path, REMOTE="local[2]")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The address of a Spark Connect server in a process of its own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = [f"spark.connect.grpc.binding.port={port}", "spark.ui.enabled=false"]
+    command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]"]
+    command += [word for one in settings for word in ("--conf", one)]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+    environment = {**kept, "SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable}
+    with (tmp_path / "server.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=tmp_path)
+        try:
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@pytest.mark.slow
+def test_a_client_needs_no_spark_of_its_own(tmp_path: Path, server: str) -> None:
+    """``pyspark-client`` is pyspark without the JVM's part; Spark's client waits for the server by itself."""
+    python, site = new_environment(tmp_path / "client")
+    client = f"pyspark-client<={version('pyspark')}"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), client]
+    subprocess.run(install, check=True)
+    assert (site / "pyspark").is_dir()
+    assert not (site / "pyspark" / "jars").exists()
+    link_packages(site)
+
+    run(python, tmp_path, REMOTE=server, PYTHONPATH=str(build_wheel(tmp_path)))

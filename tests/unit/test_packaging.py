@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 import zipfile
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-NOT_SOURCE = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests")
+from support.environments import ROOT, build_wheel
 
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The paths inside a wheel built from a copy of the source, so that the build leaves nothing in the project."""
-    work = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(ROOT, work / "source", ignore=NOT_SOURCE)
-    code = f"from setuptools import build_meta; build_meta.build_wheel({str(work)!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=work / "source", capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    [wheel] = work.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
+    """The paths inside the wheel."""
+    with zipfile.ZipFile(build_wheel(tmp_path_factory.mktemp("wheel"))) as archive:
         return archive.namelist()
 
 

@@ -1,0 +1,104 @@
+"""pyhudi on a cluster whose nodes do not have it: sent along as a wheel, or within a packed environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support.environments import SPARK_HOME, build_wheel, copy_packages, link_packages, new_environment
+
+pytestmark = pytest.mark.slow
+
+JOB = """
+import json, sys
+import pyhudi
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+path = sys.argv[1]
+rows = spark.range(100).selectExpr("id", "cast(id % 3 as string) p", "0 n").repartition(4)
+rows.write.format("pyhudi").options(recordkey="id", partitionby="p").mode("append").save(path)
+table = pyhudi.HudiTable(spark, path)
+done = table.upsert(rows.where("id < 10").selectExpr("id", "p", "1 n"))
+found = spark.read.format("pyhudi").load(path)
+places = spark.sparkContext.parallelize(range(2), 2).map(lambda _: __import__("pyhudi").__file__).distinct().collect()
+print(json.dumps({
+    "driver": pyhudi.__file__,
+    "executors": places,
+    "updates": done.updates,
+    "rows": found.count(),
+    "new": found.where("n = 1").count(),
+}))
+"""
+
+
+def submit(folder: Path, arguments: list[str], environment: Mapping[str, str]) -> dict[str, object]:
+    """Run the job on two executors with processes and folders of their own, and return what it printed."""
+    (folder / "job.py").write_text(JOB, encoding="utf-8")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYSPARK_", "SPARK_"))}
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "800m",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.ui.enabled": "false",
+    }
+    options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    program = [str(folder / "job.py"), str(folder / "table")]
+    done = subprocess.run(
+        [SPARK_HOME / "bin" / "spark-submit", "--master", "local-cluster[2,1,800]", *options, *arguments, *program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+        env={
+            **kept,
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_WORKER_DIR": str(folder / "workers"),
+            **environment,
+        },
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-40000:]
+    printed: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return printed
+
+
+def test_a_wheel_is_enough_where_its_dependencies_are_installed(tmp_path: Path) -> None:
+    """``--py-files`` for the program and the executors, ``PYTHONPATH`` for the look-up beside the JVM."""
+    wheel = build_wheel(tmp_path)
+    python, site = new_environment(tmp_path / "node")
+    link_packages(site)
+    without = subprocess.run(
+        [python, "-E", "-c", "import pyarrow, pyhudi"], capture_output=True, text=True, check=False
+    )
+    assert "No module named 'pyhudi'" in without.stderr
+    environment = {"PYSPARK_PYTHON": str(python), "PYTHONPATH": str(wheel)}
+
+    found = submit(tmp_path, ["--py-files", str(wheel)], environment)
+
+    assert (found["updates"], found["rows"], found["new"]) == (10, 100, 10)
+    places = [found["driver"], *found["executors"]]  # type: ignore[misc]
+    assert all(f"{wheel.name}/pyhudi/" in str(place) for place in places), places
+
+
+def test_a_packed_environment_needs_nothing_on_the_nodes(tmp_path: Path) -> None:
+    """The executors unpack it, and the driver's folder has it too, as in the docs."""
+    (tmp_path / "wheel").mkdir()
+    packed = tmp_path / "environment"
+    python, site = new_environment(packed)
+    copy_packages(build_wheel(tmp_path / "wheel"), site)
+    archive = shutil.make_archive(str(tmp_path / "pyhudi"), "zip", packed)
+    environment = {"PYSPARK_DRIVER_PYTHON": str(python), "PYSPARK_PYTHON": "./environment/bin/python"}
+
+    found = submit(tmp_path, ["--archives", f"{archive}#environment"], environment)
+
+    assert (found["updates"], found["rows"], found["new"]) == (10, 100, 10)
+    places = [str(place) for place in found["executors"]]  # type: ignore[attr-defined]
+    assert str(packed) in str(found["driver"])
+    assert all("/environment/" in place and str(packed) not in place for place in places), places

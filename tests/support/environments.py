@@ -1,0 +1,64 @@
+"""Python environments as other machines have them: with what pyhudi needs, but without pyhudi."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pyarrow as pa
+import pyspark
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+SPARK_HOME = Path(pyspark.__file__).parent
+_NOT_SOURCE = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests")
+
+
+def build_wheel(work: Path) -> Path:
+    """Return the wheel, built from a copy of the source, so that the build leaves nothing in the project."""
+    shutil.copytree(ROOT, work / "source", ignore=_NOT_SOURCE)
+    code = f"from setuptools import build_meta; build_meta.build_wheel({str(work)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=work / "source", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    [wheel] = work.glob("*.whl")
+    return wheel
+
+
+def new_environment(folder: Path) -> tuple[Path, Path]:
+    """Make an environment with nothing in it, and return its Python and the folder of its packages.
+
+    Its interpreter is a copy, so that the environment can be packed: archives hold no links to somewhere else.
+    """
+    venv.create(folder, symlinks=False)
+    [site] = folder.glob("lib/python*/site-packages")
+    return folder / "bin" / "python", site
+
+
+def link_packages(site: Path) -> None:
+    """Let an environment see the packages of this one, those aside that are installed by a link, as pyhudi is here."""
+    (site / "linked.pth").write_text(f"{Path(pa.__file__).parents[1]}\n", encoding="utf-8")
+
+
+def copy_packages(wheel: Path, site: Path) -> None:
+    """Copy into an environment what a wheel needs beside Spark, and unpack the wheel."""
+    shutil.unpack_archive(wheel, site, format="zip")
+    [metadata] = site.glob("pyhudi-*.dist-info/METADATA")
+    waiting = importlib.metadata.Distribution.at(metadata.parent).requires or []
+    done = {"pyspark"}
+    while waiting:
+        wanted = Requirement(waiting.pop())
+        if wanted.name in done or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+            continue
+        done.add(wanted.name)
+        package = importlib.metadata.distribution(wanted.name)
+        waiting += package.requires or []
+        for file in package.files or []:
+            if ".." not in file.parts and file.suffix != ".pyc":
+                (site / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(str(file.locate()), site / file)
