@@ -89,7 +89,7 @@ def _put_on_timeline(plan: WritePlan, storage: Storage) -> None:
     heartbeat.touch(storage, plan.instant_time)
     for planned in plan.rollbacks:
         roll_back(storage, plan.config, planned, plan.settings)
-    sweep(storage, plan.config, own=plan.instant_time, tolerance_s=_tolerance(plan))
+    sweep(storage, plan.config, plan.settings, own=plan.instant_time)
     begin_markers(storage, plan.instant_time)
     body = b""
     if plan.action == "replacecommit":
@@ -99,7 +99,3 @@ def _put_on_timeline(plan: WritePlan, storage: Storage) -> None:
     request(storage, layout, plan.instant_time, plan.action, body)
     start(storage, layout, plan.instant_time, plan.action)
     _take_back_if_given_up(plan, storage)
-
-
-def _tolerance(plan: WritePlan) -> float:
-    return plan.settings.heartbeat_interval_s * plan.settings.heartbeat_misses

@@ -60,7 +60,7 @@ class Held:
 
 @contextmanager
 def commit_lock(storage: Storage, instant_time: str, *, patience_s: float = PATIENCE_S) -> Iterator[Held]:
-    """Hold the table's commit lock.
+    """Hold the table's commit lock, which its holder must not ask for again.
 
     Args:
         storage: Rooted at the table.

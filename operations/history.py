@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 
 from ..storage.base import Storage
-from ..table.config import TableConfig, load_config
+from ..table.config import load_config
 from ..timeline.codec import read_commit
 from ..timeline.instants import WRITE_ACTIONS, Instant, State
 from ..timeline.metadata import CommitMetadata
@@ -38,14 +38,14 @@ def history(storage: Storage) -> pa.Table:
     Returns:
         Columns as in `HISTORY_SCHEMA`; the counts are null for instants that wrote no rows.
     """
-    timeline = _timeline(storage, load_config(storage))
+    timeline = load_timeline(storage, load_config(storage))
     rows = [_row(storage, timeline, instant) for instant in reversed(timeline.instants)]
     return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
 
 
 def last_commit(storage: Storage, write_id: str | None = None) -> CommitResult | None:
     """Return what the newest completed write did, or the one of ``write_id``; None where there is none."""
-    timeline = _timeline(storage, load_config(storage))
+    timeline = load_timeline(storage, load_config(storage))
     for instant in reversed(timeline.writes):
         metadata = read_commit(storage, timeline.layout, instant)
         if write_id is None or metadata.extra_metadata.get(WRITE_ID) == write_id:
@@ -56,10 +56,6 @@ def last_commit(storage: Storage, write_id: str | None = None) -> CommitResult |
 def result_of(storage: Storage, timeline: Timeline, instant: Instant) -> CommitResult:
     """Return what one completed write did."""
     return result_from(storage.path, instant.requested_time, read_commit(storage, timeline.layout, instant))
-
-
-def _timeline(storage: Storage, config: TableConfig) -> Timeline:
-    return load_timeline(storage, config)
 
 
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:

@@ -58,7 +58,7 @@ def refuse_living(storage: Storage, instant: Instant, config: TableConfig, setti
         storage,
         instant,
         now_s=storage.now(),
-        heartbeat_tolerance_s=settings.heartbeat_interval_s * settings.heartbeat_misses,
+        heartbeat_tolerance_s=settings.heartbeat_tolerance_s,
         foreign_age_s=settings.foreign_age_s,
         eager=settings.eager_rollback,
         zone=config.timezone,

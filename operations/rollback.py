@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 
+from ..errors import CorruptInstantError
 from ..storage.base import Storage, split
 from ..table.config import PROPERTIES_PATH, TableConfig
 from ..table.names import BaseFileName
@@ -72,27 +73,43 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, s
     )
 
 
-def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, tolerance_s: float) -> None:
-    """Complete the rollbacks whose work is done, their victim being off the timeline, and whose writer went silent.
+def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, age_s: float) -> None:
+    """Complete the rollbacks that broke off when their victim was off the timeline already.
 
-    A rollback that broke off earlier needs nothing of this: its victim is still there, and is rolled back anew.
+    One that broke off earlier needs nothing of this: its victim is still there, and is rolled back anew. Whose a
+    rollback is cannot be told, so that each has the time that an unfinished write of somebody else has.
 
     Args:
         storage: Rooted at the table.
         timeline: As of a moment ago.
         config: The table's properties.
-        tolerance_s: Seconds without a change, by the store's clock, after which a rollback's writer counts as gone.
+        age_s: Seconds, by the store's clock, after which a pending rollback counts as given up.
+
+    Raises:
+        ConcurrentWriteError: Somebody else held the commit lock all the time.
     """
     for one in timeline.pending:
-        plan = read_rollback_plan(storage, timeline.layout, one) if one.action == "rollback" else None
-        if plan is None or plan.instant_to_rollback is None:
+        if one.action != "rollback":
             continue
         changed = storage.modified(path_of(timeline.layout, one))
-        if changed is None or storage.now() - changed <= tolerance_s:
+        if changed is None or storage.now() - changed <= age_s:
             continue
-        if timeline.find(plan.instant_to_rollback.commit_time) is None:
-            start(storage, timeline.layout, one.requested_time, "rollback")
-            _complete(storage, config, one.requested_time, plan, 0.0)
+        try:
+            plan = read_rollback_plan(storage, timeline.layout, one)
+        except CorruptInstantError as error:
+            # Apache Hudi passes over such a rollback too; nothing of this write depends on it.
+            logger.warning("table %s: the rollback %s stays pending: %s", storage.path, one.requested_time, error)
+            continue
+        victim = None if plan is None else plan.instant_to_rollback
+        if plan is None or victim is None or timeline.find(victim.commit_time) is not None:
+            continue
+        _complete(storage, config, one.requested_time, plan, 0.0)
+        logger.warning(
+            "table %s: completed the rollback %s of %s, which had broken off",
+            storage.path,
+            one.requested_time,
+            victim.commit_time,
+        )
 
 
 def files_of(storage: Storage, instant_time: str) -> list[str]:
@@ -155,10 +172,17 @@ def _absolute(storage: Storage, paths: list[str]) -> list[str]:
 
 
 def _complete(storage: Storage, config: TableConfig, at: str, plan: RollbackPlan, seconds: float) -> None:
+    """Complete a rollback, unless somebody else has."""
     # Under the lock, or two tasks could complete it at two times, each in a file of its own.
-    with commit_lock(storage, at):
+    with commit_lock(storage, at) as lock:
         timeline = load_timeline(storage, config)
+        if not any((one.requested_time, one.action) == (at, "rollback") for one in timeline.pending):
+            return
+        if storage.exists(PROPERTIES_PATH):
+            metadata_table.stop_using(storage)
+        start(storage, timeline.layout, at, "rollback")
         finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+        lock.check()
         complete(storage, timeline, at, "rollback", finished, encode(_metadata(at, plan, seconds)))
 
 

@@ -111,6 +111,11 @@ class WriteSettings:
     bloom_filter: bool | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def heartbeat_tolerance_s(self) -> float:
+        """Seconds without a heartbeat after which a writer of ours counts as dead."""
+        return self.heartbeat_interval_s * self.heartbeat_misses
+
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:

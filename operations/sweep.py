@@ -1,4 +1,4 @@
-"""Left-overs of writes that are no longer on the timeline, removed when the next write starts."""
+"""Left-overs of writes that are no longer on the timeline, removed or completed when the next write starts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from ..timeline.layout import layout_of
 from ..timeline.markers import marked_instants, read_markers
 from ..timeline.timeline import load_timeline
 from .rollback import finish_rollbacks, forget
+from .settings import WriteSettings
 
 META_FOLDER = ".hoodie"
 # A task that outlives its write for longer would have to be suspended, and then finds its instant gone.
 SEAL_KEPT_S = 24 * 3600.0
 
 
-def sweep(storage: Storage, config: TableConfig, *, own: str, tolerance_s: float) -> None:
+def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own: str) -> None:
     """Remove working folders, markers and heartbeats of instants that are not pending, and files that stayed half-made.
-
-    Rollbacks that broke off before their last step are completed.
 
     Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
     first write and absent from it. An older one may have completed and been archived.
@@ -27,8 +26,11 @@ def sweep(storage: Storage, config: TableConfig, *, own: str, tolerance_s: float
     Args:
         storage: Rooted at the table.
         config: The table's properties.
-        own: Requested time of the write that sweeps.
-        tolerance_s: Seconds of silence, by the store's clock, after which a folder counts as deserted.
+        settings: Of the write that sweeps: they say after how long a silence a folder counts as deserted.
+        own: Requested time of that write.
+
+    Raises:
+        ConcurrentWriteError: There is a rollback to be completed, and somebody else held the commit lock all the time.
     """
     seals, now = storage.list(owner.SEALS), storage.now()
     storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S))
@@ -38,12 +40,12 @@ def sweep(storage: Storage, config: TableConfig, *, own: str, tolerance_s: float
     beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT)}
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
     timeline = load_timeline(storage, config)
-    finish_rollbacks(storage, timeline, config, tolerance_s)
+    finish_rollbacks(storage, timeline, config, settings.foreign_age_s)
     for instant_time in sorted(working | marked | beating):
         found = timeline.find(instant_time)
         if instant_time == own or (found is not None and found.state != State.COMPLETED):
             continue
-        if not _deserted(storage, instant_time, tolerance_s):
+        if not _deserted(storage, instant_time, settings.heartbeat_tolerance_s):
             continue
         if found is None and instant_time in marked and not timeline.is_committed(instant_time):
             storage.delete(*(marker.path for marker in read_markers(storage, instant_time)))

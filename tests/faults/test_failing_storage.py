@@ -28,7 +28,7 @@ SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.int64(
 # What no two tables have alike.
 INVENTED = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{17}(_\d{17})?|[0-9a-f]{32}")
 # A writer in this very process counts as dead at once, when its heartbeat may be a moment old.
-IMPATIENT = WriteSettings(heartbeat_misses=-1)
+IMPATIENT = WriteSettings(heartbeat_misses=-1, foreign_age_s=-1.0)
 
 
 def rows(*keys: int, value: int, ts: int = 1) -> pa.Table:

@@ -1,0 +1,109 @@
+"""Rollbacks that broke off in their last step, when their victim was gone already."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from pyhudi.operations.rollback import finish_rollbacks
+from pyhudi.operations.settings import WriteSettings
+from pyhudi.storage import Storage, open_storage
+from pyhudi.table.config import load_config
+from pyhudi.timeline.codec import decode, encode
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.layout import layout_of
+from pyhudi.timeline.metadata import InstantInfo, RollbackMetadata, RollbackPlan, RollbackRequest
+from pyhudi.timeline.timeline import Timeline, load_timeline, path_of, request, start
+from support.drive import write
+from support.histories import TABLE, part, row
+
+GONE, AT = "20200101000000000", "20200101000001000"
+ROWS = part(row("a", ts=1, value=1))
+PLAN = RollbackPlan(
+    instant_to_rollback=InstantInfo(commit_time=GONE, action="commit"),
+    RollbackRequests=[
+        RollbackRequest(partition_path="p", files_to_be_deleted=["/t/p/x.parquet", "/t/p/y.parquet"]),
+        RollbackRequest(partition_path="q", files_to_be_deleted=["/t/q/z.parquet"]),
+    ],
+)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    write(tmp_path, ROWS, table=TABLE)
+    return open_storage(str(tmp_path))
+
+
+def leave(storage: Storage, plan: bytes, *, started: bool = True) -> None:
+    layout = layout_of(load_config(storage))
+    request(storage, layout, AT, "rollback", plan)
+    if started:
+        start(storage, layout, AT, "rollback")
+
+
+def finish(storage: Storage, age_s: float) -> Instant:
+    """Finish what is there, and return what has become of the rollback."""
+    config = load_config(storage)
+    finish_rollbacks(storage, load_timeline(storage, config), config, age_s)
+    [found] = [one for one in load_timeline(storage, config).instants if one.action == "rollback"]
+    return found
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_it_is_completed_with_what_its_plan_says(storage: Storage, started: bool) -> None:
+    leave(storage, encode(PLAN), started=started)
+
+    done = finish(storage, age_s=-1)
+
+    path = path_of(layout_of(load_config(storage)), done)
+    told = decode(RollbackMetadata, storage.read(path), path)
+    assert done.state == State.COMPLETED
+    assert (told.start_rollback_time, told.commits_rollback, told.total_files_deleted) == (AT, [GONE], 3)
+    assert {name: len(one.success_delete_files) for name, one in told.partition_metadata.items()} == {"p": 2, "q": 1}
+
+
+def test_a_young_one_may_be_at_work(storage: Storage) -> None:
+    leave(storage, encode(PLAN))
+
+    assert finish(storage, age_s=WriteSettings().foreign_age_s).state == State.INFLIGHT
+
+
+@pytest.mark.parametrize("completed", [False, True])
+def test_one_whose_victim_is_there_is_left_alone(storage: Storage, completed: bool) -> None:
+    """A pending victim is rolled back anew; how far a completed one was taken back nobody knows."""
+    config = load_config(storage)
+    victim = load_timeline(storage, config).writes[0].requested_time if completed else GONE
+    if not completed:
+        request(storage, layout_of(config), GONE, "commit")
+    leave(storage, encode(RollbackPlan(instant_to_rollback=InstantInfo(commit_time=victim, action="commit"))))
+
+    assert finish(storage, age_s=-1).state == State.INFLIGHT
+
+
+@pytest.mark.parametrize("plan", [b"", b"nonsense"])
+def test_one_that_does_not_say_what_it_undoes_stops_nobody(
+    storage: Storage, plan: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    leave(storage, plan)
+
+    assert finish(storage, age_s=-1).state == State.INFLIGHT
+    assert ("stays pending" in caplog.text) == bool(plan)
+
+
+def test_two_who_finish_at_once_complete_it_once(storage: Storage) -> None:
+    leave(storage, encode(PLAN))
+    config = load_config(storage)
+    before: Timeline = load_timeline(storage, config)
+    threads = [
+        threading.Thread(target=finish_rollbacks, args=(open_storage(storage.path), before, config, -1.0))
+        for _ in range(4)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    names = [info.path for info in storage.list(before.layout.folder) if AT in info.path]
+    assert len([name for name in names if name.endswith(".rollback")]) == 1
+    assert len(names) == 3
