@@ -12,12 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lineitem import PARTITION
+
 if TYPE_CHECKING:
     from stopwatch import Run
 
 REWRITE = "limit: pyarrow rewrites the files"
 FORWARD = "limit: a Python source forwards batches"
 SINK = "limit: a Python sink drops batches"
+PLACED_SINK = "limit: a Python sink drops batches of placed rows"
 PLAIN = "pyhudi"
 
 
@@ -96,4 +99,7 @@ def limits(run: Run) -> list[Any]:
 
     spark.dataSource.register(Source)
     run.writes(SINK, lambda rows: spark.read.parquet(rows).write.format("limit").mode("append").save())
+    base = str(run.data / "base")
+    placed = spark.read.parquet(base).repartition(8, PARTITION)
+    run.timed(PLACED_SINK, "load", lambda: placed.write.format("limit").mode("append").save())
     return run.reads(FORWARD, lambda: spark.read.format("limit").load())

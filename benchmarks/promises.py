@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from limits import FORWARD, REWRITE
+from limits import FORWARD, PLACED_SINK, REWRITE, SINK
 
 Seconds = Mapping[str, Mapping[str, float]]
 PLAIN, TABLE, TO_DF = "pyhudi, df.write", "pyhudi, HudiTable.upsert", "pyhudi, HudiTable.to_df"
@@ -44,8 +44,8 @@ PROMISES = [
         )
     ),
     *(
-        Promise(f"load by {row.partition(', ')[2]}", row, "Parquet", ("load",), 1.3, "Parquet")
-        for row in (PLAIN, TABLE)
+        Promise(f"load by {row.partition(', ')[2]}", row, "Parquet", ("load",), 1.3, limit)
+        for row, limit in ((PLAIN, SINK), (TABLE, PLACED_SINK))
     ),
     Promise("to_df() of three columns", TO_DF, "Parquet", ("scan3",), 1.1, "Parquet"),
     Promise("spark.read of all columns", PLAIN, "Parquet", ("scan_all",), 2.5, FORWARD),

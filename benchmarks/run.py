@@ -52,7 +52,7 @@ def drive(
             env=clean,
             check=False,
         )
-    if done.returncode:
+    if done.returncode or not done.stdout:
         raise WrongSystemError(f"{system} failed, see {log.name}")
     result = json.loads(done.stdout.splitlines()[-1])
     wanted = expected[SYSTEMS[system].holds]
@@ -115,6 +115,7 @@ def main() -> None:
             print(error, flush=True)
 
     results = {"scale": arguments.scale, "driver_memory": arguments.memory, "machine": machine(), "seconds": seconds}
+    results |= {"wrong": wrong} if wrong else {}
     (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system below found what DuckDB expects.\n")
     print(markdown("Seconds", seconds))

@@ -183,12 +183,12 @@ def delta_rs(run: Run) -> list[Any]:
     run.writes(row, upsert, load)
     columns = ["l_orderkey", "l_extendedprice", "l_shipdate"]
     dataset = DeltaTable(run.table).to_pyarrow_dataset
-    read = run.timed(row, "scan3", lambda: dataset().to_table(columns=columns))
-    run.timed(row, "scan_all", lambda: dataset().to_table())
+    read = run.read(row, "scan3", lambda: dataset().to_table(columns=columns))
+    run.read(row, "scan_all", lambda: dataset().to_table())
     at_point = (ds.field(KEYS[0]) == point_key(run.scale)) & (ds.field(KEYS[1]) == 1)
-    found = run.timed(row, "point", lambda: dataset().count_rows(at_point))
+    found = run.read(row, "point", lambda: dataset().count_rows(at_point))
     year = ds.field(PARTITION) == "1995"
-    run.timed(row, "partition", lambda: pc.sum(dataset().to_table(["l_extendedprice"], year)["l_extendedprice"]))
+    run.read(row, "partition", lambda: pc.sum(dataset().to_table(["l_extendedprice"], year)["l_extendedprice"]))
     return [read.num_rows, str(pc.sum(read["l_extendedprice"])), str(pc.max(read["l_shipdate"])), found]
 
 
