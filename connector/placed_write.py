@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pyhudi")
 
 _MERGED_BY_THE_COMMIT = (
-    "The commit of the write to %s merges its rows, because Spark 4.0 places rows only where pandas is installed."
+    "The commit of the write to %s merges its rows, because Spark 4.0 places rows of tables whose keys are not whole "
+    "numbers only where pandas is installed."
 )
 
 

@@ -1,10 +1,10 @@
 """Rows of one file group brought into one task, so that executors merge and the commit has nothing left to do.
 
 A file group goes to the slot ``(hash of its partition path + its bucket) mod n``: few buckets still use all tasks,
-because the partitions begin at different slots. Spark computes it itself where the keys are whole numbers
-(`slot_expression`); else the key and partition columns, and no others, go through Python. Spark 4.1 and later place
-rows by that number directly (``repartitionById``); Spark 4.0 only places by hash, so each slot is replaced by an
-integer whose hash (``Murmur3Hash``, seed 42) leads there. For keys of other types all columns then go through Python
+because the partitions begin at different slots. Spark computes it itself where it can (`slot_expression`); else the key
+and partition columns, and no others, go through Python. Spark 4.1 and later place rows by that number directly
+(``repartitionById``); Spark 4.0 only places by hash, so each slot is replaced by an integer whose hash
+(``Murmur3Hash``, seed 42) leads there. Where Spark cannot compute the slot, all columns then go through Python
 (``mapInArrow``, for which that Spark wants pandas installed; no other part of pyhudi does). Without pandas `HudiTable`
 writes as a plain ``df.write`` does there.
 """
@@ -140,11 +140,24 @@ def placement_of(df: DataFrame, config: TableConfig, storage: Storage, tasks: in
 
     Raises:
         SchemaMismatchError: A key or partition column has a type in which keys would be spelt otherwise.
+        DuplicateColumnError: Two columns have the name of one.
     """
     known = latest_schema(storage, config, load_timeline(storage, config))
     undecided = Placement(config, None, tasks)
+    _refuse_twins(df, undecided.columns)
     given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
     return replace(undecided, schema=key_schema(known, given, config, storage.path))
+
+
+def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:
+    for name in deciding:
+        twins = [one for one in df.columns if one.lower() == name.lower()]
+        if len(twins) > 1:
+            raise DuplicateColumnError(
+                f"The rows have the columns {' and '.join(map(repr, twins))}; Spark does not tell case apart, and one "
+                "of them is to make the keys or partitions.",
+                "Rename or drop one of them.",
+            )
 
 
 def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) -> int:
@@ -200,7 +213,7 @@ def _slot_column(placement: Placement) -> Any:
 
 
 def _place_by_hash(df: DataFrame, placement: Placement, slot: Column | None) -> DataFrame:
-    if _SLOT in df.columns:
+    if _SLOT in map(str.lower, df.columns):
         raise DuplicateColumnError(f"The rows have a column {_SLOT!r}, a name that pyhudi needs.", "Rename it.")
     integers = integers_by_slot(placement.tasks)
     if slot is not None:

@@ -115,6 +115,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 def test_a_client_needs_no_spark_of_its_own(tmp_path: Path, server: str) -> None:
     """``pyspark-client`` is pyspark without the JVM's part; Spark's client waits for the server by itself."""
     python, site = new_environment(tmp_path / "client")
+    # The two packages are not always published at once; an older client may talk to a newer server.
     client = f"pyspark-client<={version('pyspark')}"
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), client]
     subprocess.run(install, check=True)

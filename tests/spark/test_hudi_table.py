@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyhudi import CommitResult, HudiTable, PyHudiWarning, colocate, suggest_buckets
 from pyhudi.errors import (
+    DuplicateColumnError,
     DuplicateKeyError,
     InvalidOptionError,
     KeyNotFoundError,
@@ -122,11 +123,14 @@ def test_merging_is_left_to_the_tasks(spark: SparkSession, table: HudiTable) -> 
 def test_rows_are_written_without_pandas_too(
     spark: SparkSession, table: HudiTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Spark 4.0 needs it to place rows whose keys are texts."""
     monkeypatch.setitem(sys.modules, "pandas", None)
+    texts = numbers(spark, 0, 100).selectExpr("string(id) key", "n")
+    of_texts = HudiTable.create(spark, f"{table.path}-of-texts", texts, record_key="key", buckets=2)
 
-    done = table.upsert(numbers(spark, 0, 100))
-
-    assert done.inserts == 100
+    assert table.upsert(numbers(spark, 0, 100)).inserts == 100
+    assert "pandas" not in caplog.text
+    assert of_texts.upsert(texts).inserts == 100
     assert ("only where pandas is installed" in caplog.text) == (not hasattr(DataFrame, "repartitionById"))
 
 
@@ -341,9 +345,11 @@ def test_a_promise_of_colocation_that_is_not_kept_fails_the_write(spark: SparkSe
     assert table.last_commit() is None
 
 
-def test_colocate_says_what_is_missing(spark: SparkSession, table: HudiTable, tmp_path: Path) -> None:
+def test_colocate_says_what_is_missing_or_twice_there(spark: SparkSession, table: HudiTable, tmp_path: Path) -> None:
     with pytest.raises(MissingColumnError, match="'p'"):
         colocate(spark.range(3), table)
+    with pytest.raises(DuplicateColumnError, match="'id' and 'ID'"):
+        colocate(numbers(spark, 0, 1).selectExpr("*", "id ID"), table)
     with pytest.raises(InvalidOptionError):
         colocate(numbers(spark, 0, 1), table, tasks=0)
     with pytest.raises(TableNotFoundError):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyhudi.connector.placement import Placement
 from pyhudi.connector.slot_expression import slot_expression
 from pyhudi.table.config import TableConfig
+from pyhudi.table.key_types import KeyGeneratorType, PartitionType
 from pyspark.sql import DataFrame, SparkSession
 
+LONG_AND_TEXT = pa.schema([("long", pa.int64()), ("d", pa.string())])
 EDGES = [
     *(sign * (10**power - less) for power in range(19) for less in (0, 1) for sign in (1, -1)),
     *(sign * 2**power - less for power in (7, 15, 31, 32, 63) for less in (0, 1) for sign in (1, -1)),
@@ -29,15 +32,25 @@ def numbers(spark: SparkSession) -> DataFrame:
         for one in longs
     ]
     schema = "long long, `an int` int, short short, byte byte, p string"
-    return spark.createDataFrame(rows, schema).selectExpr("*", "short q", "date_add(date'1970-01-01', short) d").cache()
+    made = ["*", "short q", "date_add(date'1970-01-01', short) d", "long > 0 yes"]
+    return spark.createDataFrame(rows, schema).selectExpr(*made).cache()
 
 
 def _cut(number: int, bits: int) -> int:
     return (number + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
 
 
-def placement(**table: Any) -> Placement:
-    return Placement(TableConfig.new(name="t", bucket_count=7, **table), None, 13)
+def placement(schema: pa.Schema | None = None, **table: Any) -> Placement:
+    return Placement(TableConfig.new(name="t", bucket_count=7, **table), schema, 13)
+
+
+def check(numbers: DataFrame, where: Placement) -> None:
+    """Assert that Spark computes the slots, and that they are Python's."""
+    expression = slot_expression(where, numbers.schema)
+    assert expression is not None
+    found = [row[0] for row in numbers.select(expression).collect()]
+    [batch] = numbers.select(*(f"`{name}`" for name in where.columns)).toArrow().combine_chunks().to_batches()
+    assert found == where.slots(batch).tolist()
 
 
 @pytest.mark.parametrize(
@@ -49,19 +62,29 @@ def placement(**table: Any) -> Placement:
         {"record_key_fields": ["long", "an int", "short", "byte"], "partition_fields": ["p", "q"]},
         {"record_key_fields": ["byte", "long"], "partition_fields": ["p", "d"], "hive_style": True},
         {"record_key_fields": ["long", "short"], "hash_fields": ["short"]},
+        {"record_key_fields": ["long", "short", "long"]},
+        {
+            "record_key_fields": ["long"],
+            "partition_fields": ["p"],
+            "key_generator": KeyGeneratorType.NON_PARTITION,
+        },
     ],
     ids=lambda table: "-".join(map(str, table.values())),
 )
 def test_spark_finds_the_slot_that_python_finds(numbers: DataFrame, table: dict[str, Any]) -> None:
-    where = placement(**table)
-    rows = numbers.select(*(f"`{name}`" for name in where.columns))
-    expression = slot_expression(where, numbers.schema)
+    check(numbers, placement(**table))
 
-    assert expression is not None
-    found = [row[0] for row in numbers.select(expression).collect()]
 
-    [batch] = rows.toArrow().combine_chunks().to_batches()
-    assert found == where.slots(batch).tolist()
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_the_tables_types_may_be_wider(spark: SparkSession, numbers: DataFrame, ansi: str) -> None:
+    wide = pa.schema([("long", pa.int64()), ("an int", pa.int64()), ("q", pa.int32()), ("p", pa.string())])
+    where = placement(wide, record_key_fields=["long", "an int"], partition_fields=["q", "p"])
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        check(numbers, where)
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +94,10 @@ def test_spark_finds_the_slot_that_python_finds(numbers: DataFrame, table: dict[
         {"record_key_fields": ["long", "p"]},
         {"record_key_fields": ["long"], "partition_fields": ["p", "q"]},  # the key is then spelt with its name
         {"record_key_fields": ["long"], "partition_fields": ["p"], "url_encode": True},
+        {"record_key_fields": ["long"], "partition_fields": ["yes"]},
+        {"record_key_fields": ["long"], "partition_fields": ["d"], "partition_types": [PartitionType.TIMESTAMP]},
+        {"record_key_fields": ["long"], "schema": pa.schema([("long", pa.string())])},
+        {"record_key_fields": ["long"], "partition_fields": ["d"], "schema": LONG_AND_TEXT},
     ],
     ids=lambda table: "-".join(map(str, table.values())),
 )
