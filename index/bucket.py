@@ -74,20 +74,19 @@ class BucketIndex:
                 "Fill the key columns; a table without meta columns (hoodie.populate.meta.fields=false) has no keys.",
             )
         fields = self.hash_fields or self.record_key_fields
-        buckets = np.empty(len(record_keys), np.int32)
         values = separate_values(parts, fields)
         if values is not None:
             return self._numbers(combined_hash([java_string_hash(one) for one in values]))
+        buckets = np.empty(len(record_keys), np.int32)
         for start in range(0, len(record_keys), _CHUNK_ROWS):
             lists = parse_record_keys(record_keys.slice(start, _CHUNK_ROWS), fields, self.parser)
             buckets[start : start + len(lists)] = self._numbers(java_list_hash(lists))
         return buckets
 
     def _numbers(self, hashes: Buckets) -> Buckets:
-        numbers = hashes.view(np.uint32)
-        numbers &= np.uint32(0x7FFFFFFF)
+        numbers = hashes.view(np.uint32) & np.uint32(0x7FFFFFFF)
         numbers %= np.uint32(self.bucket_count)
-        return numbers.view(np.int32)
+        return np.asarray(numbers.view(np.int32))
 
     def misfits(self, record_keys: pa.Array, bucket: int) -> Positions:
         """Return the positions of the keys that do not belong to the bucket.

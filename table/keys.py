@@ -72,17 +72,18 @@ class KeyGenerator:
                 self._check_column(schema, field, role)
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Return the record key of every row.
-
-        Args and errors are those of `composed`.
-        """
+        """Return the record key of every row, as `composed` does."""
         return self.composed(batch)[0]
 
     def composed(self, batch: pa.RecordBatch) -> tuple[pa.StringArray, list[KeyPart]]:
-        """Return the record key of every row, and what composite ones are made of.
+        """Return the record key of every row, and the text that each field has in composite keys.
 
         Args:
             batch: Rows with at least the key columns; their types decide how a value is spelt.
+
+        Returns:
+            n keys, and for each field its n texts with Hudi's words for null and empty; no fields where a key is the
+            bare value of its one field.
 
         Raises:
             NullKeyError: A key is null or empty, or every part of a composite one is.

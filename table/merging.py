@@ -25,7 +25,8 @@ from .string_hash import hash64
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 # The values of each ordering field, the first field first; none where the later row wins.
 Ordering = Sequence[pa.Array]
-# Entries of a probe's table for one key, so that few absent keys pass; and 2 ** n entries at most, one byte each.
+# A probe's table has at least so many entries for each key, so that few absent keys pass, and 2 ** 22 at most: larger
+# than the processor's cache it would cost more than it spares.
 _SPACE_FOR_A_KEY = 16
 _MOST_BITS = 22
 
@@ -172,4 +173,5 @@ class KeyProbe:
 
 def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Positions:
     """Return the place of each hash in a table of 2 ** n entries."""
-    return (hashes & np.uint64(len(table) - 1)).view(np.int64)
+    places: Positions = (hashes & np.uint64(len(table) - 1)).view(np.int64)
+    return places

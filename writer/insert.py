@@ -46,9 +46,12 @@ class Inserter:
             return
         # Keys may repeat among the incoming rows, so that each distinct one is looked for once.
         keys = self._rows.column(RECORD_KEY).dictionary_encode()
-        probe = KeyProbe.over(keys.dictionary)
+        probe: KeyProbe | None = None
         met = np.zeros(len(keys.dictionary), dtype=np.bool_)
         for batch in base:
+            # A new file group has no base, and needs none.
+            if probe is None:
+                probe = KeyProbe.over(keys.dictionary)
             found = probe.find(batch.column(RECORD_KEY))
             met[found[found >= 0]] = True
             if self._meeting is Meeting.FAIL and met.any():

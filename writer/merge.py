@@ -108,8 +108,9 @@ class Merger:
         probe: KeyProbe | None = None
         ordering = self._spec.ordering(self._incoming)
         for batch in base:
-            # Not before there is a base row: the file group may be new.
-            probe = KeyProbe.over(self._incoming.column(RECORD_KEY)) if probe is None else probe
+            # A new file group has no base, and needs none.
+            if probe is None:
+                probe = KeyProbe.over(self._incoming.column(RECORD_KEY))
             found = probe.find(batch.column(RECORD_KEY))
             rows = np.flatnonzero(found >= 0)
             if not len(rows):

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyhudi.table import merging
 from pyhudi.table.merging import base_wins, fold
+from pyhudi.table.string_hash import hash64
 
 INF, NAN = float("inf"), float("nan")
 FLOATS = [-INF, -1.5, -0.0, 0.0, 1.5, INF, NAN]
@@ -92,3 +96,23 @@ def test_among_the_rows_below_a_reset_the_greater_value_wins() -> None:
 def test_without_ordering_values_the_later_row_wins() -> None:
     assert fold(pa.array(["a", "b", "a", "a"])).tolist() == [1, 3]
     assert fold(pa.array([], pa.string())).tolist() == []
+
+
+KEYS = st.lists(st.text(st.sampled_from("abc"), max_size=3), max_size=30)
+
+
+@given(KEYS, KEYS, st.sampled_from([1, 3, 64]), st.sampled_from([1, 22]))
+@settings(deadline=None)
+def test_a_probe_finds_what_a_dict_finds(known: list[str], wanted: list[str], hash_bits: int, table_bits: int) -> None:
+    """Whether or not hashes collide, and however full the table in front of them is."""
+    unique = list(dict.fromkeys(known))
+
+    def few_hashes(keys: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        return hash64(keys) >> np.uint64(64 - hash_bits)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merging, "hash64", few_hashes)
+        patch.setattr(merging, "_MOST_BITS", table_bits)
+        found = merging.KeyProbe.over(pa.array(unique, pa.string())).find(pa.array(wanted, pa.string()))
+
+    assert found.tolist() == [unique.index(key) if key in unique else -1 for key in wanted]
