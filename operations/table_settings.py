@@ -6,15 +6,12 @@ from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionE
 from ..table.config import TableConfig
 from ..table.deletes import DeleteMarker
 from ..table.key_types import KeyGeneratorType, PartitionType, choose_key_generator
-from ..table.options import TIME_ZONES
+from ..table.options import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_HASH_FIELDS, INDEX_TYPE, TIME_ZONES
 from ..table.time_partitions import TimePartitions, missing_options
 from .settings import TableSettings
 
 DEFAULT_BUCKETS = 8
-BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
-HASH_FIELDS = "hoodie.bucket.index.hash.field"
-INDEX_TYPE = "hoodie.index.type"
-INDEX_ENGINE = "hoodie.index.bucket.engine"
+# What a caller says of delete markers; the table keeps both as properties of its merge mode.
 DELETE_FIELD = "hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.payload.delete.marker"
 
@@ -35,7 +32,7 @@ _COMPARED = {
     "timezone": ("timezone", "hoodie.table.timeline.timezone"),
     "index_type": ("index_type", INDEX_TYPE),
     "bucket_count": ("bucket_count", BUCKET_COUNT),
-    "hash_fields": ("hash_fields", HASH_FIELDS),
+    "hash_fields": ("hash_fields", BUCKET_HASH_FIELDS),
 }
 
 
@@ -165,9 +162,9 @@ def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dic
     _check_hash_fields(hash_fields, config.record_key_fields, path)
     return {
         INDEX_TYPE: "BUCKET",
-        INDEX_ENGINE: "SIMPLE",
+        BUCKET_ENGINE: "SIMPLE",
         BUCKET_COUNT: str(asked.bucket_count),
-        HASH_FIELDS: ",".join(hash_fields),
+        BUCKET_HASH_FIELDS: ",".join(hash_fields),
     }
 
 
@@ -278,7 +275,7 @@ def _check_no_buckets(asked: TableSettings, path: str) -> None:
     """Refuse buckets of a table that generates its keys: nobody would look for a key."""
     for key, said in (
         (BUCKET_COUNT, asked.bucket_count),
-        (HASH_FIELDS, asked.hash_fields),
+        (BUCKET_HASH_FIELDS, asked.hash_fields),
         (INDEX_TYPE, asked.index_type),
     ):
         if said is not None:
@@ -292,8 +289,8 @@ def _check_hash_fields(hash_fields: tuple[str, ...] | None, record_key: tuple[st
     strangers = [name for name in hash_fields or () if name not in record_key]
     if strangers:
         raise OptionConflictError(
-            f"{HASH_FIELDS} names {_shown(tuple(strangers))}, which is not in the record key {_shown(record_key)} of "
-            f"the table {path}.",
+            f"{BUCKET_HASH_FIELDS} names {_shown(tuple(strangers))}, which is not in the record key "
+            f"{_shown(record_key)} of the table {path}.",
             "Name record key columns only.",
         )
 
