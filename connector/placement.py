@@ -11,9 +11,8 @@ writes as a plain ``df.write`` does there.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,18 +22,16 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from ..errors import DuplicateColumnError, InvalidOptionError, MissingColumnError
-from ..index.registry import index_for
 from ..operations.settings import TableSettings
 from ..operations.table_settings import changes_to
 from ..operations.write_schema import key_schema
 from ..storage import Storage, open_storage
 from ..table.config import TableConfig, load_config
-from ..table.fields import root_of
-from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
 from ..timeline.timeline import load_timeline
 from .option_sources import READING, resolve_options
 from .slot_expression import slot_expression
+from .slots import Placement, Slots
 from .spark_types import to_arrow
 
 if TYPE_CHECKING:
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
 _SLOT = "_pyhudi_slot"
 _SPARK_SEED = 42
 
-Slots = np.ndarray[Any, np.dtype[np.int32]]
 Words = np.ndarray[Any, np.dtype[np.uint32]]
 
 
@@ -59,44 +55,6 @@ class HasPath(Protocol):
     def storage_options(self) -> Mapping[str, str]:
         """What reaches the table's store."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where the rows of a table's file groups go; it travels with every task that places rows.
-
-    Attributes:
-        config: The table's properties.
-        schema: The table's columns, None where nobody knows them yet.
-        tasks: Number of slots.
-    """
-
-    config: TableConfig
-    schema: pa.Schema | None
-    tasks: int
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that decide."""
-        return list(dict.fromkeys(map(root_of, (*self.config.record_key_fields, *self.config.partition_fields))))
-
-    def slots(self, rows: pa.RecordBatch) -> Slots:
-        """Return the slot of every row, n integers from 0 to ``tasks`` - 1.
-
-        Args:
-            rows: At least the deciding columns.
-
-        Raises:
-            NullKeyError: A record key is null or empty.
-        """
-        keys = KeyGenerator(self.config, self.schema)
-        buckets = index_for(self.config).buckets(*keys.composed(rows))
-        paths = keys.partition_paths(rows)
-        names = paths.dictionary.to_pylist()  # O(partitions)
-        starts = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
-        codes = paths.indices.to_numpy(zero_copy_only=False)
-        slots: Slots = ((starts[codes] + buckets) % self.tasks).astype(np.int32)
-        return slots
 
 
 def colocate(df: DataFrame, table: HasPath | str, *, tasks: int | None = None, buckets: int | None = None) -> DataFrame:

@@ -25,12 +25,11 @@ from ..index.registry import index_for
 from ..table.avro import is_avro_name
 from ..table.key_types import KeyGeneratorType, PartitionType
 from ..table.partition_paths import HIVE_DEFAULT_PARTITION
+from .slots import Placement
 from .spark_types import to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-
-    from .placement import Placement
 
 _MODULUS = 1 << 31
 _LOW_BITS = _MODULUS - 1
