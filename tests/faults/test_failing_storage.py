@@ -280,7 +280,13 @@ NEXT = [rows(1, 2, value=2, ts=2)]
 
 
 @pytest.mark.parametrize(
-    ("creates", "failure"), [(False, "before"), (False, "after"), (False, "killed"), (True, "after")]
+    ("creates", "failure"),
+    [
+        pytest.param(False, "before", marks=pytest.mark.slow),
+        pytest.param(False, "after", marks=pytest.mark.slow),
+        (False, "killed"),
+        (True, "after"),
+    ],
 )
 def test_every_failing_step_of_a_write_on_s3_leaves_the_table_whole(
     s3: S3Server, faults: Faults, creates: bool, failure: str
