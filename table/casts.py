@@ -42,7 +42,9 @@ def fits(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 def keeps_values(from_type: pa.DataType, to_type: pa.DataType) -> bool:
     """Return whether a table's column may change its type and every value that it may hold stays what it is.
 
-    Of the changes that Apache Hudi makes those from integers to narrower mantissas are left out.
+    Of the changes that Apache Hudi makes those from integers to narrower mantissas are left out, and that from double
+    to text: a double may have been an integer before, as which older files still hold it, and reads "1" from them where
+    it reads "1.0" from a file that was rewritten in between.
     """
     types = pa.types
     if types.is_decimal(from_type) and types.is_decimal(to_type):
@@ -77,7 +79,6 @@ _KEPT = {
     (pa.int64(), pa.string()),
     (pa.float32(), pa.float64()),
     (pa.float32(), pa.string()),
-    (pa.float64(), pa.string()),
 }
 
 

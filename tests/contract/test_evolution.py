@@ -67,6 +67,17 @@ def test_the_columns_of_keys_folders_and_order_become_wider(tmp_path: Path) -> N
     assert_whole(path)
 
 
+def test_what_has_been_an_int_is_not_spelt_in_two_ways(tmp_path: Path) -> None:
+    """The file of partition 2 still holds an int: as a text it would read 1, and the row beside it 1.0."""
+    path = tmp_path / "t"
+    write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 2, 1, 1)), table=KEYED)
+    write(path, rows("id int, p int, ts int, v double", (3, 1, 1, 1.0)))
+
+    with pytest.raises(SchemaMismatchError, match=r"v \| double \| string \| cast it to double"):
+        write(path, rows("id int, p int, ts int, v string", (3, 1, 2, "1.0")))
+    assert rows_of(path, "id", "v") == [(1, 1.0), (2, 1.0), (3, 1.0)]
+
+
 def test_untouched_file_groups_keep_their_files(tmp_path: Path) -> None:
     path = tmp_path / "t"
     write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 2, 1, 1)), table=KEYED)

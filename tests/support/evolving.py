@@ -30,7 +30,7 @@ SMALL, LARGE, DATE = pa.decimal128(5, 2), pa.decimal128(20, 4), pa.date32()
 FLAT = [INT, LONG, FLOAT, DOUBLE, TEXT, SMALL, LARGE, DATE, pa.bool_(), pa.binary()]
 # hudi-rs casts as Arrow does, which spells floats otherwise and does not go by their text.
 ALIKE = [INT, LONG, TEXT, SMALL, LARGE, DATE, pa.bool_(), pa.binary()]
-WIDER = {INT: [LONG, DOUBLE, TEXT], LONG: [TEXT], FLOAT: [DOUBLE, TEXT], DOUBLE: [TEXT], SMALL: [LARGE]}
+WIDER = {INT: [LONG, DOUBLE, TEXT], LONG: [TEXT], FLOAT: [DOUBLE, TEXT], SMALL: [LARGE]}
 NARROWER = {LONG: [INT], DOUBLE: [INT, FLOAT], TEXT: [INT, LONG, FLOAT, DATE, SMALL], LARGE: [SMALL, INT]}
 
 Row = dict[str, Any]

@@ -68,7 +68,7 @@ def test_the_matrix_tells_every_pair_of_types_once() -> None:
         ("o", "float", "double", True),
         ("o", "decimal(5,2)", "decimal(7,4)", True),
         ("o", "int", "string", False),
-        ("o", "double", "string", False),
+        ("o", "float", "string", False),
     ],
 )
 def test_a_column_that_makes_keys_folders_or_the_order_changes_only_where_they_stay(
