@@ -14,7 +14,8 @@ from lineitem import PARTITION, point_key
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-READS = 3
+# Differences of less than half a second are chance in a single read.
+READS, SOON_S = 3, 5.0
 
 
 @dataclass
@@ -35,19 +36,22 @@ class Run:
     memory: str
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def timed(self, row: str, phase: str, work: Callable[[], Any], *, times: int = 1) -> Any:
-        """Do the work so many times, note the median of how long it took, and return what came of it last."""
-        took = []
-        for _ in range(times):
-            start = time.perf_counter()
-            result = work()
-            took.append(time.perf_counter() - start)
-        self.seconds.setdefault(row, {})[phase] = round(median(took), 2)
+    def timed(self, row: str, phase: str, work: Callable[[], Any]) -> Any:
+        """Do the work and note how long it took."""
+        start = time.perf_counter()
+        result = work()
+        self.seconds.setdefault(row, {})[phase] = round(time.perf_counter() - start, 2)
         return result
 
     def read(self, row: str, phase: str, work: Callable[[], Any]) -> Any:
-        """Do a read as often as it takes to tell a fraction of a second from chance."""
-        return self.timed(row, phase, work, times=READS)
+        """Do a read and note how long it took; of one that is soon done, the median of several times."""
+        result, took = self.timed(row, phase, work), self.seconds[row]
+        seconds = [took[phase]]
+        while len(seconds) < READS and seconds[0] < SOON_S:
+            self.timed(row, phase, work)
+            seconds.append(took[phase])
+        took[phase] = median(seconds)
+        return result
 
     def session(self, **settings: str) -> SparkSession:
         """Start Spark, alike for every system, and let it do a job before anything is timed."""

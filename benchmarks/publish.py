@@ -1,0 +1,43 @@
+"""Put a run's results into the pages that show them: tables between markers, and the picture.
+
+    python benchmarks/publish.py .bench/results.json
+
+A table stands between ``<!-- bench: name -->`` and ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from picture import LIMIT, draw
+from promises import verdicts
+from run import ROOT, markdown
+
+PAGES = ("README.md", "docs/performance.md")
+_TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+    """Return each table by the name that pages call it by."""
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(LIMIT)}
+    limits = {row: of_row for row, of_row in seconds.items() if row.startswith(LIMIT)}
+    made = {"systems": markdown("", systems), "limits": markdown("", limits), "promises": verdicts(seconds)}
+    return {name: text.removeprefix("### \n").strip("\n") + "\n" for name, text in made.items()}
+
+
+def main(results: Path) -> None:
+    """Rewrite the tables of all pages, and draw the picture."""
+    made = tables(json.loads(results.read_text(encoding="utf-8"))["seconds"])
+    for name in PAGES:
+        page = ROOT / name
+        text = page.read_text(encoding="utf-8")
+        page.write_text(_TABLE.sub(lambda found: found[1] + made[found[2]] + found[3], text), encoding="utf-8")
+    draw(results, ROOT / "docs" / "benchmark.svg")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
