@@ -171,12 +171,13 @@ def _slot_column(placement: Placement) -> Any:
 
 
 def _place_by_hash(df: DataFrame, placement: Placement, slot: Column | None) -> DataFrame:
-    if _SLOT in map(str.lower, df.columns):
-        raise DuplicateColumnError(f"The rows have a column {_SLOT!r}, a name that pyhudi needs.", "Rename it.")
     integers = integers_by_slot(placement.tasks)
     if slot is not None:
+        # As a column it would be compiled into the method of the whole stage, then too large for Java to speed up.
         chosen = sf.get(sf.array(*map(sf.lit, integers.tolist())), slot.cast("int"))
-        return df.withColumn(_SLOT, chosen).repartition(placement.tasks, _SLOT).drop(_SLOT)
+        return df.repartition(placement.tasks, chosen)
+    if _SLOT in map(str.lower, df.columns):
+        raise DuplicateColumnError(f"The rows have a column {_SLOT!r}, a name that pyhudi needs.", "Rename it.")
     stand_ins = pa.array(integers)
 
     def add_slot(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
