@@ -18,7 +18,7 @@ from support.evolving import read_rows
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
 OLD = (
-    "id string, p string, ts bigint, i int, t int, f float, g float, d double, n decimal(5,2), b binary, "
+    "id string, p string, ts bigint, i int, t int, f float, g float, d float, n decimal(5,2), b binary, "
     "s struct<a:int,f:float>, l array<struct<x:int>>, m map<string,int>, k array<int>, q map<string,struct<y:float>>"
 )
 NEW = (
