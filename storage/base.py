@@ -191,42 +191,25 @@ def check_inside(path: str) -> None:
 
 
 @contextmanager
-def storage_errors(operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
-    """Turn what the operating system reports into a StorageError that names path and operation.
+def storage_errors(
+    operation: str, path: str, *, absence: bool = False, kinds: type[Exception] = OSError
+) -> Iterator[None]:
+    """Turn what the operating system or a store's client reports into a StorageError that names path and operation.
 
     Args:
         operation: A verb: "read", "list".
         path: What it is done to, as the user knows it.
         absence: Let FileNotFoundError through, where absence is an answer.
+        kinds: What is turned; clients raise exceptions of their own besides OSError.
 
     Raises:
-        StorageError: For every other OSError.
-    """
-    try:
-        yield
-    except OSError as error:
-        if absence and isinstance(error, FileNotFoundError):
-            raise
-        raise failed(operation, path, error) from error
-
-
-@contextmanager
-def client_errors(operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
-    """Turn any failure of a store's client into a StorageError; clients raise exceptions of their own besides OSError.
-
-    Args:
-        operation: A verb: "read", "list".
-        path: What it is done to, as the user knows it.
-        absence: Let FileNotFoundError through, where absence is an answer.
-
-    Raises:
-        StorageError: For every exception that is not one of ours already.
+        StorageError: For every other exception of these kinds that is not one of ours already.
     """
     try:
         yield
     except PyHudiError:
         raise
-    except Exception as error:
+    except kinds as error:
         if absence and isinstance(error, FileNotFoundError):
             raise
         raise failed(operation, path, error) from error

@@ -16,7 +16,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from ..errors import InvalidOptionError
-from .base import FileInfo, Folder, check_inside, client_errors, is_sidecar, join, split
+from .base import FileInfo, Folder, check_inside, is_sidecar, join, split, storage_errors
 from .object_files import ObjectInput, ObjectStaged, Ranges, Uploads
 
 Options = tuple[tuple[str, str], ...]
@@ -243,7 +243,7 @@ class ObjectStorage:
         return sorted(kept, key=lambda info: info.path)
 
     def _errors(self, operation: str, path: str, *, absence: bool = False) -> AbstractContextManager[None]:
-        return client_errors(operation, join(self.path, path), absence=absence)
+        return storage_errors(operation, join(self.path, path), absence=absence, kinds=Exception)
 
 
 _Infos = list[FileInfo]

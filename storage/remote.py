@@ -13,7 +13,7 @@ import fsspec
 import pyarrow as pa
 
 from ..errors import InvalidOptionError, StorageError
-from .base import FileInfo, Folder, Staged, check_inside, client_errors, failed, is_sidecar, join, split
+from .base import FileInfo, Folder, Staged, check_inside, failed, is_sidecar, join, split, storage_errors
 
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _Entries = list[dict[str, Any]]
@@ -181,7 +181,7 @@ class RemoteStorage:
             return found
 
     def _errors(self, operation: str, path: str, *, absence: bool = False) -> AbstractContextManager[None]:
-        return client_errors(operation, join(self.path, path), absence=absence)
+        return storage_errors(operation, join(self.path, path), absence=absence, kinds=Exception)
 
 
 def _modified(entry: Mapping[str, Any]) -> float:
