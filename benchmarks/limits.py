@@ -17,10 +17,12 @@ from lineitem import PARTITION
 if TYPE_CHECKING:
     from stopwatch import Run
 
-REWRITE = "limit: pyarrow rewrites the files"
-FORWARD = "limit: a Python source forwards batches"
-SINK = "limit: a Python sink drops batches"
-PLACED_SINK = "limit: a Python sink drops batches of placed rows"
+# Rows of what bounds a table format, as no format is one of them.
+LIMIT = "limit:"
+REWRITE = f"{LIMIT} pyarrow rewrites the files"
+FORWARD = f"{LIMIT} a Python source forwards batches"
+SINK = f"{LIMIT} a Python sink drops batches"
+PLACED_SINK = f"{LIMIT} a Python sink drops batches of placed rows"
 PLAIN = "pyhudi"
 
 

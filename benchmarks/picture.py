@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-# What no table format is bound to reach.
-LIMIT = "limit:"
+from limits import LIMIT
+
 OURS, OTHERS = "#c2410c", "#94a3b8"
 PANELS = {
     "load": ("load",),

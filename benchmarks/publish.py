@@ -13,7 +13,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from picture import LIMIT, draw
+from limits import LIMIT
+from picture import draw
 from promises import verdicts
 from run import ROOT, markdown
 

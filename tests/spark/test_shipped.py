@@ -64,7 +64,7 @@ def submit(folder: Path, arguments: list[str], environment: Mapping[str, str]) -
         },
         cwd=folder,
     )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-40000:]
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     printed: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return printed
 
