@@ -16,7 +16,7 @@ from pathlib import Path
 from limits import LIMIT
 from picture import draw
 from promises import verdicts
-from run import ROOT, markdown
+from run import ROOT, table
 
 PAGES = ("README.md", "docs/performance.md")
 _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -26,8 +26,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(LIMIT)}
     limits = {row: of_row for row, of_row in seconds.items() if row.startswith(LIMIT)}
-    made = {"systems": markdown("", systems), "limits": markdown("", limits), "promises": verdicts(seconds)}
-    return {name: text.removeprefix("### \n").strip("\n") + "\n" for name, text in made.items()}
+    return {"systems": table(systems), "limits": table(limits), "promises": verdicts(seconds)}
 
 
 def main(results: Path) -> None:

@@ -62,9 +62,9 @@ def drive(
     return seconds
 
 
-def markdown(title: str, seconds: Seconds, base: Mapping[str, float] | None = None) -> str:
+def table(seconds: Seconds, base: Mapping[str, float] | None = None) -> str:
     """Return a table of seconds, or of their ratio to those of `base`."""
-    lines = [f"### {title}", "", f"| | {' | '.join(PHASES)} |", f"|---|{'---:|' * len(PHASES)}"]
+    lines = [f"| | {' | '.join(PHASES)} |", f"|---|{'---:|' * len(PHASES)}"]
     for row, by_phase in seconds.items():
         cells = []
         for phase in PHASES:
@@ -118,10 +118,10 @@ def main() -> None:
     results |= {"wrong": wrong} if wrong else {}
     (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system below found what DuckDB expects.\n")
-    print(markdown("Seconds", seconds))
+    print("### Seconds", table(seconds), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
         if base in seconds:
-            print(markdown(f"As a multiple of {base} (below 1 is faster)", seconds, seconds[base]))
+            print(f"### As a multiple of {base} (below 1 is faster)", table(seconds, seconds[base]), sep="\n\n")
     print(verdicts(seconds))
     if wrong:
         raise SystemExit("\n".join(wrong))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from support.environments import SPARK_HOME, build_wheel, link_packages, new_environment
+from support.environments import SPARK_HOME, build_wheel, link_packages, new_environment, variables_without
 
 pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
 
@@ -71,8 +70,7 @@ print("all is well")
 
 def run(python: Path | str, folder: Path, **variables: str) -> None:
     """Run the script in a process of its own, with these variables in the place of Spark's own."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
-    environment = {**kept, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **variables}
+    here = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     (folder / "script.py").write_text(SCRIPT, encoding="utf-8")
     done = subprocess.run(
         [python, "script.py", str(folder / "t"), str(folder / "plain")],
@@ -80,7 +78,7 @@ def run(python: Path | str, folder: Path, **variables: str) -> None:
         text=True,
         check=False,
         timeout=900,
-        env=environment,
+        env={**variables_without("SPARK_"), **here, **variables},
         cwd=folder,
     )
     assert "all is well" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
@@ -100,8 +98,8 @@ def server(tmp_path: Path) -> Iterator[str]:
     command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]"]
     command += [word for one in settings for word in ("--conf", one)]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
-    environment = {**kept, "SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable}
+    here = {"SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable}
+    environment = variables_without("SPARK_") | here
     with (tmp_path / "server.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=tmp_path)
         try:

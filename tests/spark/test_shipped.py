@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.environments import SPARK_HOME, build_wheel, copy_packages, link_packages, new_environment
+from support.environments import (
+    SPARK_HOME,
+    build_wheel,
+    copy_packages,
+    link_packages,
+    new_environment,
+    variables_without,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +46,6 @@ print(json.dumps({
 def submit(folder: Path, arguments: list[str], environment: Mapping[str, str]) -> dict[str, object]:
     """Run the job on two executors with processes and folders of their own, and return what it printed."""
     (folder / "job.py").write_text(JOB, encoding="utf-8")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYSPARK_", "SPARK_"))}
     settings = {
         "spark.driver.host": "127.0.0.1",
         "spark.executor.memory": "800m",
@@ -56,7 +61,7 @@ def submit(folder: Path, arguments: list[str], environment: Mapping[str, str]) -
         check=False,
         timeout=900,
         env={
-            **kept,
+            **variables_without("PYTHON", "PYSPARK_", "SPARK_"),
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_WORKER_DIR": str(folder / "workers"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,11 @@ def build_wheel(work: Path) -> Path:
     assert done.returncode == 0, done.stderr
     [wheel] = work.glob("*.whl")
     return wheel
+
+
+def variables_without(*prefixes: str) -> dict[str, str]:
+    """Return this process's variables, but for those of these beginnings, which Spark's own scripts would find."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
 
 
 def new_environment(folder: Path) -> tuple[Path, Path]:
