@@ -55,10 +55,11 @@ class WriteOptions(BaseModel):
         "are merged they always are.",
         "hoodie.combine.before.upsert",
     )
-    combine_before_insert: bool = option(
-        DEFAULTS.combine_before_insert,
+    combine_before_insert: bool | None = option(
+        None,
         "Whether incoming rows of one key are folded into one by inserts, bulk inserts and overwrites.",
         "hoodie.combine.before.insert",
+        otherwise="what hoodie.datasource.write.insert.drop.duplicates says",
     )
     insert_dup_policy: DupPolicy = option(
         DEFAULTS.insert_dup_policy,
@@ -67,7 +68,7 @@ class WriteOptions(BaseModel):
     )
     insert_drop_duplicates: bool = option(
         DEFAULTS.insert_drop_duplicates,
-        "The older name of the policy drop.",
+        "The older name of the policy drop, which folds incoming rows of one key too.",
         "hoodie.datasource.write.insert.drop.duplicates",
     )
     allow_duplicates_on_insert: bool = option(
@@ -198,13 +199,14 @@ class WriteOptions(BaseModel):
 
     def write_settings(self) -> WriteSettings:
         """Return how the write is to go about its work."""
+        fold_inserts = self.combine_before_insert
         return WriteSettings(
             batch_size=self.batch_size,
             task_max_size=self.task_max_size,
             commit_merge_max_bytes=self.commit_merge_max_bytes,
             colocated=self.colocated,
             combine_before_upsert=self.combine_before_upsert,
-            combine_before_insert=self.combine_before_insert,
+            combine_before_insert=self.insert_drop_duplicates if fold_inserts is None else fold_inserts,
             insert_dup_policy=self.insert_dup_policy,
             insert_drop_duplicates=self.insert_drop_duplicates,
             allow_duplicates_on_insert=self.allow_duplicates_on_insert,

@@ -34,7 +34,15 @@ SORT_COLUMNS = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
 # The options under which each operation appears in histories, and how often it does.
 OPERATIONS: dict[str, list[dict[str, str]]] = {
     "upsert": [{}],
-    "insert": [{}, {FOLD: "true"}, {POLICY: "drop"}, {POLICY: "fail"}, {DROP: "true", FOLD: "true"}, {ADD: "false"}],
+    "insert": [
+        {},
+        {FOLD: "true"},
+        {POLICY: "drop"},
+        {POLICY: "fail"},
+        {DROP: "true"},
+        {DROP: "true", FOLD: "false"},
+        {ADD: "false"},
+    ],
     "bulk_insert": [{}, {FOLD: "true", SORT: "GLOBAL_SORT"}, {SORT_COLUMNS: "value,id"}],
     "delete": [{}],
     "insert_overwrite": [{}, {FOLD: "true"}],
@@ -101,7 +109,7 @@ class Model:
 
     def _folds(self, step: Step) -> bool:
         merges = step.operation in {"upsert", "delete"} or step.options.get(ADD) == "false"
-        return merges or step.options.get(FOLD) == "true"
+        return merges or step.options.get(FOLD, step.options.get(DROP)) == "true"
 
     def _remove(self, rows: Iterable[Row], patterns: str | None) -> None:
         """Remove the partitions that patterns name, or those that rows belong to."""

@@ -13,6 +13,7 @@ OURS = {name for info in describe_options() for name in (info.key, *info.aliases
 CHOSEN = {
     "key_generator_type",  # theirs is SIMPLE in name and inferred from the columns in fact
     "key_generator_class",
+    "combine_before_insert",  # theirs is false in name, and true beside insert.drop.duplicates
     "buckets",  # theirs is 256 a partition, which makes very small files
     "time_input_zone",  # theirs and the next are UTC in name and that of the machine in fact
     "time_zone",

@@ -422,6 +422,20 @@ def test_every_write_setting_can_be_said() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("fold", "drop", "folds"),
+    [(None, None, False), (None, "true", True), ("false", "true", False), ("true", "false", True)],
+)
+def test_dropping_duplicates_folds_incoming_rows_unless_that_is_forbidden(
+    fold: str | None, drop: str | None, folds: bool
+) -> None:
+    """As ``DataSourceUtils.createHoodieConfig`` of Apache Hudi has it."""
+    said = {"hoodie.combine.before.insert": fold, "hoodie.datasource.write.insert.drop.duplicates": drop}
+    options = parse_options({key: value for key, value in said.items() if value is not None})
+
+    assert options.to_write_request("/t", SCHEMA, overwrite=False).write.combine_before_insert is folds
+
+
 def test_a_payload_class_means_a_merge_mode_and_a_class_a_key_generator() -> None:
     request = parse_options(
         {
