@@ -24,7 +24,7 @@ from ..table.names import bucket_of
 from ..table.options import BUCKET_COUNT, TIME_OPTIONS
 from ..table.view import FileSlice, open_view
 from ..timeline.timeline import Timeline
-from ..writer.group_writer import check_bucket
+from ..writer.foreign import check_bucket
 from .operation import OVERWRITE_TABLE
 from .plan import WritePlan
 

@@ -19,6 +19,7 @@ from ..table.names import WriteToken
 from ..table.schema import avro_schema
 from ..timeline import heartbeat, owner
 from ..writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
+from ..writer.foreign import ForeignRows
 from ..writer.group_writer import FileFormat, GroupOutcome, GroupWriter
 from ..writer.routes import AppendRouter, KeyRouter, LocationRouter, Router
 from ..writer.rows import Group, RowReader
@@ -200,13 +201,14 @@ def group_writer(
     memory: int,
 ) -> GroupWriter:
     """Return the writer of file groups that a task or the commit uses for one write."""
+    keys = None if plan.config.generates_keys else KeyGenerator(plan.config, plan.schema)
     return GroupWriter(
         storage=storage,
         instant_time=plan.instant_time,
         token=token,
         spec=plan.spec,
         file_format=_file_format(plan),
-        index=index_for(plan.config),
+        foreign=ForeignRows(index_for(plan.config), keys),
         rules=plan.rules,
         memory=memory,
         aside=aside(plan),

@@ -42,6 +42,20 @@ def check_key_type(kind: pa.DataType, field: str, role: str) -> None:
         )
 
 
+def check_kept_key_type(kind: pa.DataType, field: str) -> None:
+    """Refuse the type that a table keeps a record key column in where its keys may be spelt in another unit.
+
+    Raises:
+        UnsupportedTypeError: Names the column and its type.
+    """
+    if pa.types.is_timestamp(kind) and kind.unit != "us":
+        raise UnsupportedTypeError(
+            f"The table keeps the {RECORD_KEY} column {field!r} as {kind}, and Hudi's writers do not agree on the unit "
+            "of such a time in a key.",
+            "Copy the rows into a table whose key is a string, a number or a time in microseconds.",
+        )
+
+
 def format_values(column: pa.Array, field: str, role: str) -> pa.StringArray:
     """Return the text of every value of a key or partition column; null stays null.
 

@@ -18,7 +18,7 @@ from .arrays import plain
 from .conform import conform_array
 from .fields import find_field, values_of
 from .key_types import KeyGeneratorType, PartitionType, choose_key_generator
-from .key_values import PARTITION, RECORD_KEY, check_key_type, format_values
+from .key_values import PARTITION, RECORD_KEY, check_kept_key_type, check_key_type, format_values
 from .partition_paths import check_safe, format_segment, parse_partition_path
 from .table_config import TableConfig
 from .time_partitions import TimePartitions
@@ -70,6 +70,9 @@ class KeyGenerator:
         for role, fields in ((RECORD_KEY, self._fields), (PARTITION, self._partitions)):
             for field in fields:
                 self._check_column(schema, field, role)
+                kept = None if self._schema is None else find_field(self._schema, field)
+                if role == RECORD_KEY and kept is not None:
+                    check_kept_key_type(kept.type, field)
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the record key of every row, as `composed` does."""

@@ -15,8 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import BucketMisfitError
-from ..index.base import Index
 from ..storage.base import Storage
 from ..table.base_file import FILE_NAME, RECORD_KEY, BaseFileReader, BaseFileWriter, constant, file_schema
 from ..table.names import BaseFileName, WriteToken
@@ -24,6 +22,7 @@ from ..table.schema import with_meta
 from ..table.string_hash import hash64
 from ..table.view import BaseFile
 from .buffer import GroupRows
+from .foreign import ForeignRows
 from .insert import Inserter
 from .merge import Meeting, MergeCounts, Merger, MergeRules
 from .rows import Group, RowSpec, concat, rechunk
@@ -84,7 +83,7 @@ class GroupWriter:
         token: Names this task attempt.
         spec: What incoming rows hold.
         file_format: How files look.
-        index: Checks the keys of files that pyhudi did not write.
+        foreign: Checks the rows of files that pyhudi did not write.
         rules: How incoming rows meet one another and the base.
         memory: Arrow bytes of incoming rows that may be merged at once.
         aside: Folder in which files grow before they are published.
@@ -99,7 +98,7 @@ class GroupWriter:
     token: WriteToken
     spec: RowSpec
     file_format: FileFormat
-    index: Index
+    foreign: ForeignRows
     rules: MergeRules
     memory: int
     aside: str
@@ -125,6 +124,7 @@ class GroupWriter:
 
         Raises:
             BucketMisfitError: The previous base file holds keys of another bucket.
+            UnsupportedTableError: It spells keys otherwise.
             CorruptFileError: The previous base file cannot be read.
             DuplicateKeyError: A key is there already, and the rules forbid it.
             KeyNotFoundError: A key to be deleted is not there, and the rules forbid it.
@@ -206,7 +206,7 @@ class GroupWriter:
         kept = pa.schema([one for one in with_meta(self.file_format.schema) if one.name != FILE_NAME])
         for batch in file.batches(kept):
             if not file.stamped and job.previous is not None:
-                check_bucket(self.index, batch.column(RECORD_KEY), job.group.bucket, job.previous)
+                self.foreign.check(batch, job.group.bucket, job.previous)
             yield batch
 
     @contextmanager
@@ -250,23 +250,6 @@ class _Parts:
         for piece in self.reader.pieces:
             if piece.group.bucket == number:
                 yield from self.reader.batches(piece)
-
-
-def check_bucket(index: Index, keys: pa.Array, bucket: int, file: BaseFile) -> None:
-    """Refuse a base file that holds keys of another bucket, as one of another index or bucket count does.
-
-    Raises:
-        BucketMisfitError: It does; the first such key is named.
-    """
-    misfits = index.misfits(keys, bucket)
-    if len(misfits):
-        key = keys[int(misfits[0])].as_py()  # one value, for the error
-        raise BucketMisfitError(
-            f"The base file {file.path}, written by instant {file.instant_time}, holds the record key {key!r}, which "
-            f"does not belong to bucket {bucket}.",
-            "Another index or another number of buckets wrote it: give the number of buckets the table was made with "
-            "(hoodie.bucket.index.num.buckets), or rewrite the table with mode overwrite.",
-        )
 
 
 class _Output:

@@ -60,8 +60,8 @@ def become_folder(name: str) -> Callable[[Path], None]:
 
 
 def written_by_others(path: Path, *, keys: str) -> None:
-    """Take our stamp off the base files, so that their keys are looked at, and give their rows other keys."""
-    for file in path.glob("*/*.parquet"):
+    """Take our stamp off a base file, so that its keys are looked at, and give its rows another key."""
+    for file in path.glob("x/*.parquet"):
         rows = pq.read_table(file, partitioning=None)
         rows = rows.set_column(2, "_hoodie_record_key", pa.array([keys] * rows.num_rows))
         footer = {name: value for name, value in rows.schema.metadata.items() if name != STAMP}
@@ -179,7 +179,17 @@ SICK = [
             partial(written_by_others, keys=key),
             reads=True,
         )
-        for key in ("somebody", "id:somebody", "a,b", "ä", "")
+        for key in ("somebody", "a:b,c:d", "other", "ä", "")
+    ),
+    *(
+        Sick(
+            f"key {key!r} in the place of a",
+            errors.UnsupportedTableError,
+            (repr(key), "pyhudi spells 'a'", "mode overwrite"),
+            partial(written_by_others, keys=key),
+            reads=True,
+        )
+        for key in ("id:somebody", "a,b")
     ),
     *(
         Sick(f"newest commit {name}", errors.CorruptInstantError, (f"{{path}}/{TIMELINE}/", ".commit"), at(COMMIT, do))

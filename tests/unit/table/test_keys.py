@@ -214,6 +214,16 @@ def test_types_without_a_common_spelling_are_refused(kind: pa.DataType) -> None:
         generator("a").check(batch.schema)
 
 
+@pytest.mark.parametrize("kind", [pa.timestamp("ms"), pa.timestamp("ms", "UTC")])
+def test_a_table_that_keeps_a_key_in_another_unit_is_refused(kind: pa.DataType) -> None:
+    """Its writer may spell milliseconds, where rows of Spark have microseconds."""
+    kept = pa.schema([("id", pa.string()), ("ts", kind)])
+
+    with pytest.raises(UnsupportedTypeError, match=r"keeps the record key column 'ts' as timestamp\[ms"):
+        generator("ts", schema=kept).check(ROWS.schema)
+    generator("id", schema=kept).check(ROWS.schema)
+
+
 @pytest.mark.parametrize("field", ["ts", "ntz"])
 def test_timestamps_are_refused_as_partitions(field: str) -> None:
     """Apache Hudi 1.2 names the folder by epoch microseconds and cannot read the column back from it."""

@@ -1,0 +1,85 @@
+"""Rows that another writer left: merged where pyhudi would have made the same keys of them, refused otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.operations.settings import TableSettings
+from pyhudi.table.base_file import STAMP
+from pyhudi.table.key_types import KeyGeneratorType
+from support.drive import rows_of, write
+
+COMPLEX = TableSettings(
+    record_key_fields=("id",), ordering_fields=("ts",), key_generator=KeyGeneratorType.COMPLEX, bucket_count=1
+)
+
+
+def rows(*keys: int, ts: int) -> pa.Table:
+    return pa.table({"id": pa.array(keys, pa.int64()), "ts": pa.array([ts] * len(keys), pa.int64())})
+
+
+def as_another_writer(table: Path, key: str) -> None:
+    """Take our stamp off the base files, and spell each key so, ``{}`` being its value."""
+    before, after = key.split("{}")
+    for file in table.glob("*.parquet"):
+        found = pq.read_table(file)
+        keys = pc.binary_join_element_wise(before, found.column("id").cast(pa.string()), after, "")
+        footer = {name: value for name, value in found.schema.metadata.items() if name != STAMP}
+        found = found.set_column(2, "_hoodie_record_key", keys).replace_schema_metadata(footer)
+        pq.write_table(found, file, store_schema=False)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write(tmp_path, rows(*range(20), ts=1), table=COMPLEX)
+    return tmp_path
+
+
+def test_rows_with_the_keys_that_we_make_are_updated(table: Path) -> None:
+    as_another_writer(table, "id:{}")
+
+    done = write(table, rows(7, 21, ts=2))
+
+    assert (done.updates, done.inserts) == (1, 1)
+    assert rows_of(table, "id", "ts") == sorted([*((n, 1) for n in range(20) if n != 7), (7, 2), (21, 2)])
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert", "delete"])
+def test_rows_whose_keys_lack_the_fields_name_are_refused(table: Path, operation: str) -> None:
+    """As some versions of Apache Hudi wrote them, where each key would be there twice after an upsert."""
+    as_another_writer(table, "{}")
+    before = {file: file.stat() for file in table.rglob("*") if file.is_file()}
+
+    with pytest.raises(
+        UnsupportedTableError, match=r"holds the record key '\d+' for a row whose key pyhudi spells 'id:"
+    ):
+        write(table, rows(*range(20), ts=2), operation=operation)
+
+    assert {file: file.stat() for file in table.rglob("*.parquet")} == {
+        file: stat for file, stat in before.items() if file.suffix == ".parquet"
+    }
+    assert rows_of(table, "id", "ts") == [(n, 1) for n in range(20)]
+
+
+def test_such_a_table_can_be_replaced(table: Path) -> None:
+    as_another_writer(table, "{}")
+
+    write(table, rows(1, ts=2), overwrite=True)
+
+    assert rows_of(table, "id", "ts") == [(1, 2)]
+
+
+def test_a_row_that_has_a_key_and_no_values_for_it_is_refused(table: Path) -> None:
+    as_another_writer(table, "id:{}")
+    for file in table.glob("*.parquet"):
+        found = pq.read_table(file)
+        nothing = pa.nulls(found.num_rows, pa.int64())
+        pq.write_table(found.set_column(found.schema.names.index("id"), "id", nothing), file, store_schema=False)
+
+    with pytest.raises(UnsupportedTableError, match="whose key pyhudi refuses"):
+        write(table, rows(1, ts=2))

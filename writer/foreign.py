@@ -1,0 +1,94 @@
+"""Base files of other writers, whose rows must lie and be spelt as pyhudi would have done before any is merged.
+
+Otherwise a row of the same key would be looked for where it is not, or under another key, and be there twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import BucketMisfitError, NullKeyError, UnsupportedTableError
+from ..index.base import Index
+from ..table.base_file import RECORD_KEY
+from ..table.keys import KeyGenerator
+from ..table.view import BaseFile
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRows:
+    """Checks rows of base files that pyhudi did not write.
+
+    Attributes:
+        index: Says which bucket a key belongs to.
+        keys: Spells the keys of rows; None where the table generates them.
+    """
+
+    index: Index
+    keys: KeyGenerator | None
+
+    def check(self, rows: pa.RecordBatch, bucket: int, file: BaseFile) -> None:
+        """Refuse rows of a base file that are in another bucket, or whose record keys are spelt otherwise.
+
+        Args:
+            rows: All columns of some rows of the file.
+            bucket: The number of the file's group.
+            file: For messages.
+
+        Raises:
+            BucketMisfitError: A key belongs to another bucket.
+            UnsupportedTableError: A key is not the one that pyhudi makes of its row.
+        """
+        check_bucket(self.index, rows.column(RECORD_KEY), bucket, file)
+        if self.keys is not None:
+            check_spelling(self.keys, rows, file)
+
+
+def check_bucket(index: Index, keys: pa.Array, bucket: int, file: BaseFile) -> None:
+    """Refuse a base file that holds keys of another bucket, as one of another index or bucket count does.
+
+    Raises:
+        BucketMisfitError: It does; the first such key is named.
+    """
+    misfits = index.misfits(keys, bucket)
+    if len(misfits):
+        key = keys[int(misfits[0])].as_py()  # one value, for the error
+        raise BucketMisfitError(
+            f"The base file {file.path}, written by instant {file.instant_time}, holds the record key {key!r}, which "
+            f"does not belong to bucket {bucket}.",
+            "Another index or another number of buckets wrote it: give the number of buckets the table was made with "
+            "(hoodie.bucket.index.num.buckets), or rewrite the table with mode overwrite.",
+        )
+
+
+def check_spelling(keys: KeyGenerator, rows: pa.RecordBatch, file: BaseFile) -> None:
+    """Refuse a base file whose record keys are other texts than pyhudi makes of the same rows.
+
+    Some versions of Apache Hudi spell the key of a table with the key generator COMPLEX and one record key field
+    without the field's name, and other engines spell times in other units.
+
+    Raises:
+        UnsupportedTableError: They are; the first such key is named.
+    """
+    stored = rows.column(RECORD_KEY)
+    try:
+        made = keys.record_keys(rows)
+    except NullKeyError as error:
+        first = stored[0].as_py()  # one value, for the error
+        raise _spelt_otherwise(first, "refuses, because its columns are null or empty", file) from error
+    others = np.flatnonzero(np.asarray(pc.not_equal(stored, made)))
+    if len(others):
+        first = int(others[0])
+        key, own = stored[first].as_py(), made[first].as_py()  # one value each, for the error
+        raise _spelt_otherwise(key, f"spells {own!r}", file)
+
+
+def _spelt_otherwise(key: str, ours: str, file: BaseFile) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"The base file {file.path}, written by instant {file.instant_time}, holds the record key {key!r} for a row "
+        f"whose key pyhudi {ours}, so that an upsert would not find it.",
+        "Go on writing the table with what wrote it, or rewrite the table with mode overwrite.",
+    )
