@@ -57,8 +57,8 @@ def _erase(plan: WritePlan, storage: Storage, own: Instant | None) -> None:
         storage.delete(*paths)
     else:
         erase(storage, layout_of(plan.config), own, paths)
+    forget_partitions(storage, plan.instant_time, paths)
     if plan.creates_table:
-        forget_partitions(storage, plan.instant_time, paths)
         _forget_table(plan, storage)
     forget(storage, plan.instant_time)
 

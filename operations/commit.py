@@ -129,7 +129,7 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
 
 
 def _keep_partitions(plan: WritePlan, storage: Storage, written: Sequence[str]) -> None:
-    """Make metafiles again that another writer took back when it gave up creating the table."""
+    """Make metafiles again that another writer, which had made them, took back when it gave up."""
     there = for_each(storage, storage.exists, [metafile_of(partition) for partition in written])
     for partition in (one for one, found in zip(written, there, strict=True) if not found):
         write_partition_metafile(storage, partition, plan.instant_time)

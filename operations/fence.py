@@ -65,7 +65,7 @@ class Fence:
             self._refuse_sealed()
             made = write_partition_metafile(self.storage, partition_path, self.plan.instant_time)
             self.partitions.add(partition_path)
-            if made and self.plan.creates_table:
+            if made:
                 self._take_back_metafile(partition_path)
         # Whether the instant is still there is asked after the file: without it no reader sees the file.
         self._refuse_sealed()
@@ -106,7 +106,7 @@ class Fence:
             refuse_sealed(self.plan, self.storage)
 
     def _take_back_metafile(self, partition_path: str) -> None:
-        """Remove the metafile just made when the write is over: at the root it would hide a later partitioned table."""
+        """Remove the metafile just made when the write is over: it would hide partitions made below it later."""
         try:
             self.refuse()
         except WriteSealedError:

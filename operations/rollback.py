@@ -60,8 +60,7 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, s
         request(storage, layout, planned.at, "rollback", encode(plan))
     start(storage, layout, planned.at, "rollback")
     erase(storage, layout, victim, paths)
-    if not storage.exists(PROPERTIES_PATH):
-        forget_partitions(storage, victim.requested_time, paths)
+    forget_partitions(storage, victim.requested_time, paths)
     _complete(storage, config, planned.at, plan, time.monotonic() - began)
     forget(storage, victim.requested_time)
     logger.warning(
@@ -137,19 +136,30 @@ def erase(storage: Storage, layout: Layout, victim: Instant, paths: list[str]) -
 
 
 def forget_partitions(storage: Storage, instant_time: str, paths: list[str]) -> None:
-    """Take back the partition metafiles of a write that was about to create the table.
+    """Take back the metafiles of the partitions that a write opened and nobody else has written to.
 
-    Left behind, one at the root would hide every partition of a table that somebody else creates here. A writer that
-    relied on one makes it again when it commits.
+    Left behind, one would hide every partition below it that somebody makes later, at the root those of a whole table.
+
+    Raises:
+        ConcurrentWriteError: Somebody else held the commit lock all the time.
     """
-    for partition in _by_partition(paths):
-        metafile = metafile_of(partition)
-        try:
-            made_by = parse_partition_metafile(storage.read(metafile), metafile).instant_time
-        except FileNotFoundError:
-            continue
-        if made_by == instant_time and not any(BaseFileName.parse(split(i.path)[1]) for i in storage.list(partition)):
-            storage.delete(metafile)
+    opened = [partition for partition in _by_partition(paths) if _opened_by(storage, partition) == instant_time]
+    if not opened:
+        return
+    # A writer that relied on one makes it again when it commits, under the lock too.
+    with commit_lock(storage, instant_time):
+        for partition in opened:
+            if not any(BaseFileName.parse(split(info.path)[1]) for info in storage.list(partition)):
+                storage.delete(metafile_of(partition))
+
+
+def _opened_by(storage: Storage, partition: str) -> str | None:
+    """Return the instant that made a folder a partition, None where none did."""
+    metafile = metafile_of(partition)
+    try:
+        return parse_partition_metafile(storage.read(metafile), metafile).instant_time
+    except FileNotFoundError:
+        return None
 
 
 def forget(storage: Storage, instant_time: str) -> None:
