@@ -129,11 +129,11 @@ def _evolved(
 
 
 def _with_flag_as_kept(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
-    """Return the incoming columns with the delete flag among them just where the table keeps it."""
+    """Return the incoming columns with the delete flag, null where they lack it, just where the table keeps it."""
     rest = [one for one in incoming if one.name != IS_DELETED]
     if IS_DELETED not in table.names:
         return pa.schema(rest)
-    return incoming if IS_DELETED in incoming.names else pa.schema([*rest, table.field(IS_DELETED)])
+    return incoming if IS_DELETED in incoming.names else pa.schema([*rest, table.field(IS_DELETED).with_nullable(True)])
 
 
 def _roles(config: TableConfig) -> dict[str, list[Role]]:

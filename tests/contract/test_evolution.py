@@ -148,6 +148,17 @@ def test_a_delete_flag_is_no_column_unless_the_table_has_it(tmp_path: Path) -> N
     assert rows_of(path, "id") == [(2,)]
 
 
+def test_a_delete_flag_that_may_not_be_null_may_be_left_out_all_the_same(tmp_path: Path) -> None:
+    """Spark's ``lit(False)`` makes such a column without being asked to."""
+    path = tmp_path / "t"
+    write(path, rows(f"{COLUMNS}, _hoodie_is_deleted boolean not null", (1, 1, 1, 1, False)), table=KEYED)
+    write(path, rows(COLUMNS, (1, 1, 2, 5), (2, 1, 2, 5)))
+
+    assert columns_of(path) == f"{COLUMNS}, _hoodie_is_deleted boolean"
+    assert rows_of(path, "id", "v", "_hoodie_is_deleted") == [(1, 5, None), (2, 5, None)]
+    assert_whole(path)
+
+
 def test_two_writers_that_add_different_columns(tmp_path: Path) -> None:
     check_two_new_columns(tmp_path)
 
