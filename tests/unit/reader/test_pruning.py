@@ -41,6 +41,7 @@ def matches(path: str, predicate: Predicate, kind: pa.DataType, **options) -> bo
         ("12.30", pa.decimal128(5, 2), Compare("p", "=", Decimal("12.4")), False),
         ("1000000", pa.timestamp("us"), Compare("p", "=", datetime.datetime(1970, 1, 1, 0, 0, 1)), True),
         ("1000000", pa.timestamp("us"), Compare("p", "=", datetime.datetime(1970, 1, 1, 0, 0, 2)), False),
+        ("1000000", pa.timestamp("ms"), Compare("p", "=", datetime.datetime(1980, 1, 1)), True),
         ("1970-01-01 00:00:01.0", pa.timestamp("us"), Compare("p", "=", datetime.datetime(1980, 1, 1)), True),
         ("1.5", pa.float64(), Compare("p", "=", 9.0), True),
         ("x", pa.string(), IsNull("p"), False),
