@@ -112,13 +112,18 @@ def _check_bound(plan: WritePlan, spills: Sequence[SpillFile], jobs: Sequence[Gr
         raise PlacementError(
             f"The write to {plan.path} left {size:,} bytes of rows and touched base files for the commit to merge; "
             f"hoodie.pyhudi.commit.merge.max.bytes allows {bound:,}.",
-            "Write with HudiTable(spark, path).upsert(df), or with pyhudi.colocate(df, path) and "
-            "hoodie.pyhudi.colocated=true, so that Spark's executors merge; or raise the bound.",
+            f"{_advice(plan)}, so that Spark's executors merge; or raise the bound.",
         )
     if _is_much(plan, size):
         logger.warning(
-            "table %s: the commit merges %d bytes on the driver's host; HudiTable.upsert lets the executors do it",
+            "table %s: the commit merges %d bytes on the driver's host; HudiTable lets the executors do it",
             plan.path,
             size,
         )
     return size
+
+
+def _advice(plan: WritePlan) -> str:
+    if plan.creates_table:
+        return "Make the table with HudiTable.create(spark, path, df, record_key=…) and write through what it returns"
+    return "Write through HudiTable(spark, path), or with pyhudi.colocate(df, path) and hoodie.pyhudi.colocated=true"

@@ -110,7 +110,9 @@ def _absence(storage: Storage) -> Exception:
             f"{root} holds files or folders and no .hoodie folder, so it is not a Hudi table.",
             "Give the path of a Hudi table, or an empty one for a new table.",
         )
-    return TableNotFoundError(f"There is no Hudi table at {root}.", "Check the path, or create the table by a write.")
+    return TableNotFoundError(
+        f"There is no Hudi table at {root}.", "Check the path, or create the table by HudiTable.create or a df.write."
+    )
 
 
 def _concurrent(storage: Storage) -> ConcurrentWriteError:

@@ -218,7 +218,7 @@ CREATIONS = [
     Case(
         "first commit too large",
         errors.PlacementError,
-        ("{path}",),
+        ("{path}", "hoodie.pyhudi.commit.merge.max.bytes allows 1.", "HudiTable.create(spark, path, df, record_key=…)"),
         upsert(GOOD, table=KEYED, settings=WriteSettings(commit_merge_max_bytes=1)),
     ),
     Case("below a file", errors.StorageError, ("mine/t",), below_a_file),

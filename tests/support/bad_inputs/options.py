@@ -165,7 +165,7 @@ OPTIONS = [
     Case(
         "more to merge than one commit may",
         errors.PlacementError,
-        ("{path}", "hoodie.pyhudi.commit.merge.max.bytes allows 1,000", "HudiTable", "pyhudi.colocate"),
+        ("{path}", "hoodie.pyhudi.commit.merge.max.bytes allows 1,000", "HudiTable(spark, path)", "pyhudi.colocate"),
         upsert(GOOD, settings=WriteSettings(commit_merge_max_bytes=1000)),
     ),
     *(
