@@ -16,34 +16,43 @@ import argparse
 import dataclasses
 import json
 import sys
-import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import DataError, InvalidOptionError, OptionError, PyHudiError, RetryError, TableError
-from ..operations.history import last_commit
+from ..errors import (
+    DataError,
+    InvalidOptionError,
+    MissingOptionError,
+    OptionError,
+    PyHudiError,
+    RetryError,
+    TableError,
+)
 from ..operations.result import CommitResult
 from ..storage import open_storage
-from .datasource import PyHudiDataSource, absolute
+from .datasource import absolute
 from .hudi_table import HudiTable
 from .option_names import OPTIONS
-from .option_sources import DEFAULTS_ENABLED, WRITING, find_config, resolve_options
-from .placed_write import own_errors
+from .option_sources import WRITING, ResolvedOptions, resolve_options
+from .options import texts_of
+from .placed_write import own_errors, write_placed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FAILED = 1
 EXIT_CODES: dict[type[PyHudiError], int] = {OptionError: 2, DataError: 3, RetryError: 4, TableError: 5}
-# Hudi's name of each operation, and the method that does it.
-OPERATIONS: dict[str, Callable[[HudiTable, DataFrame], CommitResult]] = {
-    "upsert": HudiTable.upsert,
-    "delete": HudiTable.delete,
-    "insert": HudiTable.insert,
-    "bulk_insert": HudiTable.bulk_insert,
-    "insert_overwrite": HudiTable.insert_overwrite,
-    "insert_overwrite_table": HudiTable.overwrite,
-}
+# Hudi's names of what a job can do; all but the last take rows.
+DELETE, DELETE_PARTITION = "delete", "delete_partition"
+OPERATIONS = (
+    "upsert",
+    "insert",
+    "bulk_insert",
+    DELETE,
+    "insert_overwrite",
+    "insert_overwrite_table",
+    DELETE_PARTITION,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,12 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: Those of the command line without it.
     """
-    asked = _parser().parse_args(arguments)
+    asked = _asked(arguments)
     try:
         options, source_options = _pairs(asked.option), _pairs(asked.source_option)
         spark = _session(asked.name)
         with own_errors():
-            rows = read_source(spark, asked.source, source_options)
+            rows = None if asked.source is None else read_source(spark, asked.source, source_options)
             result = write(spark, rows, asked.path, asked.operation, options)
     except PyHudiError as error:
         print(error, file=sys.stderr)  # noqa: T201 (a job's interface)
@@ -94,28 +103,54 @@ def read_source(spark: SparkSession, source: str, options: dict[str, str]) -> Da
     return spark.read.format(kind).options(**options).load(place)
 
 
-def write(spark: SparkSession, rows: DataFrame, path: str, operation: str, options: dict[str, str]) -> CommitResult:
+def write(
+    spark: SparkSession, rows: DataFrame | None, path: str, operation: str, options: dict[str, str]
+) -> CommitResult:
     """Write rows into a table, which is made if it is not there and the options say what identifies a row.
 
-    Writes to a table that is there go through `HudiTable`, so that executors do the merging.
+    Rows are placed first, as `HudiTable` does it, a new table's too, so that executors do the merging. A new table
+    appears with its first commit: nothing is left of a job whose rows were refused.
+
+    Args:
+        spark: The session.
+        rows: What to write; None for partitions to be deleted, which an option names.
+        path: The table's path.
+        operation: Hudi's name of what to do.
+        options: Options of the write.
 
     Raises:
         PyHudiError: The write failed as a whole.
     """
     path = absolute(path)
-    resolved = resolve_options(options, path, WRITING, session=spark)
-    storage = open_storage(path, resolved.options.storage_options)
-    if find_config(storage) is not None:
-        return OPERATIONS[operation](HudiTable(spark, path, options), rows)
-    write_id = resolved.options.write_id or str(uuid.uuid4())
-    said = {
-        **resolved.texts,
-        DEFAULTS_ENABLED: "false",  # they are in the line above
-        OPTIONS["operation"].key: operation,
-        OPTIONS["write_id"].key: write_id,
-    }
-    rows.write.format(PyHudiDataSource.name()).options(**said).mode("append").save(path)
-    return last_commit(storage, write_id) or CommitResult(path, "", operation.upper(), write_id=write_id)
+    table = HudiTable(spark, path, options)
+    if rows is not None and operation == DELETE:
+        return table.delete(rows)
+    given = {**texts_of(options), OPTIONS["operation"].key: operation}
+    resolved = resolve_options(given, path, WRITING, session=spark, warn=rows is not None)
+    if rows is None:
+        return table.delete_partitions(*_named(resolved, path))
+    return write_placed(rows, path, open_storage(path, resolved.options.storage_options), resolved, creates=True)
+
+
+def _named(resolved: ResolvedOptions, path: str) -> Sequence[str]:
+    names = resolved.options.partitions_to_delete
+    if not names:
+        key = OPTIONS["partitions_to_delete"].key
+        raise MissingOptionError(
+            f"The job is to delete partitions of the table {path}, and {key} names none.",
+            f"Add --option {key}=<partition paths, separated by commas>, with * for anything.",
+        )
+    return names
+
+
+def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    if asked.source is None and asked.operation != DELETE_PARTITION:
+        parser.error(f"{asked.operation} needs rows: give --source")
+    if asked.source is not None and asked.operation == DELETE_PARTITION:
+        parser.error(f"{DELETE_PARTITION} takes no rows: leave --source out and name partitions by an --option")
+    return asked
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -125,7 +160,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("operation", choices=OPERATIONS, help="what the write does")
     parser.add_argument("--path", required=True, help="the table's path")
     parser.add_argument(
-        "--source", required=True, help="the rows: parquet:/path (or another format), table:name, sql:statement"
+        "--source",
+        help="the rows: parquet:/path (or another format), table:name, sql:statement; delete_partition takes none",
     )
     for name, what in (("--option", "an option of the write"), ("--source-option", "an option of the source's reader")):
         parser.add_argument(name, action="append", default=[], metavar="KEY=VALUE", help=f"{what}; may be repeated")

@@ -15,16 +15,18 @@ import pyarrow as pa
 
 from ..errors import PyHudiError, from_spark
 from ..operations.history import last_commit
+from ..operations.operation import makes_keyless
 from ..operations.plan import GENERATED_ID
 from ..operations.result import CommitResult
-from ..operations.table_settings import changes_to
+from ..operations.settings import WriteRequest
+from ..operations.table_settings import changes_to, new_config
 from ..operations.write import write_without_rows
 from ..storage import Storage
-from ..table.config import load_config
+from ..table.config import TableConfig, load_config
 from .datasource import PyHudiDataSource
 from .logs import level_here
 from .option_names import OPTIONS
-from .option_sources import DEFAULTS_ENABLED, ResolvedOptions
+from .option_sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
 from .placement import can_place, default_tasks, place, placement_of
 from .spark_types import to_arrow
 
@@ -39,7 +41,9 @@ _MERGED_BY_THE_COMMIT = (
 )
 
 
-def write_placed(df: DataFrame, path: str, storage: Storage, resolved: ResolvedOptions) -> CommitResult:
+def write_placed(
+    df: DataFrame, path: str, storage: Storage, resolved: ResolvedOptions, *, creates: bool = False
+) -> CommitResult:
     """Write rows, those of each file group brought into one task first.
 
     Args:
@@ -47,6 +51,7 @@ def write_placed(df: DataFrame, path: str, storage: Storage, resolved: ResolvedO
         path: The table's path.
         storage: Rooted at it.
         resolved: The options of the write, its operation among them.
+        creates: Whether the write may make the table, with its first commit, where none is.
 
     Raises:
         PyHudiError: The write failed as a whole.
@@ -54,8 +59,8 @@ def write_placed(df: DataFrame, path: str, storage: Storage, resolved: ResolvedO
     began = time.monotonic()
     options, spark = resolved.options, df.sparkSession
     write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
-    asked = options.to_write_request(path, to_arrow(df.schema), overwrite=False).table
-    config, _ = changes_to(load_config(storage), asked, path)
+    request = options.to_write_request(path, to_arrow(df.schema), overwrite=False)
+    config = _config(request, storage, creates=creates)
     settings = {
         OPTIONS["log_level"].key: level_here(),
         **resolved.texts,
@@ -73,9 +78,18 @@ def write_placed(df: DataFrame, path: str, storage: Storage, resolved: ResolvedO
             else:
                 logger.warning(_MERGED_BY_THE_COMMIT, path)
         df.write.format(PyHudiDataSource.name()).options(**settings).mode("append").save(path)
-    done = last_commit(storage, write_id)
+    # A first write that came without rows, and was to leave no instant then, has made no table.
+    done = last_commit(storage, write_id) if not creates or find_config(storage) else None
     nothing = CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
     return _told(done or nothing, began)
+
+
+def _config(request: WriteRequest, storage: Storage, *, creates: bool) -> TableConfig:
+    """Return the properties by which a write places its rows: the table's, or those that it would make it with."""
+    known = find_config(storage) if creates else load_config(storage)
+    if known is None:
+        return new_config(request.table, request.path, generates_keys=makes_keyless(request))
+    return changes_to(known, request.table, request.path)[0]
 
 
 def delete_partitions(

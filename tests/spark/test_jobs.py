@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from pyhudi import HudiTable, errors
 from pyhudi.connector.jobs import exit_code, main
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
 from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +39,92 @@ def test_a_job_prints_what_it_did(
     assert main(["delete", "--path", path, "--source", "sql:select 4L id"]) == 0
     assert json.loads(capsys.readouterr().out)["deletes"] == 1
     assert HudiTable(spark, path).to_df().count() == 9
+
+
+LONG_NAMES = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.table.ordering.fields": "n",
+    "hoodie.bucket.index.num.buckets": "2",
+    "hoodie.pyhudi.commit.merge.max.bytes": "1",
+}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "sql:select id, n, id % 3 p from range(20) cross join (values (1), (2)) v(n)",
+        "sql:select 'k' || id id, n, id % 3 p from range(20) cross join (values (1), (2)) v(n)",
+    ],
+    ids=["numbers", "texts"],
+)
+def test_a_first_load_is_merged_by_the_executors_whatever_its_size(
+    spark: SparkSession, tmp_path: Path, rows: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a new table too, whose properties nobody has written yet."""
+    path, options = str(tmp_path / "t"), [f"--option={name}={value}" for name, value in LONG_NAMES.items()]
+
+    assert main(["upsert", "--path", path, "--source", rows, *options]) == 0
+    assert json.loads(capsys.readouterr().out)["inserts"] == 20
+    config = load_config(open_storage(path))
+    assert (config.record_key_fields, config.partition_fields, config.bucket_count) == (("id",), ("p",), 2)
+    assert {row.n for row in HudiTable(spark, path).to_df().collect()} == {2}
+
+
+def test_a_first_load_takes_the_options_of_the_defaults_file(
+    tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hudi-defaults.conf").write_text("hoodie.datasource.write.recordkey.field id\n")
+    monkeypatch.setenv("HUDI_CONF_DIR", str(tmp_path))
+
+    assert main(["upsert", "--path", str(tmp_path / "t"), "--source", source]) == 0
+    assert load_config(open_storage(str(tmp_path / "t"))).record_key_fields == ("id",)
+
+
+def test_an_insert_without_a_record_key_makes_a_table_of_generated_keys(
+    tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "t")
+
+    for _ in range(2):
+        assert main(["insert", "--path", path, "--source", source]) == 0
+        assert json.loads(capsys.readouterr().out)["inserts"] == 10
+    assert load_config(open_storage(path)).generates_keys
+
+
+def test_a_first_load_that_is_refused_leaves_no_table(tmp_path: Path) -> None:
+    """It can be run again with another record key."""
+    job = ["upsert", "--path", str(tmp_path / "t"), "--source", "sql:select cast(null as long) id, 1 n"]
+
+    assert main([*job, "--option", "recordkey=id"]) == 3
+    assert main([*job, "--option", "recordkey=n"]) == 0
+
+
+def test_a_first_load_without_rows_may_leave_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--option", "recordkey=id", "--option", "hoodie.allow.empty.commit=false"]
+
+    assert main(["upsert", "--path", str(tmp_path / "t"), "--source", "sql:select 1 id limit 0", *options]) == 0
+    assert json.loads(capsys.readouterr().out)["instant"] == ""
+    assert not (tmp_path / "t" / ".hoodie" / "hoodie.properties").exists()
+
+
+def test_a_job_deletes_partitions_by_name(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, named = str(tmp_path / "t"), "hoodie.datasource.write.partitions.to.delete"
+    delete = ["delete_partition", "--path", path]
+    assert main([*delete, "--option", f"{named}=a"]) == 5
+    rows = "sql:select id, concat('p', id) p from range(4)"
+    assert main(["upsert", "--path", path, "--source", rows, "--option", "recordkey=id", "--option=partitionby=p"]) == 0
+    capsys.readouterr()
+
+    assert main(delete) == 2
+    assert main([*delete, "--option", f"{named}= , "]) == 2
+    assert named in capsys.readouterr().err
+    assert main([*delete, "--option", f"{named}=p0,*2"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert (done["operation"], done["replaced"]) == ("DELETE_PARTITION", 2)
+    assert sorted(row.id for row in HudiTable(spark, path).to_df().collect()) == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -73,9 +161,18 @@ def test_every_kind_of_error_has_its_code() -> None:
     assert (codes["NullKeyError"], codes["CommitConflictError"], codes["StorageError"]) == (3, 4, 4)
 
 
-def test_an_unknown_argument_is_a_usage_error() -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["upsert", "--pth", "x"],
+        ["upsert", "--path", "x"],
+        ["delete_partition", "--path", "x", "--source", "sql:select 1"],
+    ],
+    ids=["unknown", "no source", "a source too many"],
+)
+def test_a_wrong_argument_is_a_usage_error(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(["upsert", "--pth", "x"])
+        main(arguments)
 
     assert caught.value.code == 2
 
