@@ -103,6 +103,16 @@ COLUMNS = [
         upsert(changed("value", [True, False], pa.bool_())),
     ),
     Case(
+        "two columns that do not fit",
+        errors.SchemaMismatchError,
+        ("value | bigint | boolean | cast it to bigint; extra | absent", "{path}"),
+        upsert(
+            changed("value", [True, False], pa.bool_()).append_column(
+                pa.field("extra", pa.string(), nullable=False), [["x", "y"]]
+            )
+        ),
+    ),
+    Case(
         "column of a type that would round the table's values",
         errors.SchemaMismatchError,
         ("value | bigint | double | cast it to bigint", "{path}"),
