@@ -223,8 +223,9 @@ class HudiTable:
         """Delete all rows of partitions, as one instant; no Spark job is needed.
 
         Args:
-            paths: Partition paths below the table's (``2024/05``, ``country=de``), with ``*`` for anything; those that
-                the table does not have are passed over.
+            paths: Partition paths below the table's (``2024/05``, ``country=de``), with ``*`` for anything, or ``%2A``
+                in a path without ``*``, so that a folder whose name holds ``%2A`` cannot be named alone; those that the
+                table does not have are passed over.
             options: Options of this write.
 
         Raises:
