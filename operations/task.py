@@ -72,7 +72,6 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
     interval = plan.settings.heartbeat_interval_s
     try:
         with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=interval):
-            begin(plan, storage)
             return _Task(plan, storage, token).run(chain([first], batches))
     except WriteSealedError:
         # Whoever sealed the write has tidied up already, this heartbeat excepted.
@@ -88,6 +87,9 @@ class _Task:
         self._phases = Phases(plan.path, plan.instant_time, str(token))
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        # The first task of a write undoes those that died, and may wait for locks.
+        with self._phases.phase("begin"):
+            begin(self._plan, self._storage)
         if self._plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
         generates_keys = self._plan.config.generates_keys
