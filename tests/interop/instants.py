@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import fastavro
 from interop.scenarios import Model, Row
 
 
@@ -15,10 +17,14 @@ def completed(table: Path, action: str = "commit") -> list[str]:
 
 def newest_write(table: Path) -> str:
     """Return the requested time of the write that completed last."""
-    names = [
-        path.stem for action in ("commit", "replacecommit") for path in _timeline(table).glob(f"[0-9]*_[0-9]*.{action}")
-    ]
-    return max(names, key=lambda name: name.split("_")[1]).split("_")[0]
+    return _newest(table).stem.split("_")[0]
+
+
+def newest_metadata(table: Path) -> dict[str, Any]:
+    """Return what the instant says of the write that completed last."""
+    with _newest(table).open("rb") as stream:
+        [metadata] = fastavro.reader(stream)
+    return dict(metadata)
 
 
 def pending(table: Path) -> set[str]:
@@ -36,6 +42,11 @@ def properties(table: Path) -> dict[str, str]:
 def upserted(table: Path, model: Model, rows: list[Row]) -> None:
     """Tell the model of an upsert that has just been committed."""
     model.upsert(rows, completed(table)[-1])
+
+
+def _newest(table: Path) -> Path:
+    files = [one for action in ("commit", "replacecommit") for one in _timeline(table).glob(f"[0-9]*_[0-9]*.{action}")]
+    return max(files, key=lambda file: file.stem.split("_")[1])
 
 
 def _timeline(table: Path) -> Path:
