@@ -10,20 +10,22 @@ import pytest
 from interop.apache_hudi import ApacheHudi, data_files
 from interop.instants import pending, properties
 from interop.readers import read_hudi_rs, read_pyhudi
+from interop.writer import write_without_spark
 from pyhudi import HudiTable
 from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.interop
 
-INSERT = {"hoodie.datasource.write.operation": "insert"}
+OPERATION = "hoodie.datasource.write.operation"
+PARTITIONS = "hoodie.datasource.write.partitions.to.delete"
+INSERT = {OPERATION: "insert"}
 OPTIONS = {"hoodie.table.name": "generated", "hoodie.datasource.write.partitionpath.field": "p"}
 KEY = "_hoodie_record_key"
 
 
 def rows(*numbers: int) -> pa.Table:
-    return pa.table(
-        {"id": pa.array(numbers, pa.int64()), "p": [f"p{n % 2}" for n in numbers], "v": [n * 10 for n in numbers]}
-    )
+    columns = [list(numbers), [f"p{n % 2}" for n in numbers], [n * 10 for n in numbers]]
+    return pa.table(columns, schema=pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())]))
 
 
 class Both:
@@ -33,6 +35,19 @@ class Both:
         self.spark, self.apache, self.table = spark, apache, folder / "a table"
         self._folder = folder
         self.ids: list[int] = []
+
+    def write(self, operation: str, numbers: list[int], left: list[int], **options: str) -> None:
+        """Write with pyhudi, in one task without Spark.
+
+        Args:
+            operation: Hudi's name of it.
+            numbers: The rows.
+            left: The rows of the table that the operation leaves there.
+            options: Further options.
+        """
+        write_without_spark(self.table, rows(*numbers), {OPERATION: operation, **options})
+        self.ids = left + numbers
+        self.check()
 
     def insert(self, numbers: list[int], **options: str) -> None:
         """Insert with pyhudi, in two tasks."""
@@ -77,11 +92,11 @@ def test_a_table_of_pyhudi_is_carried_on_by_apache_hudi_and_back(both: Both) -> 
     assert "hoodie.index.type" not in properties(both.table)
     both.insert(list(range(20, 24)))
     both.insert_theirs(list(range(24, 30)))
-    both.insert_theirs(list(range(30, 34)), **{"hoodie.datasource.write.operation": "bulk_insert"})
+    both.insert_theirs(list(range(30, 34)), **{OPERATION: "bulk_insert"})
 
     gone = both.apache.read(both.table)
     gone = gone.filter(pa.compute.is_in(gone["id"], value_set=pa.array([0, 21, 25, 31])))
-    both.apache.write(both.table, gone, {**OPTIONS, "hoodie.datasource.write.operation": "delete"})
+    both.apache.write(both.table, gone, {**OPTIONS, OPERATION: "delete"})
     both.ids = [one for one in both.ids if one not in {0, 21, 25, 31}]
     both.check()
     both.insert(list(range(34, 40)))
@@ -89,7 +104,7 @@ def test_a_table_of_pyhudi_is_carried_on_by_apache_hudi_and_back(both: Both) -> 
 
 def test_a_table_of_apache_hudi_is_carried_on_by_pyhudi_and_back(both: Both) -> None:
     """pyhudi needs no option, changes no file with an insert, and deletes rows as they were read."""
-    both.insert_theirs(list(range(20)), **{"hoodie.datasource.write.operation": "bulk_insert"})
+    both.insert_theirs(list(range(20)), **{OPERATION: "bulk_insert"})
     both.insert_theirs(list(range(20, 26)))
     files = data_files(both.table)
     both.insert(list(range(26, 32)))
@@ -101,3 +116,18 @@ def test_a_table_of_apache_hudi_is_carried_on_by_pyhudi_and_back(both: Both) -> 
     both.ids = [one for one in both.ids if one not in {1, 22, 27, 30}]
     both.check()
     both.insert_theirs(list(range(32, 36)))
+
+
+@pytest.mark.parametrize("maker", ["pyhudi", "Apache Hudi"])
+def test_rows_and_partitions_are_replaced_whoever_made_the_table(both: Both, maker: str) -> None:
+    plain = {"hoodie.metadata.enable": "false"}
+    if maker == "pyhudi":
+        both.write("insert", list(range(20)), left=[], **OPTIONS)
+    else:
+        both.insert_theirs(list(range(20)), **plain)
+    both.write("bulk_insert", [20, 21, 22], left=list(range(20)))
+    both.write("insert_overwrite", [31, 33], left=list(range(0, 23, 2)))
+    both.write("delete_partition", [], left=[31, 33], **{PARTITIONS: "p0"})
+    both.insert_theirs([40, 41], **plain)
+    both.write("insert_overwrite_table", [50, 51], left=[])
+    both.insert_theirs([60, 61], **plain)
