@@ -86,7 +86,12 @@ SAME = [
     Case("delete", KNOWN.slice(0, 2), {FOLD_DELETES: "false"}),
     Case("insert_overwrite", BOTH, {FOLD_INSERTS: "true"}),
     Case("insert_overwrite_table", BOTH, {FOLD_INSERTS: "true"}),
+    # The older option folds incoming rows too, unless it is told not to.
+    Case("insert", BOTH, {DROP: "true"}),
+    Case("upsert", BOTH, {DROP: "true"}),
     Case("insert", BOTH, {DROP: "true", FOLD_INSERTS: "false"}),
+    Case("insert_overwrite", BOTH, {DROP: "true"}),
+    Case("insert_overwrite_table", BOTH, {DROP: "true"}),
 ]
 
 
