@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyhudi.table.view as view
 import pytest
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import commit_write
@@ -37,10 +38,13 @@ class Cost:
 
 FIRST = {"colocated": Cost(7, 8, 4, 40), "plain": Cost(6, 6, 2, 40)}
 UPSERT = {"colocated": Cost(7, 2, 5, 36), "plain": Cost(6, 2, 2, 40)}
+OVERWRITE = {"colocated": Cost(7, 5, 4, 38), "plain": Cost(6, 4, 2, 40)}
+DELETE_PARTITION = Cost(4, 1, 0, 38)
 READ = Cost(0, 1, 0, 5)
 PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
 # (tasks, partitions, buckets of each), one of them larger at a time.
 SHAPES = [(1, 1, 1), (6, 6, 1), (1, 6, 1), (1, 1, 8), (3, 6, 4)]
+PLACED = pytest.mark.parametrize("colocated", [True, False], ids=["colocated", "plain"])
 
 
 def hands(tasks: int, partitions: int, value: int) -> list[pa.Table]:
@@ -53,19 +57,22 @@ def hands(tasks: int, partitions: int, value: int) -> list[pa.Table]:
     return made
 
 
-def write(s3: S3Server, url: str, shape: tuple[int, int, int], value: int, colocated: bool) -> dict[str, int]:
+def write(
+    s3: S3Server, url: str, shape: tuple[int, int, int], value: int, colocated: bool, operation: str | None = None
+) -> dict[str, int]:
     """Write once and return the requests by kind."""
     tasks, partitions, buckets = shape
     table, settings = replace(TABLE, bucket_count=buckets), WriteSettings(colocated=colocated)
     with s3.watched() as requests:
-        planned = plan(url, SCHEMA, table=table, settings=settings)
+        planned = plan(url, SCHEMA, operation=operation, table=table, settings=settings)
         results = [task(planned, rows, number) for number, rows in enumerate(hands(tasks, partitions, value))]
         done = commit_write(planned, results)
-    assert done.files == partitions * buckets, "every file group is met"
+    met = done.replaced if operation == "delete_partition" else done.files
+    assert met == partitions * buckets, "every file group is met"
     return dict(requests)
 
 
-@pytest.mark.parametrize("colocated", [True, False], ids=["colocated", "plain"])
+@PLACED
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(map(str, shape)))
 def test_a_commit_takes_requests_by_tasks_partitions_and_files(
     s3: S3Server, shape: tuple[int, int, int], colocated: bool
@@ -80,13 +87,39 @@ def test_a_commit_takes_requests_by_tasks_partitions_and_files(
     assert sum(upsert.values()) <= UPSERT[kind].of(*counts)
 
 
+@PLACED
+@pytest.mark.parametrize(
+    "shape",
+    [pytest.param(one, marks=() if one == SHAPES[-1] else pytest.mark.slow) for one in SHAPES],
+    ids=lambda shape: "-".join(map(str, shape)),
+)
+def test_other_operations_take_requests_by_the_same(s3: S3Server, shape: tuple[int, int, int], colocated: bool) -> None:
+    """An overwrite looks at each partition more than an upsert does, a delete of partitions at no file."""
+    url, kind = new_url(), "colocated" if colocated else "plain"
+    counts = (shape[0], shape[1], shape[1] * shape[2])
+    most = {
+        "insert": UPSERT[kind],
+        "insert_overwrite": OVERWRITE[kind],
+        "insert_overwrite_table": OVERWRITE[kind],
+        "delete": UPSERT[kind],
+        "delete_partition": DELETE_PARTITION,
+    }
+    write(s3, url, shape, 1, colocated)
+    for value, (operation, cost) in enumerate(most.items(), 2):
+        taken = write(s3, url, shape, value, colocated, operation)
+        print(f"{kind} {counts}: {operation} {sum(taken.values())} {taken}")  # noqa: T201
+
+        assert sum(taken.values()) <= cost.of(*counts), operation
+
+
 def test_the_documentation_says_the_same() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    costs = [UPSERT["colocated"], UPSERT["plain"], FIRST["colocated"], FIRST["plain"]]
+    costs = [kind[how] for kind in (UPSERT, OVERWRITE, FIRST) for how in ("colocated", "plain")]
+    costs = [*costs[:4], DELETE_PARTITION, *costs[4:], READ]
 
     rows = [line.partition("|")[2].partition("|")[2].strip() for line in text.splitlines() if line.count("|") == 6]
-    assert rows[2:6] == [f"{one.task} | {one.partition} | {one.file} | {one.whole} |" for one in costs]
-    assert rows[6] == f"– | {READ.partition} | – | {READ.whole} |"
+    cells = [(one.task, one.partition, one.file, one.whole) for one in costs]
+    assert rows[2:] == [" | ".join(str(cell or "–") for cell in one) + " |" for one in cells]
 
 
 def test_a_read_is_planned_with_one_listing_a_partition(s3: S3Server) -> None:
@@ -116,9 +149,41 @@ def test_a_large_file_is_read_with_few_requests(s3: S3Server) -> None:
     assert requests["GET"] <= 5
 
 
-def test_the_timeline_grows_no_commit(s3: S3Server) -> None:
-    """Older commits, overwriting ones included, are not read again by each write."""
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+def test_a_longer_timeline_takes_no_more_requests(s3: S3Server, operation: str) -> None:
+    """A process reads no older commit again; of those that replace something, only what came since it last looked."""
     url = new_url()
-    counts = [sum(write(s3, url, (1, 1, 2), value, True).values()) for value in range(1, 6)]
+    write(s3, url, (1, 1, 2), 0, True)
+    counts = [sum(write(s3, url, (1, 1, 2), value, True, operation).values()) for value in range(1, 6)]
 
     assert len(set(counts[1:])) == 1
+
+
+def test_a_fresh_process_reads_each_overwrite_once(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the first look at a long history of overwrites costs a request for each, and later ones nothing."""
+    url = new_url()
+    write(s3, url, (1, 1, 2), 0, True)
+    for value in range(1, 7):
+        write(s3, url, (1, 1, 2), value, True, "insert_overwrite" if value % 3 else "insert_overwrite_table")
+    # Or the newest overwrite would be read once more, for its columns, as the newest commit of any kind is.
+    write(s3, url, (1, 1, 2), 7, True)
+
+    def overwrites_read(value: int) -> tuple[int, int, int]:
+        """Upsert and return all requests, those that read a replacecommit, and how many of them were read."""
+        total = sum(write(s3, url, (1, 1, 2), value, True).values())
+        names = [name for kind, name, _ in s3.seen if kind == "GET" and name.endswith(".replacecommit")]
+        return total, len(names), len(set(names))
+
+    monkeypatch.setattr(view, "_KNOWN", {})
+    fresh, warm = overwrites_read(8), overwrites_read(9)
+    assert fresh == (warm[0] + 6, 6, 6)
+    assert warm[1:] == (0, 0)
+
+    monkeypatch.setattr(view, "_KNOWN", {})
+    reads = []
+    for _ in range(2):
+        with s3.watched() as requests:
+            open_snapshot(url).slices(())
+        reads.append(sum(requests.values()))
+    assert reads[0] == reads[1] + 6
+    assert reads[1] <= READ.of(0, 1, 2)
