@@ -1,9 +1,11 @@
-"""A cleaner as Apache Hudi's, for tests of what readers find after it: ``KEEP_LATEST_COMMITS`` on copy-on-write."""
+"""A cleaner and an archiver as Apache Hudi's, for tests of what readers find after them, on copy-on-write tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.names import BaseFileName
@@ -14,11 +16,14 @@ from pyhudi.timeline.layout import layout_of
 from pyhudi.timeline.metadata import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
 from pyhudi.timeline.timeline import Timeline, complete, request, start
 
+TIMELINE = ".hoodie/timeline"
 POLICY = "KEEP_LATEST_COMMITS"
 
 
 def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: bool = True) -> list[str]:
     """Delete the file slices that no reader of the newest commits needs, and say so on the timeline.
+
+    The policy is Apache Hudi's ``KEEP_LATEST_COMMITS``.
 
     Args:
         path: The table.
@@ -67,6 +72,23 @@ def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: 
         )
         complete(storage, timeline, now, "clean", next_time(int(storage.now() * 1000), now, "UTC"), encode(done))
     return deleted
+
+
+def archive(path: Path, count: int) -> None:
+    """Move the first commits to the archive."""
+    gone = sorted((path / TIMELINE).glob("*_*.*"))[:count]
+    times = [one.stem.split("_") for one in gone]
+    columns = {
+        "instantTime": [requested for requested, _ in times],
+        "completionTime": [completed for _, completed in times],
+        "action": [one.suffix.removeprefix(".") for one in gone],
+    }
+    folder = path / TIMELINE / "history"
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), folder / f"{times[0][0]}_{times[-1][0]}_0.parquet")
+    for requested, _ in times:
+        for file in (path / TIMELINE).glob(f"{requested}*"):
+            file.unlink()
 
 
 def _victims(path: Path | str, timeline: Timeline, earliest: str) -> dict[str, list[str]]:

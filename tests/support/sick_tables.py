@@ -11,7 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyhudi import errors
 from pyhudi.errors import PyHudiError
+from pyhudi.operations.history import history, last_commit
+from pyhudi.storage import open_storage
 from pyhudi.table.base_file import STAMP
+from support.bad_inputs.case import GOOD, SCHEMA, Act
+from support.drive import carry_out, plan, write
 
 PROPERTIES = ".hoodie/hoodie.properties"
 TIMELINE = ".hoodie/timeline"
@@ -59,6 +63,18 @@ def become_folder(name: str) -> Callable[[Path], None]:
     return spoil
 
 
+def newer_backup(path: Path) -> None:
+    """Leave an update of the properties half done, by a release that has just raised the table's version."""
+    say("hoodie.table.version", "10")(path)
+    (path / PROPERTIES).rename(path / f"{PROPERTIES}.backup")
+
+
+def commit_later(path: Path) -> Act:
+    """Plan a write while the table is healthy."""
+    planned = plan(path, SCHEMA)
+    return lambda: carry_out(planned, [GOOD])
+
+
 def written_by_others(path: Path, *, keys: str) -> None:
     """Take our stamp off a base file, so that its keys are looked at, and give its rows another key."""
     for file in path.glob("x/*.parquet"):
@@ -84,6 +100,7 @@ class Sick:
         says: What the message must name.
         spoil: Makes a healthy table sick.
         reads: Whether the table can still be read.
+        prepare: Gets the healthy table's path and returns the act that is refused; None for writes and reads.
     """
 
     name: str
@@ -91,8 +108,23 @@ class Sick:
     says: tuple[str, ...]
     spoil: Callable[[Path], None]
     reads: bool = False
+    prepare: Callable[[Path], Act] | None = None
 
 
+NEWER = [
+    Sick(name, errors.TableVersionError, (f"{{path}}/{PROPERTIES}{of}", "version 10"), spoil, prepare=prepare)
+    for name, of, spoil, prepare in (
+        ("newer version", "", say("hoodie.table.version", "10"), None),
+        ("newer version in the backup alone", ".backup", newer_backup, None),
+        ("newer version when a write commits", "", say("hoodie.table.version", "10"), commit_later),
+        (
+            "newer version under mode overwrite",
+            "",
+            say("hoodie.table.version", "10"),
+            lambda path: partial(write, path, GOOD, overwrite=True),
+        ),
+    )
+]
 COMMIT = f"{TIMELINE}/*_*.commit"
 BASE = "x/*.parquet"
 SICK = [
@@ -113,9 +145,16 @@ SICK = [
         )
     ),
     Sick("properties unreadable", errors.StorageError, (f"{{path}}/{PROPERTIES}",), become_folder(PROPERTIES)),
+    *NEWER,
     *(
-        Sick(f"version {n}", errors.TableVersionError, ("{path}", f"version {n}"), say("hoodie.table.version", str(n)))
-        for n in (10, 11, 12, 100, 2**31)
+        Sick(
+            f"{act.__name__} in the layout of version {version}",
+            errors.TableVersionError,
+            (f"version {version}", "layout"),
+            say("hoodie.table.version", version),
+            prepare=lambda path, act=act: partial(act, open_storage(str(path))),
+        )
+        for version, act in (("6", history), ("7", last_commit))
     ),
     *(
         Sick(f"{key} {value}", errors.UnsupportedTableError, ("{path}", f"{key}={value}"), say(key, value), reads)

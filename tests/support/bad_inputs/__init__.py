@@ -5,9 +5,23 @@ from __future__ import annotations
 from support.bad_inputs.case import GOOD, KEYED, Act, Case
 from support.bad_inputs.columns import COLUMNS
 from support.bad_inputs.creations import CREATIONS
+from support.bad_inputs.late import LATE, Late
 from support.bad_inputs.options import OPTIONS
 from support.bad_inputs.others import OTHERS
 from support.bad_inputs.queries import QUERIES
 from support.bad_inputs.rows import ROWS
 
-__all__ = ["COLUMNS", "CREATIONS", "GOOD", "KEYED", "OPTIONS", "OTHERS", "QUERIES", "ROWS", "Act", "Case"]
+__all__ = [
+    "COLUMNS",
+    "CREATIONS",
+    "GOOD",
+    "KEYED",
+    "LATE",
+    "OPTIONS",
+    "OTHERS",
+    "QUERIES",
+    "ROWS",
+    "Act",
+    "Case",
+    "Late",
+]

@@ -46,8 +46,10 @@ class Case:
     table: TableSettings = KEYED
 
 
-def upsert(rows: pa.Table, *, settings: WriteSettings = DEFAULTS, **options: object) -> Callable[[Path], Act]:
-    """Write rows; the act may be told that they are colocated."""
+def upsert(
+    rows: pa.Table | list[pa.Table], *, settings: WriteSettings = DEFAULTS, **options: object
+) -> Callable[[Path], Act]:
+    """Write rows, those of a list in a task each; the act may be told that they are colocated."""
 
     def prepare(path: Path) -> Act:
         def act(*, colocated: bool = settings.colocated) -> object:

@@ -10,7 +10,7 @@ from pyhudi.connector.options import parse_options
 from pyhudi.reader.query import AS_OF, BEGIN, END, FULL_SCAN
 from pyhudi.reader.snapshot import open_snapshot
 from support.bad_inputs.case import GOOD, SCHEMA, Act, Case, ask
-from support.cleaning import clean
+from support.cleaning import archive, clean
 from support.drive import write
 
 TYPE = "hoodie.datasource.query.type"
@@ -32,18 +32,44 @@ def read(given: Mapping[str, object]) -> Callable[[Path], Act]:
     return prepare
 
 
+def times_of_the_first(path: Path) -> dict[str, str]:
+    first = open_snapshot(str(path)).timeline.writes[0]
+    return {"first": first.requested_time, "done": first.visible_since}
+
+
 def cleaned(given: Mapping[str, object]) -> Callable[[Path], Act]:
     """Read a table that was written twice more and then cleaned, with options that may name its {first} commit."""
 
     def prepare(path: Path) -> Act:
-        first = open_snapshot(str(path)).timeline.writes[0]
+        times = times_of_the_first(path)
         for _ in range(2):
             write(path, GOOD)
         clean(path, retain=1)
-        times = {"first": first.requested_time, "done": first.visible_since}
         return read({key: str(value).format(**times) for key, value in given.items()})(path)
 
     return prepare
+
+
+def archived(given: Mapping[str, object]) -> Callable[[Path], Act]:
+    """Read a table of three writes, two of them archived, with options that may name its {first} commit."""
+
+    def prepare(path: Path) -> Act:
+        times = times_of_the_first(path)
+        for _ in range(2):
+            write(path, GOOD)
+        archive(path, 2)
+        return read({key: str(value).format(**times) for key, value in given.items()})(path)
+
+    return prepare
+
+
+def planned_before_a_clean(path: Path) -> Act:
+    """Plan a read with the moment of a query, as tasks do, after the files of that moment were cleaned away."""
+    moment = open_snapshot(str(path)).timeline.watermark()
+    for _ in range(2):
+        write(path, GOOD)
+    clean(path, retain=1)
+    return lambda: open_snapshot(str(path), watermark=moment).plan(SCHEMA, (), 1 << 20)
 
 
 QUERIES = [
@@ -92,9 +118,29 @@ QUERIES = [
             (GLOB, "/a/*", {}),
         )
     ),
-    *(
-        Case(f"as of {text}", errors.UnreadableTimeError, ("{path}", text, "first instant", AS_OF), read({AS_OF: text}))
-        for text in ("2020-01-01", "20200101000000", "2020-01-01T08:00:00", "1577836800", "1577836800000")
+    Case(
+        "as of a time before the table",
+        errors.UnreadableTimeError,
+        ("{path}", "2020-01-01", "before its timeline begins", "first instant", AS_OF),
+        read({AS_OF: "2020-01-01"}),
+    ),
+    Case(
+        "as of an archived commit",
+        errors.UnreadableTimeError,
+        ("{path}", "before its timeline begins", "first instant", AS_OF),
+        archived({AS_OF: "{first}"}),
+    ),
+    Case(
+        "changes since an archived commit",
+        errors.UnreadableTimeError,
+        ("{path}", "are archived", "first readable begin", BEGIN, FULL_SCAN),
+        archived({**CHANGES, BEGIN: "{first}"}),
+    ),
+    Case(
+        "changes until an archived commit",
+        errors.UnreadableTimeError,
+        ("{path}", "are archived", "first readable end", END),
+        archived({**CHANGES, BEGIN: "earliest", END: "{done}"}),
     ),
     Case(
         "as of what was cleaned",
@@ -102,13 +148,16 @@ QUERIES = [
         ("{path}", "cleaning has taken away 2 of the base files", "first instant", AS_OF),
         cleaned({AS_OF: "{first}"}),
     ),
-    *(
-        Case(
-            f"changes that were cleaned, from {begin}",
-            errors.UnreadableTimeError,
-            ("{path}", "cleaning has taken away 2 of the base files", "first readable end", END),
-            cleaned({**CHANGES, BEGIN: begin, END: "{done}"}),
-        )
-        for begin in ("earliest", "2020-01-01")
+    Case(
+        "changes that were cleaned",
+        errors.UnreadableTimeError,
+        ("{path}", "cleaning has taken away 2 of the base files", "first readable end", END),
+        cleaned({**CHANGES, BEGIN: "earliest", END: "{done}"}),
+    ),
+    Case(
+        "table as it was before it was cleaned",
+        errors.UnreadableTimeError,
+        ("{path}", "when this DataFrame was made", "Make the DataFrame anew"),
+        planned_before_a_clean,
     ),
 ]

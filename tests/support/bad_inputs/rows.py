@@ -25,6 +25,8 @@ PARTITION_VALUES = {
     "é" * 128: "255 bytes",
 }
 NULL_VALUES = [pa.array(["a", None]), pa.array([1, None])]
+NO_UTF8 = pa.array([b"a", b"\xff"]).view(pa.string())
+CUT_OFF = pa.array([b"a", "€".encode()[:2]]).view(pa.string())
 BLANK_VALUES = [pa.array(["a", ""]), pa.array([1, None])]
 
 
@@ -41,7 +43,7 @@ FAIL = WriteSettings(insert_dup_policy="fail")
 FOUND = WriteSettings(delete_missing_ok=False)
 
 
-def insert(rows: pa.Table, **options: object) -> Callable[[Path], Act]:
+def insert(rows: pa.Table | list[pa.Table], **options: object) -> Callable[[Path], Act]:
     return upsert(rows, **{"operation": "insert", "settings": FAIL, **options})
 
 
@@ -155,10 +157,25 @@ ROWS = [
         good=changed("id", [0, 2_932_896], pa.date32()),
     ),
     Case(
-        "key that is no UTF-8",
+        "date before the year 1 in a partition",
         errors.DataError,
-        ("UTF-8",),
-        upsert(changed("id", pa.array([b"a", b"\xff"]).view(pa.string()))),
+        ("'p'", "partition", "years 1 to 9999"),
+        upsert(changed("p", [-719_163, 0], pa.date32())),
+        good=changed("p", [-719_162, 0], pa.date32()),
+    ),
+    Case("key that is no UTF-8", errors.DataError, ("UTF-8", r"near b'\xff'"), upsert(changed("id", NO_UTF8))),
+    Case(
+        "cut off character in one part of a key",
+        errors.DataError,
+        ("UTF-8", r"near b'\xe2\x82'"),
+        upsert(composite([CUT_OFF, pa.array([10, 20])])),
+        table=COMPOSITE,
+    ),
+    Case(
+        "delete of a key that is no UTF-8",
+        errors.DataError,
+        ("UTF-8", "Repair the column"),
+        upsert(changed("id", NO_UTF8).select(["id", "p"]), operation="delete"),
     ),
     Case(
         "time finer than a microsecond",

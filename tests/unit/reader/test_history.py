@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnreadableTimeError
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.reader.snapshot import open_snapshot
-from support.cleaning import clean
+from support.cleaning import archive, clean
 from support.drive import write
 from support.fixture_tables import unpack
 from support.past import TIMELINE, Past, rows_of
@@ -39,22 +38,6 @@ def refused(past: Past, query: Query | None) -> str:
         past.shown(query)
     assert str(past.path) in str(caught.value)
     return str(caught.value)
-
-
-def archive(past: Past, count: int) -> None:
-    """Move the first commits to the archive, as Apache Hudi does."""
-    gone = past.commits[:count]
-    columns = {
-        "instantTime": [one.instant for one in gone],
-        "completionTime": [one.completed for one in gone],
-        "action": [one.action for one in gone],
-    }
-    folder = past.path / TIMELINE / "history"
-    folder.mkdir(exist_ok=True)
-    pq.write_table(pa.table(columns), folder / f"{gone[0].instant}_{gone[-1].instant}_0.parquet")
-    for one in gone:
-        for file in (past.path / TIMELINE).glob(f"{one.instant}*"):
-            file.unlink()
 
 
 def test_a_replaced_file_group_is_there_before_it_was_replaced(past: Past) -> None:
@@ -156,7 +139,7 @@ def test_a_window_that_ends_before_it_begins_is_refused(past: Past, begin: str, 
 
 
 def test_a_begin_before_the_archived_commits_names_the_first_readable_one(past: Past) -> None:
-    archive(past, 2)
+    archive(past.path, 2)
     first, second, third = past.commits
 
     for begin in ("2020-01-01", first.instant, first.completed, second.instant):
@@ -168,7 +151,7 @@ def test_a_begin_before_the_archived_commits_names_the_first_readable_one(past: 
 
 
 def test_the_whole_table_is_searched_for_archived_commits_when_asked(past: Past) -> None:
-    archive(past, 2)
+    archive(past.path, 2)
     first, second, third = past.commits
 
     for begin in (first.completed, "2020-01-01", second.completed, third.completed):
@@ -179,7 +162,7 @@ def test_the_whole_table_is_searched_for_archived_commits_when_asked(past: Past)
 
 
 def test_an_end_among_the_archived_commits_names_the_first_readable_one(past: Past) -> None:
-    archive(past, 2)
+    archive(past.path, 2)
     first, second, third = past.commits
 
     for query in (Changes("earliest", first.completed), Changes("2020-01-01", first.completed, full_scan=True)):
@@ -190,7 +173,7 @@ def test_an_end_among_the_archived_commits_names_the_first_readable_one(past: Pa
 
 
 def test_a_time_among_the_archived_commits_names_the_first_active_one(past: Past) -> None:
-    archive(past, 2)
+    archive(past.path, 2)
 
     text = refused(past, AsOf(past.commits[1].instant))
 
@@ -202,7 +185,7 @@ def test_a_commit_that_completed_late_and_was_archived_early_is_not_forgotten(pa
     """A consumer that stopped at the second commit has not seen the first, which was requested before it."""
     first, second, _ = past.commits
     past.exchange(first, second)
-    archive(past, 1)
+    archive(past.path, 1)
 
     text = refused(past, Changes(second.completed))
 
@@ -212,7 +195,7 @@ def test_a_commit_that_completed_late_and_was_archived_early_is_not_forgotten(pa
 
 def test_an_instant_that_is_archived_and_still_active_is_active(past: Past) -> None:
     files = {file: file.read_bytes() for file in (past.path / TIMELINE).iterdir() if file.is_file()}
-    archive(past, 2)
+    archive(past.path, 2)
     for file, data in files.items():
         file.write_bytes(data)
 
