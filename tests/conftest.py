@@ -25,6 +25,16 @@ def s3() -> Iterator[S3Server]:
 @pytest.fixture(params=["local", "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Where a test's tables go: a folder of this machine, or one on S3."""
+    return _place(request, tmp_path)
+
+
+@pytest.fixture(params=["local"])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """The same for tests of which only those marked by `ALSO_ON_S3` or `some_on_s3` go to S3, where they are slow."""
+    return _place(request, tmp_path)
+
+
+def _place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "local":
         return tmp_path
     request.getfixturevalue("s3")

@@ -20,7 +20,7 @@ from pyhudi.reader.snapshot import open_snapshot
 from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, LATE, OPTIONS, OTHERS, QUERIES, ROWS, Act, Case, Late
 from support.drive import rows_of, write
 from support.fixture_tables import unpack
-from support.places import files_below
+from support.places import Place, below, files_below, some_on_s3
 from support.sick_tables import SICK, Sick
 
 # Rolls back whatever a case left pending, so that the good write after it need not wait.
@@ -31,7 +31,7 @@ def each(cases: list[Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", [pytest.param(one, id=one.name.replace(" ", "-")) for one in cases])
 
 
-def read_all(path: Path) -> list[tuple[object, ...]]:
+def read_all(path: Place) -> list[tuple[object, ...]]:
     """Return the data columns as sorted rows, read as Spark reads them."""
     snapshot = open_snapshot(str(path))
     batches = [
@@ -43,12 +43,12 @@ def read_all(path: Path) -> list[tuple[object, ...]]:
     return sorted(tuple(value for name, value in row.items() if not name.startswith("_hoodie")) for row in rows)
 
 
-def less_notes(path: Path) -> dict[str, bytes]:
+def less_notes(path: Place) -> dict[str, bytes]:
     """Return every file but the notes by which a write's stragglers learn that it is over."""
     return {name: data for name, data in files_below(path).items() if "/.pyhudi/sealed/" not in name}
 
 
-def refuse(case: Case | Late | Sick, act: Act, path: Path) -> None:
+def refuse(case: Case | Late | Sick, act: Act, path: Place) -> None:
     """Assert that the act raises the case's error, and that the error helps."""
     with pytest.raises(PyHudiError) as raised:
         act()
@@ -65,10 +65,10 @@ def refuse(case: Case | Late | Sick, act: Act, path: Path) -> None:
 
 
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
-@each(ROWS)
-def test_bad_rows_leave_a_table_as_it_was(tmp_path: Path, case: Case, colocated: bool) -> None:
+@some_on_s3("case", ROWS, 10)
+def test_bad_rows_leave_a_table_as_it_was(anywhere: Place, case: Case, colocated: bool) -> None:
     """The write fails as a whole, whoever merges; the next good one finds nothing of it."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     write(path, case.good, table=case.table)
     before, rows = less_notes(path), read_all(path)
     refuse(case, partial(case.prepare(path), colocated=colocated), path)
@@ -80,12 +80,12 @@ def test_bad_rows_leave_a_table_as_it_was(tmp_path: Path, case: Case, colocated:
 
 
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
-@each(LATE)
+@some_on_s3("case", LATE, 3)
 def test_a_write_that_fails_late_leaves_the_files_that_were_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Late, colocated: bool
+    anywhere: Place, monkeypatch: pytest.MonkeyPatch, case: Late, colocated: bool
 ) -> None:
     """It had published a file into a new partition, of which at most the metafile stays."""
-    path, published = tmp_path / "t", []
+    path, published = below(anywhere, "t"), []
     after_publish = Fence.after_publish
 
     def publish(self: Fence, file: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,7 +13,7 @@ from support.checks import assert_whole
 from support.ddl import columns, show
 from support.drive import rows_of, write
 from support.evolving import ALIKE, check_evolutions
-from support.places import files_below
+from support.places import ALSO_ON_S3, Place, below, files_below
 from support.races import check_new_column_beside_a_delete, check_two_new_columns
 
 KEYED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
@@ -28,7 +26,7 @@ def rows(ddl: str, *values: tuple[object, ...]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in values], schema)
 
 
-def columns_of(path: Path) -> str:
+def columns_of(path: Place) -> str:
     return show(pa.schema(list(open_snapshot(str(path)).schema)[5:]))
 
 
@@ -52,9 +50,10 @@ def test_long_chains_of_changes(seed: int) -> None:
     check_evolutions(seed, steps=12)
 
 
-def test_the_columns_of_keys_folders_and_order_become_wider(tmp_path: Path) -> None:
+@ALSO_ON_S3
+def test_the_columns_of_keys_folders_and_order_become_wider(anywhere: Place) -> None:
     """The key 7 is found again as the text "7", in its own partition and bucket, and its order is kept."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     write(path, rows(COLUMNS, *((n, n % 2, 10, n) for n in range(20))), table=KEYED)
     wider = "id string, p bigint, ts double, v int"
     newer = write(path, rows(wider, *((str(n), n % 2, 10.5, -n) for n in range(10))))
@@ -67,9 +66,9 @@ def test_the_columns_of_keys_folders_and_order_become_wider(tmp_path: Path) -> N
     assert_whole(path)
 
 
-def test_what_has_been_an_int_is_not_spelt_in_two_ways(tmp_path: Path) -> None:
+def test_what_has_been_an_int_is_not_spelt_in_two_ways(anywhere: Place) -> None:
     """The file of partition 2 still holds an int: as a text it would read 1, and the row beside it 1.0."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 2, 1, 1)), table=KEYED)
     write(path, rows("id int, p int, ts int, v double", (3, 1, 1, 1.0)))
 
@@ -78,8 +77,9 @@ def test_what_has_been_an_int_is_not_spelt_in_two_ways(tmp_path: Path) -> None:
     assert rows_of(path, "id", "v") == [(1, 1.0), (2, 1.0), (3, 1.0)]
 
 
-def test_untouched_file_groups_keep_their_files(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+@ALSO_ON_S3
+def test_untouched_file_groups_keep_their_files(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 2, 1, 1)), table=KEYED)
     before = {name for name in files_below(path) if name.endswith(".parquet")}
     write(path, rows(f"{COLUMNS}, w string", (1, 1, 2, 2, "new")))
@@ -89,8 +89,8 @@ def test_untouched_file_groups_keep_their_files(tmp_path: Path) -> None:
     assert rows_of(path, "id", "w") == [(1, "new"), (2, None)]
 
 
-def test_a_delete_changes_no_columns(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_a_delete_changes_no_columns(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 1, 1, 1)), table=KEYED)
     write(path, rows("id int, p int, other string", (1, 1, "x")), operation="delete")
 
@@ -98,8 +98,9 @@ def test_a_delete_changes_no_columns(tmp_path: Path) -> None:
     assert rows_of(path, "id") == [(2,)]
 
 
-def test_mode_overwrite_makes_the_columns_anew(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+@ALSO_ON_S3
+def test_mode_overwrite_makes_the_columns_anew(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     write(path, rows(COLUMNS, (1, 1, 1, 1)), table=KEYED)
     other = "id string, p string, ts date, s struct<a:int not null>"
     write(path, rows(other, ("x", "y", None, {"a": 1})).set_column(2, "ts", pa.array([3], pa.date32())), overwrite=True)
@@ -108,8 +109,8 @@ def test_mode_overwrite_makes_the_columns_anew(tmp_path: Path) -> None:
     assert rows_of(path, "id", "s") == [("x", {"a": 1})]
 
 
-def test_the_operation_that_overwrites_keeps_the_rules(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_the_operation_that_overwrites_keeps_the_rules(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     write(path, rows(COLUMNS, (1, 1, 1, 1)), table=KEYED)
     with pytest.raises(SchemaMismatchError, match=r"v \| int \| absent \| add it"):
         write(path, rows("id int, p int, ts int", (1, 1, 2)), operation="insert_overwrite_table")
@@ -120,8 +121,8 @@ def test_the_operation_that_overwrites_keeps_the_rules(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
-def test_not_null_is_kept_with_an_option_and_given_up_without(tmp_path: Path, colocated: bool) -> None:
-    path = tmp_path / "t"
+def test_not_null_is_kept_with_an_option_and_given_up_without(anywhere: Place, colocated: bool) -> None:
+    path = below(anywhere, "t")
     required = "id int, p int, ts int, v int not null, s struct<a:int not null>"
     nullable = "id int, p int, ts int, v int, s struct<a:int>"
     strict = WriteSettings(reconcile_schema=True, colocated=colocated)
@@ -139,8 +140,8 @@ def test_not_null_is_kept_with_an_option_and_given_up_without(tmp_path: Path, co
     assert_whole(path)
 
 
-def test_a_delete_flag_is_no_column_unless_the_table_has_it(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_a_delete_flag_is_no_column_unless_the_table_has_it(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 1, 1, 1)), table=KEYED)
     write(path, rows(f"{COLUMNS}, _hoodie_is_deleted boolean", (1, 1, 2, 1, True)))
 
@@ -159,9 +160,10 @@ def test_a_delete_flag_that_may_not_be_null_may_be_left_out_all_the_same(tmp_pat
     assert_whole(path)
 
 
-def test_two_writers_that_add_different_columns(tmp_path: Path) -> None:
-    check_two_new_columns(tmp_path)
+@ALSO_ON_S3
+def test_two_writers_that_add_different_columns(anywhere: Place) -> None:
+    check_two_new_columns(anywhere)
 
 
-def test_a_writer_that_adds_a_column_beside_one_that_deletes(tmp_path: Path) -> None:
-    check_new_column_beside_a_delete(tmp_path)
+def test_a_writer_that_adds_a_column_beside_one_that_deletes(anywhere: Place) -> None:
+    check_new_column_beside_a_delete(anywhere)

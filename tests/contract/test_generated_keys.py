@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,44 +19,45 @@ from pyhudi.table.key_types import KeyGeneratorType
 from pyhudi.table.names import bucket_of
 from pyhudi.table.view import open_view
 from support.drive import plan, read, rows_of, task, write
-from support.places import files_below
+from support.places import ALSO_ON_S3, Place, below, files_below, some_on_s3
 
 ROWS = pa.table({"id": list(range(20)), "p": ["x", "y"] * 10, "v": [n * 10 for n in range(20)]})
 SAME = TableSettings(partition_fields=("p",))
 TINY = WriteSettings(batch_size=200, task_max_size=400)
+SETTINGS = {"spilled": TINY, "plain": WriteSettings(), "colocated": WriteSettings(colocated=True)}
 
 
-def insert(path: Path, parts: Any = ROWS, table: TableSettings = SAME, **options: Any) -> Any:
+def insert(path: Place, parts: Any = ROWS, table: TableSettings = SAME, **options: Any) -> Any:
     return write(path, parts, operation="insert", table=table, **options)
 
 
-def data_files(path: Path) -> dict[str, bytes]:
+def data_files(path: Place) -> dict[str, bytes]:
     return {name: data for name, data in files_below(path).items() if name.endswith(".parquet")}
 
 
-def keys_of(path: Path) -> list[str]:
+def keys_of(path: Place) -> list[str]:
     return read(path).column("_hoodie_record_key").to_pylist()
 
 
-@pytest.mark.parametrize("settings", [WriteSettings(), WriteSettings(colocated=True), TINY])
-def test_rows_get_the_keys_that_apache_hudi_gives_them(tmp_path: Path, settings: WriteSettings) -> None:
+@some_on_s3("how", SETTINGS, 2)
+def test_rows_get_the_keys_that_apache_hudi_gives_them(anywhere: Place, how: str) -> None:
     """``<instant>_<Spark partition>_<row>``, whatever is spilled on the way."""
-    result = insert(tmp_path / "t", [ROWS.slice(0, 12), ROWS.slice(12)], settings=settings)
+    result = insert(below(anywhere, "t"), [ROWS.slice(0, 12), ROWS.slice(12)], settings=SETTINGS[how])
 
     expected = {n: f"{result.instant}_0_{n}" if n < 12 else f"{result.instant}_1_{n - 12}" for n in range(20)}
     assert (result.operation, result.inserts) == ("INSERT", 20)
-    assert rows_of(tmp_path / "t", "id", "_hoodie_record_key") == sorted(expected.items())
-    assert rows_of(tmp_path / "t", "id", "p", "v") == sorted(
+    assert rows_of(below(anywhere, "t"), "id", "_hoodie_record_key") == sorted(expected.items())
+    assert rows_of(below(anywhere, "t"), "id", "p", "v") == sorted(
         zip(*(ROWS[one].to_pylist() for one in ROWS.column_names), strict=True)
     )
-    numbers = read(tmp_path / "t").column("_hoodie_commit_seqno").to_pylist()
+    numbers = read(below(anywhere, "t")).column("_hoodie_commit_seqno").to_pylist()
     assert len(set(numbers)) == 20
 
 
-def test_the_table_says_that_it_has_no_keys_and_no_index(tmp_path: Path) -> None:
+def test_the_table_says_that_it_has_no_keys_and_no_index(anywhere: Place) -> None:
     """Apache Hudi goes by its own index then; a bucket index without keys it cannot open."""
-    insert(tmp_path / "t")
-    config = load_config(open_storage(str(tmp_path / "t")))
+    insert(below(anywhere, "t"))
+    config = load_config(open_storage(str(below(anywhere, "t"))))
 
     assert config.generates_keys
     assert (config.merge_mode, config.key_generator) == ("COMMIT_TIME_ORDERING", KeyGeneratorType.SIMPLE)
@@ -66,9 +66,9 @@ def test_the_table_says_that_it_has_no_keys_and_no_index(tmp_path: Path) -> None
     )
 
 
-@pytest.mark.parametrize("operation", [None, "insert", "bulk_insert"])
-def test_later_writes_add_files_and_touch_none(tmp_path: Path, operation: str | None) -> None:
-    path = tmp_path / "t"
+@some_on_s3("operation", [None, "insert", "bulk_insert"], 3)
+def test_later_writes_add_files_and_touch_none(anywhere: Place, operation: str | None) -> None:
+    path = below(anywhere, "t")
     insert(path)
     before = data_files(path)
     result = write(path, [ROWS, ROWS], operation=operation)
@@ -82,9 +82,10 @@ def test_later_writes_add_files_and_touch_none(tmp_path: Path, operation: str | 
     assert not [piece.file_id for piece in view.all_slices() if bucket_of(piece.file_id) is not None]
 
 
-def test_of_two_attempts_of_a_task_one_is_kept(tmp_path: Path) -> None:
+@ALSO_ON_S3
+def test_of_two_attempts_of_a_task_one_is_kept(anywhere: Place) -> None:
     """Both write the same file groups under the same keys, whichever the commit hears of."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     insert(path)
     planned = plan(path, ROWS.schema)
     lost, kept = task(planned, ROWS, 0, attempt=1), task(planned, ROWS, 0, attempt=2)
@@ -109,19 +110,19 @@ def test_of_two_attempts_of_a_task_one_is_kept(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_partitions_are_made_as_of_any_table(tmp_path: Path, said: dict[str, Any], paths: set[str]) -> None:
-    insert(tmp_path / "t", table=TableSettings(**said))
+def test_partitions_are_made_as_of_any_table(anywhere: Place, said: dict[str, Any], paths: set[str]) -> None:
+    insert(below(anywhere, "t"), table=TableSettings(**said))
 
-    assert set(read(tmp_path / "t").column("_hoodie_partition_path").to_pylist()) == paths
+    assert set(read(below(anywhere, "t")).column("_hoodie_partition_path").to_pylist()) == paths
 
 
-def test_a_new_table_without_a_key_is_not_made_by_chance(tmp_path: Path) -> None:
+def test_a_new_table_without_a_key_is_not_made_by_chance(anywhere: Place) -> None:
     with pytest.raises(MissingOptionError) as raised:
-        write(tmp_path / "t", ROWS)
+        write(below(anywhere, "t"), ROWS)
 
     assert "hoodie.datasource.write.recordkey.field" in raised.value.todo
     assert '"hoodie.datasource.write.operation", "insert"' in raised.value.todo
-    assert not (tmp_path / "t").exists()
+    assert files_below(below(anywhere, "t")) == {}
 
 
 @pytest.mark.parametrize(
@@ -136,8 +137,8 @@ def test_a_new_table_without_a_key_is_not_made_by_chance(tmp_path: Path) -> None
         ("hoodie.datasource.write.recordkey.field", {"table": TableSettings(record_key_fields=("id",))}),
     ],
 )
-def test_what_needs_keys_is_refused(tmp_path: Path, says: str, options: dict[str, Any]) -> None:
-    path = tmp_path / "t"
+def test_what_needs_keys_is_refused(anywhere: Place, says: str, options: dict[str, Any]) -> None:
+    path = below(anywhere, "t")
     insert(path)
     before = files_below(path)
 
@@ -147,13 +148,14 @@ def test_what_needs_keys_is_refused(tmp_path: Path, says: str, options: dict[str
 
 
 @pytest.mark.parametrize("said", [{"bucket_count": 2}, {"hash_fields": ("id",)}, {"index_type": "BUCKET"}])
-def test_a_new_table_without_a_key_has_no_buckets(tmp_path: Path, said: dict[str, Any]) -> None:
+def test_a_new_table_without_a_key_has_no_buckets(anywhere: Place, said: dict[str, Any]) -> None:
     with pytest.raises(OptionConflictError, match="no record key"):
-        insert(tmp_path / "t", table=TableSettings(**said))
+        insert(below(anywhere, "t"), table=TableSettings(**said))
 
 
-def test_rows_replace_partitions_and_tables(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+@ALSO_ON_S3
+def test_rows_replace_partitions_and_tables(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     insert(path)
     only_x = ROWS.filter(pa.compute.equal(ROWS["p"], "x")).slice(0, 3)
     write(path, only_x, operation="insert_overwrite")
@@ -165,23 +167,23 @@ def test_rows_replace_partitions_and_tables(tmp_path: Path) -> None:
     assert rows_of(path, "id") == [(1,), (3,)]
 
 
-def test_mode_overwrite_with_an_insert_makes_a_table_without_a_key(tmp_path: Path) -> None:
-    insert(tmp_path / "t", overwrite=True)
+def test_mode_overwrite_with_an_insert_makes_a_table_without_a_key(anywhere: Place) -> None:
+    insert(below(anywhere, "t"), overwrite=True)
 
-    assert load_config(open_storage(str(tmp_path / "t"))).generates_keys
+    assert load_config(open_storage(str(below(anywhere, "t")))).generates_keys
 
 
-def test_bulk_inserted_rows_are_sorted_as_asked(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_bulk_inserted_rows_are_sorted_as_asked(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     settings = WriteSettings(bulk_insert_sort_columns=("v",))
     write(path, [ROWS.sort_by([("v", "descending")])], operation="bulk_insert", settings=settings)
 
     assert read(path).column("v").to_pylist() == sorted(ROWS["v"].to_pylist())
 
 
-def test_filters_find_rows(tmp_path: Path) -> None:
-    insert(tmp_path / "t")
-    found = open_snapshot(str(tmp_path / "t")).slices([Compare("p", "=", "x"), Compare("id", "=", 3)])
+def test_filters_find_rows(anywhere: Place) -> None:
+    insert(below(anywhere, "t"))
+    found = open_snapshot(str(below(anywhere, "t"))).slices([Compare("p", "=", "x"), Compare("id", "=", 3)])
 
     assert [piece.partition_path for piece in found] == ["x"]
 
@@ -189,8 +191,9 @@ def test_filters_find_rows(tmp_path: Path) -> None:
 class TestDeletes:
     """Rows are deleted as they were read: their meta columns say where they are."""
 
-    def test_rows_that_were_read_are_deleted(self, tmp_path: Path) -> None:
-        path = tmp_path / "t"
+    @ALSO_ON_S3
+    def test_rows_that_were_read_are_deleted(self, anywhere: Place) -> None:
+        path = below(anywhere, "t")
         insert(path, [ROWS.slice(0, 12), ROWS.slice(12)])
         write(path, ROWS.slice(0, 2))
         rows = read(path)
@@ -221,8 +224,8 @@ class TestDeletes:
             19,
         ]
 
-    def test_rows_are_found_in_files_that_were_rewritten_since(self, tmp_path: Path) -> None:
-        path = tmp_path / "t"
+    def test_rows_are_found_in_files_that_were_rewritten_since(self, anywhere: Place) -> None:
+        path = below(anywhere, "t")
         insert(path)
         rows = read(path)
         write(path, rows.slice(0, 1), operation="delete")
@@ -230,8 +233,9 @@ class TestDeletes:
         assert write(path, rows.slice(0, 2), operation="delete").deletes == 1
         assert len(keys_of(path)) == 18
 
-    def test_rows_of_files_that_are_gone_have_to_be_read_anew(self, tmp_path: Path) -> None:
-        path = tmp_path / "t"
+    @ALSO_ON_S3
+    def test_rows_of_files_that_are_gone_have_to_be_read_anew(self, anywhere: Place) -> None:
+        path = below(anywhere, "t")
         insert(path)
         rows = read(path)
         write(path, ROWS, overwrite=True)
@@ -241,8 +245,8 @@ class TestDeletes:
             write(path, rows, operation="delete")
         assert data_files(path) == {name: data for name, data in before.items() if name.endswith(".parquet")}
 
-    def test_rows_without_meta_columns_are_nowhere(self, tmp_path: Path) -> None:
-        path = tmp_path / "t"
+    def test_rows_without_meta_columns_are_nowhere(self, anywhere: Place) -> None:
+        path = below(anywhere, "t")
         insert(path)
 
         with pytest.raises(MissingColumnError, match=r"_hoodie_record_key, _hoodie_partition_path, _hoodie_file_name"):
@@ -251,16 +255,16 @@ class TestDeletes:
         with pytest.raises(NullKeyError, match=r"20 of 20 rows.*_hoodie_record_key"):
             write(path, rows, operation="delete")
 
-    def test_a_key_that_is_not_in_its_file_is_not_found(self, tmp_path: Path) -> None:
-        path = tmp_path / "t"
+    def test_a_key_that_is_not_in_its_file_is_not_found(self, anywhere: Place) -> None:
+        path = below(anywhere, "t")
         insert(path)
         rows = read(path).set_column(2, "_hoodie_record_key", pa.array([f"none {n}" for n in range(20)]))
 
         assert write(path, rows, operation="delete").not_found == 20
 
 
-def test_tables_of_apache_hudi_may_have_ordering_fields_all_the_same(tmp_path: Path) -> None:
-    insert(tmp_path / "t", table=replace(SAME, ordering_fields=("v",)))
-    write(tmp_path / "t", ROWS)
+def test_tables_of_apache_hudi_may_have_ordering_fields_all_the_same(anywhere: Place) -> None:
+    insert(below(anywhere, "t"), table=replace(SAME, ordering_fields=("v",)))
+    write(below(anywhere, "t"), ROWS)
 
-    assert len(keys_of(tmp_path / "t")) == 40
+    assert len(keys_of(below(anywhere, "t"))) == 40

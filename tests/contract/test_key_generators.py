@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyhudi.table import options as key
 from pyhudi.table.config import load_config, update_config
 from pyhudi.table.key_types import KeyGeneratorType, PartitionType
 from support.drive import rows_of, write
+from support.places import ALSO_ON_S3, Place, below, some_on_s3
 
 HIVE = "__HIVE_DEFAULT_PARTITION__"
 DAY = 86_400_000
@@ -74,18 +74,18 @@ def settings(**said: Any) -> TableSettings:
     return TableSettings(**{"record_key_fields": ("id",), "ordering_fields": ("ts",), "bucket_count": 2, **said})
 
 
-def read(path: Path, *predicates: Compare) -> list[int]:
+def read(path: Place, *predicates: Compare) -> list[int]:
     snapshot = open_snapshot(str(path))
     splits = snapshot.plan(snapshot.schema, predicates, 1 << 27)
     batches = [one for split in splits for one in scan(snapshot.storage, split, snapshot.schema, (), snapshot.schema)]
     return sorted(value for batch in batches for value in batch.column("id").to_pylist())
 
 
-@pytest.mark.parametrize("name", GENERATORS)
-def test_rows_go_where_their_generator_says_and_stay_what_they_are(tmp_path: Path, name: str) -> None:
+@some_on_s3("name", GENERATORS, 4)
+def test_rows_go_where_their_generator_says_and_stay_what_they_are(anywhere: Place, name: str) -> None:
     """Later writes need no option, update in place, and columns come back as they were written."""
     said, paths = GENERATORS[name]
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     write(path, ROWS, table=settings(**said))
     result = write(path, ROWS.slice(1, 2))
 
@@ -98,10 +98,10 @@ def test_rows_go_where_their_generator_says_and_stay_what_they_are(tmp_path: Pat
     assert rows_of(path, "id") == [(4,)]
 
 
-@pytest.mark.parametrize("name", GENERATORS)
-def test_a_filter_leaves_out_no_partition_that_holds_its_rows(tmp_path: Path, name: str) -> None:
+@some_on_s3("name", GENERATORS, 5)
+def test_a_filter_leaves_out_no_partition_that_holds_its_rows(anywhere: Place, name: str) -> None:
     """A folder named by a time is not taken for the column's value."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     write(path, ROWS, table=settings(**GENERATORS[name][0]))
 
     for row in ROWS.select(["id", "p", "t"]).to_pylist():
@@ -110,28 +110,29 @@ def test_a_filter_leaves_out_no_partition_that_holds_its_rows(tmp_path: Path, na
                 assert row["id"] in read(path, Compare(column, "=", row[column]))
 
 
-def test_the_simple_part_of_a_custom_path_leaves_out_partitions(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_the_simple_part_of_a_custom_path_leaves_out_partitions(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     write(path, ROWS, table=settings(**CUSTOM, url_encode=True))
 
     assert read(path, Compare("p", "=", "y/z")) == [2]
 
 
-def test_zones_that_nobody_named_are_noted_as_utc(tmp_path: Path) -> None:
+def test_zones_that_nobody_named_are_noted_as_utc(anywhere: Place) -> None:
     """Apache Hudi would take that of the machine it runs on."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     write(path, ROWS, table=settings(**TIMESTAMP))
 
     assert load_config(open_storage(str(path))).time_options == {**MILLIS, key.TIME_OUTPUT_ZONE: "UTC"}
 
 
-def forget(path: Path, *options: str) -> None:
+def forget(path: Place, *options: str) -> None:
     update_config(open_storage(str(path)), dict.fromkeys(options))
 
 
-def test_a_table_that_does_not_tell_its_times_is_told_once(tmp_path: Path) -> None:
+@ALSO_ON_S3
+def test_a_table_that_does_not_tell_its_times_is_told_once(anywhere: Place) -> None:
     """Apache Hudi keeps these options for TIMESTAMP, but for its machine's zone, and none of them for CUSTOM."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     write(path, ROWS, table=settings(**CUSTOM, url_encode=True))
     forget(path, *MILLIS, key.TIME_OUTPUT_ZONE)
 
@@ -146,9 +147,9 @@ def test_a_table_that_does_not_tell_its_times_is_told_once(tmp_path: Path) -> No
     assert write(path, ROWS).updates == 4
 
 
-def test_a_table_is_not_told_a_zone_that_its_rows_contradict(tmp_path: Path) -> None:
+def test_a_table_is_not_told_a_zone_that_its_rows_contradict(anywhere: Place) -> None:
     """Even by a write that touches none of those rows."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     write(path, ROWS, table=settings(**TIMESTAMP))
     forget(path, key.TIME_OUTPUT_ZONE)
     new = ROWS.set_column(2, "t", pa.array([900 * DAY] * 4, pa.int64()))
@@ -168,16 +169,16 @@ def test_a_table_is_not_told_a_zone_that_its_rows_contradict(tmp_path: Path) -> 
         ({"partition_fields": ("t",), "partition_types": (PartitionType.SIMPLE,)}, "'SIMPLE' here and 'TIMESTAMP'"),
     ],
 )
-def test_options_that_disagree_with_the_table_are_refused(tmp_path: Path, said: dict[str, Any], says: str) -> None:
-    path = tmp_path / "t"
+def test_options_that_disagree_with_the_table_are_refused(anywhere: Place, said: dict[str, Any], says: str) -> None:
+    path = below(anywhere, "t")
     write(path, ROWS, table=settings(**TIMESTAMP))
 
     with pytest.raises(OptionConflictError, match=says):
         write(path, ROWS, table=TableSettings(**said))
 
 
-def test_times_of_a_table_without_such_partitions_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_times_of_a_table_without_such_partitions_are_refused(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     with pytest.raises(OptionConflictError, match=key.TIME_TYPE):
         write(path, ROWS, table=settings(partition_fields=("p",), time_options=MILLIS))
     write(path, ROWS, table=settings(partition_fields=("p",)))
@@ -185,14 +186,15 @@ def test_times_of_a_table_without_such_partitions_are_refused(tmp_path: Path) ->
         write(path, ROWS, table=TableSettings(time_options=MILLIS))
 
 
-def test_timestamps_and_dates_are_partitioned_by_their_own_counts(tmp_path: Path) -> None:
+@ALSO_ON_S3
+def test_timestamps_and_dates_are_partitioned_by_their_own_counts(anywhere: Place) -> None:
     moment = dt.datetime(2024, 2, 29, 23, 30, tzinfo=dt.timezone.utc)
     rows = pa.table({"id": [1], "d": [moment.date()], "t": pa.array([moment], pa.timestamp("us", "UTC")), "ts": [1]})
     micros = {**MILLIS, key.TIME_TYPE: "EPOCHMICROSECONDS", key.TIME_ZONE: "Asia/Tokyo"}
     days = {**MILLIS, key.TIME_TYPE: "SCALAR", key.TIME_UNIT: "DAYS"}
     for column, options in {"t": micros, "d": days}.items():
         said = {**TIMESTAMP, "partition_fields": (column,), "time_options": options}
-        write(tmp_path / column, rows, table=settings(**said))
+        write(below(anywhere, column), rows, table=settings(**said))
 
-    assert rows_of(tmp_path / "t", "_hoodie_partition_path", "t") == [("2024/03/01", moment)]
-    assert rows_of(tmp_path / "d", "_hoodie_partition_path", "d") == [("2024/02/29", moment.date())]
+    assert rows_of(below(anywhere, "t"), "_hoodie_partition_path", "t") == [("2024/03/01", moment)]
+    assert rows_of(below(anywhere, "d"), "_hoodie_partition_path", "d") == [("2024/02/29", moment.date())]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -14,69 +14,74 @@ from pyhudi.operations.settings import TableSettings, WriteSettings
 from support.checks import assert_whole
 from support.drive import rows_of, write
 from support.histories import TABLE, TINY, part, row
+from support.places import ALSO_ON_S3, Place, below, files_below, some_on_s3
 from support.readers import rows_by_hudi_rs
 
 FLAT = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), bucket_count=2)
 
 
-def instant(table: Path) -> tuple[str, dict[str, Any]]:
+def instant(table: Place) -> tuple[str, dict[str, Any]]:
     """Return the action and the content of the newest completed instant."""
-    file = max((one for one in (table / ".hoodie/timeline").glob("*_*")), key=lambda one: one.name.split("_")[1])
-    with file.open("rb") as stream:
-        (metadata,) = list(fastavro.reader(stream))
-    return file.suffix[1:], metadata
+    files = {name.rpartition("/")[2]: data for name, data in files_below(table).items() if "/timeline/" in name}
+    newest = max((name for name in files if "_" in name), key=lambda name: name.split("_")[1])
+    (metadata,) = list(fastavro.reader(io.BytesIO(files[newest])))
+    return newest.rpartition(".")[2], metadata
 
 
-def replaced(table: Path) -> dict[str, int]:
+def data_file(table: Place, name: str) -> pq.ParquetFile:
+    return pq.ParquetFile(io.BytesIO(files_below(table)[name]))
+
+
+def replaced(table: Place) -> dict[str, int]:
     """Return how many file groups the newest instant replaced, by partition."""
     return {name: len(ids) for name, ids in instant(table)[1]["partitionToReplaceFileIds"].items()}
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def table(anywhere: Place) -> Place:
     """Partitions a and b, of four keys each in three buckets, and c, of which all rows were deleted one by one."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     keys = [row(f"k{n}", p=name, ts=1, value=n) for n in range(4) for name in "abc"]
     write(path, part(*keys), table=TABLE)
     write(path, part(*(one for one in keys if one["p"] == "c")), operation="delete")
     return path
 
 
-@pytest.mark.parametrize(
-    ("operation", "action"),
-    [
-        ("upsert", "commit"),
-        ("insert", "commit"),
-        ("bulk_insert", "commit"),
-        ("delete", "commit"),
-        ("insert_overwrite", "replacecommit"),
-        ("insert_overwrite_table", "replacecommit"),
-        ("delete_partition", "replacecommit"),
-    ],
-)
-def test_each_operation_has_the_action_and_the_name_that_apache_hudi_gives_it(
-    table: Path, operation: str, action: str
-) -> None:
+ACTIONS = {
+    "upsert": "commit",
+    "insert": "commit",
+    "bulk_insert": "commit",
+    "delete": "commit",
+    "insert_overwrite": "replacecommit",
+    "insert_overwrite_table": "replacecommit",
+    "delete_partition": "replacecommit",
+}
+
+
+@some_on_s3("operation", ACTIONS, 3)
+def test_each_operation_has_the_action_and_the_name_that_apache_hudi_gives_it(table: Place, operation: str) -> None:
     done = write(table, part(row("k1", p="a", ts=2, value=9)), operation=operation)
 
-    assert instant(table)[0] == action
+    assert instant(table)[0] == ACTIONS[operation]
     assert instant(table)[1]["operationType"] == done.operation == operation.upper()
     assert_whole(table, unique=False)
 
 
-def test_an_insert_extends_the_files_of_its_buckets(table: Path) -> None:
+@ALSO_ON_S3
+def test_an_insert_extends_the_files_of_its_buckets(table: Place) -> None:
     """As Apache Hudi counts it: inserts are what was added, writes are all rows that the file has now."""
     before = sorted(rows_of(table, "p", "id", "value"))
     done = write(table, part(row("k0", ts=0, value=7), row("k0", ts=0, value=8)), operation="insert")
     (stat,) = instant(table)[1]["partitionToWriteStats"]["a"]
 
     assert (done.inserts, done.updates, done.files) == (2, 0, 1)
-    assert stat["numWrites"] == stat["numInserts"] + pq.read_metadata(table / f"a/{stat['prevBaseFile']}").num_rows
+    assert stat["numWrites"] == stat["numInserts"] + data_file(table, f"a/{stat['prevBaseFile']}").metadata.num_rows
     assert rows_of(table, "p", "id", "value") == sorted([*before, ("a", "k0", 7), ("a", "k0", 8)])
     assert rows_by_hudi_rs(table, "p", "id", "value") == rows_of(table, "p", "id", "value")
 
 
-def test_an_insert_overwrite_replaces_the_partitions_that_its_rows_belong_to(table: Path) -> None:
+@ALSO_ON_S3
+def test_an_insert_overwrite_replaces_the_partitions_that_its_rows_belong_to(table: Place) -> None:
     """A partition of which only deletes come is emptied, a new one is named with nothing to replace."""
     rows = [
         row("k0", p="a", ts=0, value=5),
@@ -94,7 +99,7 @@ def test_an_insert_overwrite_replaces_the_partitions_that_its_rows_belong_to(tab
     assert_whole(table)
 
 
-def test_an_insert_overwrite_without_rows_replaces_nothing(table: Path) -> None:
+def test_an_insert_overwrite_without_rows_replaces_nothing(table: Place) -> None:
     before = rows_of(table, "p", "id")
     done = write(table, part(), operation="insert_overwrite")
 
@@ -105,7 +110,7 @@ def test_an_insert_overwrite_without_rows_replaces_nothing(table: Path) -> None:
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_an_overwrite_without_rows_empties_the_table(table: Path, allowed: bool) -> None:
+def test_an_overwrite_without_rows_empties_the_table(table: Place, allowed: bool) -> None:
     """It is no empty commit, whatever `hoodie.allow.empty.commit` says."""
     done = write(table, part(), overwrite=True, settings=WriteSettings(allow_empty_commit=allowed))
 
@@ -115,7 +120,7 @@ def test_an_overwrite_without_rows_empties_the_table(table: Path, allowed: bool)
 
 
 @pytest.mark.parametrize("operation", ["insert", "insert_overwrite", "delete_partition"])
-def test_a_write_that_changes_nothing_leaves_no_instant_where_none_is_wanted(table: Path, operation: str) -> None:
+def test_a_write_that_changes_nothing_leaves_no_instant_where_none_is_wanted(table: Place, operation: str) -> None:
     before = instant(table)
     done = write(table, part(), operation=operation, settings=WriteSettings(allow_empty_commit=False))
 
@@ -124,7 +129,8 @@ def test_a_write_that_changes_nothing_leaves_no_instant_where_none_is_wanted(tab
     assert_whole(table)
 
 
-def test_the_partitions_of_the_rows_are_deleted_where_none_is_named(table: Path) -> None:
+@ALSO_ON_S3
+def test_the_partitions_of_the_rows_are_deleted_where_none_is_named(table: Place) -> None:
     """No other column than the partition's is needed, and no key."""
     rows = pa.table({"p": ["a", "c", "nowhere", "a"]})
     done = write(table, [rows, rows.slice(1), rows.slice(0, 0)], operation="delete_partition")
@@ -135,7 +141,7 @@ def test_the_partitions_of_the_rows_are_deleted_where_none_is_named(table: Path)
     assert_whole(table)
 
 
-def test_rows_do_not_matter_where_partitions_are_named(table: Path) -> None:
+def test_rows_do_not_matter_where_partitions_are_named(table: Place) -> None:
     write(
         table,
         pa.table({"anything": [1, 2]}),
@@ -162,8 +168,9 @@ def test_an_encoded_wildcard_is_one_where_there_is_no_other(tmp_path: Path, name
     assert_whole(table)
 
 
-def test_the_one_partition_of_a_table_without_partitions(tmp_path: Path) -> None:
-    table = tmp_path / "t"
+@ALSO_ON_S3
+def test_the_one_partition_of_a_table_without_partitions(anywhere: Place) -> None:
+    table = below(anywhere, "t")
     rows = part(row("k", ts=1, value=1)).drop_columns(["p"])
     write(table, rows, table=FLAT)
     done = write(table, rows, operation="insert_overwrite")
@@ -183,13 +190,12 @@ SORTS = {
 
 @pytest.mark.parametrize("spilled", [False, True])
 @pytest.mark.parametrize("colocated", [False, True])
-@pytest.mark.parametrize(("settings", "columns"), SORTS.values(), ids=SORTS)
-def test_a_bulk_insert_sorts_the_rows_of_each_file(
-    tmp_path: Path, settings: WriteSettings, columns: tuple[str, ...], colocated: bool, spilled: bool
-) -> None:
+@some_on_s3("sort", SORTS, 3)
+def test_a_bulk_insert_sorts_the_rows_of_each_file(anywhere: Place, sort: str, colocated: bool, spilled: bool) -> None:
     """Those that the file had before among them, and within the bounds of a task."""
-    table = tmp_path / "t"
+    table = below(anywhere, "t")
     bounds = {"batch_size": TINY.batch_size, "task_max_size": TINY.task_max_size} if spilled else {}
+    settings, columns = SORTS[sort]
     settings = replace(settings, colocated=colocated, **bounds)
     first = [row(f"k{n * 37 % 100}", ts=n % 3, value=n * 61 % 7) for n in range(100)]
     second = [row(f"k{n * 11 % 130}", ts=n % 3, value=n * 17 % 7) for n in range(60)]
@@ -199,20 +205,18 @@ def test_a_bulk_insert_sorts_the_rows_of_each_file(
     newest = [stat["path"] for stat in instant(table)[1]["partitionToWriteStats"]["a"]]
     assert len(newest) == 3
     for name in newest:
-        rows = pq.read_table(table / name, columns=list(columns), partitioning=None).to_pylist()
+        rows = data_file(table, name).read(columns=list(columns)).to_pylist()
         assert rows == sorted(rows, key=lambda one: tuple(one.values()))
     assert len(rows_of(table, "id")) == 160
     assert_whole(table, unique=False)
 
 
 @pytest.mark.parametrize("mode", ["NONE", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"])
-def test_other_sort_modes_leave_the_rows_of_a_file_as_they_come(tmp_path: Path, mode: str) -> None:
-    table = tmp_path / "t"
+def test_other_sort_modes_leave_the_rows_of_a_file_as_they_come(anywhere: Place, mode: str) -> None:
+    table = below(anywhere, "t")
     settings = WriteSettings(bulk_insert_sort_mode=mode)
     rows = [row(f"k{n}", ts=1, value=n) for n in (5, 3, 9, 1, 7)]
     write(table, part(*rows), operation="bulk_insert", table=replace(TABLE, bucket_count=1), settings=settings)
 
     (stat,) = instant(table)[1]["partitionToWriteStats"]["a"]
-    assert pq.read_table(table / stat["path"], columns=["value"], partitioning=None).to_pydict() == {
-        "value": [5, 3, 9, 1, 7]
-    }
+    assert data_file(table, stat["path"]).read(columns=["value"]).to_pydict() == {"value": [5, 3, 9, 1, 7]}

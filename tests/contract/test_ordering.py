@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -27,19 +26,20 @@ from support.orderings import (
     marked,
     two_fields,
 )
+from support.places import ALSO_ON_S3, Place, below, some_on_s3
 
 DELETE_FIELD = "hoodie.record.merge.property.hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.record.merge.property.hoodie.payload.delete.marker"
 
 
-@pytest.mark.parametrize("check", [check_two_fields, check_many_of_two_fields, check_marked_deletes])
-def test_rows_are_merged_as_by_apache_hudi(tmp_path: Path, check: Any) -> None:
+@some_on_s3("check", [check_two_fields, check_many_of_two_fields, check_marked_deletes], 2)
+def test_rows_are_merged_as_by_apache_hudi(anywhere: Place, check: Any) -> None:
     """The checks are in a module of their own because mutations of the code run them too."""
-    check(tmp_path)
+    check(anywhere)
 
 
-def test_a_null_in_any_ordering_field_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_a_null_in_any_ordering_field_is_refused_by_name(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     write(path, two_fields(("k", 1, "a", False, 1)), table=TWO_FIELDS)
 
     with pytest.raises(NullOrderingError, match=r"'b' is null in 1 of 2 rows .* 'l'"):
@@ -48,8 +48,9 @@ def test_a_null_in_any_ordering_field_is_refused_by_name(tmp_path: Path) -> None
         write(path, two_fields(("k", None, "a", False, 1)))
 
 
-def test_ordering_fields_are_properties_of_the_table(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+@ALSO_ON_S3
+def test_ordering_fields_are_properties_of_the_table(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     rows = two_fields(("k", 1, "a", False, 1))
     write(path, rows, table=TWO_FIELDS)
 
@@ -76,10 +77,10 @@ INT_ZERO = [
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64()], ids=str)
 @pytest.mark.parametrize(("base", "incoming", "stays"), INT_ZERO)
 def test_a_delete_of_ordering_value_zero_has_none(
-    tmp_path: Path, base: int | None, incoming: list[tuple[int, bool]], stays: int | None, kind: pa.DataType
+    anywhere: Place, base: int | None, incoming: list[tuple[int, bool]], stays: int | None, kind: pa.DataType
 ) -> None:
     """Where the column is an int: the Integer 0 is how Apache Hudi says that there is no ordering value."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
 
     def rows(*values: tuple[int, bool]) -> pa.Table:
         stamps, flags = [value for value, _ in values], [flag for _, flag in values]
@@ -99,8 +100,8 @@ def test_a_delete_of_ordering_value_zero_has_none(
         assert found == ([] if last[1] else [last[0]])
 
 
-def test_a_delete_marker_is_kept_where_apache_hudi_keeps_it(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_a_delete_marker_is_kept_where_apache_hudi_keeps_it(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     write(path, marked(("k", 1, "I", 1)), table=MARKED)
 
     properties = load_config(open_storage(str(path))).properties
@@ -111,8 +112,8 @@ def test_a_delete_marker_is_kept_where_apache_hudi_keeps_it(tmp_path: Path) -> N
     assert rows_of(path, "id") == []
 
 
-def test_a_marker_given_to_a_table_without_one_holds_for_that_write(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_a_marker_given_to_a_table_without_one_holds_for_that_write(anywhere: Place) -> None:
+    path = below(anywhere, "t")
     write(
         path, marked(("k", 1, "I", 1), ("l", 1, "I", 1)), table=replace(MARKED, delete_field=None, delete_marker=None)
     )
@@ -138,9 +139,9 @@ def test_a_marker_given_to_a_table_without_one_holds_for_that_write(tmp_path: Pa
     ],
 )
 def test_a_marker_is_compared_as_javas_text(
-    tmp_path: Path, kind: pa.DataType, values: list[Any], marker: str, left: list[int]
+    anywhere: Place, kind: pa.DataType, values: list[Any], marker: str, left: list[int]
 ) -> None:
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     write(
         path,
         marked(*((f"k{n}", 2, v, n) for n, v in enumerate(values)), kind=kind),
@@ -175,8 +176,8 @@ def _lax(kind: pa.DataType) -> pa.DataType:
 
 
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
-def test_a_delete_needs_no_values_but_key_and_ordering(tmp_path: Path, colocated: bool) -> None:
-    path = tmp_path / "t"
+def test_a_delete_needs_no_values_but_key_and_ordering(anywhere: Place, colocated: bool) -> None:
+    path = below(anywhere, "t")
     # Which keeps a rule that rows of nullable columns would end.
     settings = WriteSettings(colocated=colocated, reconcile_schema=True)
     full = [(f"k{n}", 1, f"name {n}", {"x": n}, ["a"], False) for n in range(4)]

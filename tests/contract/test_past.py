@@ -21,6 +21,8 @@ from pyhudi.table.view import FileView, read_replaced
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from support.past_checks import check_cleaned, check_past
+from support.places import Place
+from support.s3 import S3Server, new_url
 
 Patch = pytest.MonkeyPatch
 seeds = st.integers(0, 1 << 32)
@@ -43,6 +45,12 @@ def test_what_was_cleaned_is_refused_and_all_else_is_as_it_was(seed: int, tell: 
     """No answer lacks a row; and the first readable time that a refusal names can be read."""
     with tempfile.TemporaryDirectory() as folder:
         check_cleaned(Path(folder), seed, tell=tell, finish=finish)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", [check_past, check_cleaned])
+def test_the_past_is_the_same_on_s3(s3: S3Server, check: Callable[[Place, int], None]) -> None:
+    check(new_url().removesuffix("/t"), 3)
 
 
 def time_travel_goes_by_completions(patch: Patch) -> None:

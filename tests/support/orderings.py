@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from support.checks import assert_whole
 from support.drive import rows_of, write
+from support.places import Place, below
 
 TWO_FIELDS = TableSettings(record_key_fields=("id",), ordering_fields=("a", "b"), bucket_count=2)
 MARKED = TableSettings(
@@ -35,9 +35,9 @@ def marked(*rows: Row, kind: pa.DataType | None = None) -> pa.Table:
     )
 
 
-def check_two_fields(folder: Path) -> None:
+def check_two_fields(folder: Place) -> None:
     """Assert that the second field decides where the first is tied, against the base and within a write."""
-    path = folder / "two"
+    path = below(folder, "two")
     write(path, two_fields(*((f"k{number}", 5, "m", False, 1) for number in range(9))), table=TWO_FIELDS)
     rows = [
         ("k0", 5, "m", False, 2),
@@ -60,10 +60,10 @@ def check_two_fields(folder: Path) -> None:
     assert_whole(path)
 
 
-def check_many_of_two_fields(folder: Path) -> None:
+def check_many_of_two_fields(folder: Place) -> None:
     """Assert what a dict says, however the rows are dealt out over tasks and spills."""
     chance = random.Random(7)
-    path = folder / "many"
+    path = below(folder, "many")
     content: dict[object, tuple[tuple[int, str], Row]] = {}
     for number in range(4):
         pairs = chance.sample([(a, b) for a in range(4) for b in "abcdefghijklmnopqrst"], 60)
@@ -82,9 +82,9 @@ def check_many_of_two_fields(folder: Path) -> None:
     assert_whole(path)
 
 
-def check_marked_deletes(folder: Path) -> None:
+def check_marked_deletes(folder: Place) -> None:
     """Assert that marked rows are deletes that obey the ordering, against the base and within a write."""
-    path = folder / "marked"
+    path = below(folder, "marked")
     write(path, marked(*((f"k{number}", 5, "I", 1) for number in range(7))), table=MARKED)
     rows = [
         ("k0", 5, "D", 2),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 from pyhudi.operations.settings import TableSettings
@@ -13,7 +12,9 @@ from pyhudi.reader.predicates import Predicate
 from pyhudi.reader.query import Query
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
+from pyhudi.storage import open_storage
 from support.drive import write
+from support.places import Place, files_below
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), bucket_count=2)
 PARTITIONS = ("a", "b", "c")
@@ -32,6 +33,11 @@ class Commit:
     action: str
     left: dict[str, dict[str, tuple[int, str]]]
 
+    @property
+    def file(self) -> str:
+        """Where its completed instant is."""
+        return f"{TIMELINE}/{self.instant}_{self.completed}.{self.action}"
+
 
 @dataclass
 class Past:
@@ -42,7 +48,7 @@ class Past:
         commits: In the order of the writes, which is that of their requested times.
     """
 
-    path: Path
+    path: Place
     commits: list[Commit] = field(default_factory=list)
 
     def upsert(self, partition: str, keys: Sequence[str], value: int) -> Commit:
@@ -80,16 +86,17 @@ class Past:
 
     def exchange(self, first: Commit, second: Commit) -> None:
         """Let two commits have completed at each other's time, which is in their files' names."""
-        folder = self.path / TIMELINE
-        files = [folder / f"{one.instant}_{one.completed}.{one.action}" for one in (first, second)]
+        storage = open_storage(str(self.path))
+        files = [one.file for one in (first, second)]
         first.completed, second.completed = second.completed, first.completed
         for one, file in zip((first, second), files, strict=True):
-            file.rename(folder / f"{one.instant}_{one.completed}.{one.action}")
+            storage.write(one.file, storage.read(file))
+            storage.delete(file)
 
     def _write(self, operation: str, partition: str, keys: Sequence[str], value: int) -> Commit:
         rows = pa.table({"id": list(keys), "p": [partition] * len(keys), "value": pa.array([value] * len(keys))})
         done = write(self.path, rows, operation=operation, table=TABLE if not self.commits else TableSettings())
-        [file] = (self.path / TIMELINE).glob(f"{done.instant}_*.*commit")
+        [file] = [name for name in files_below(self.path) if name.startswith(f"{TIMELINE}/{done.instant}_")]
         held = dict(self._partitions(self.commits).get(partition, {}))
         left = {partition: held}
         if operation == "insert_overwrite_table":
@@ -99,8 +106,8 @@ class Past:
                 held.pop(key, None)
             else:
                 left[partition][key] = (value, done.instant)
-        action = file.suffix.removeprefix(".")
-        self.commits.append(Commit(done.instant, file.stem.split("_")[1], action, left))
+        completed, _, action = file.rpartition("_")[2].partition(".")
+        self.commits.append(Commit(done.instant, completed, action, left))
         return self.commits[-1]
 
     def _partitions(self, commits: Sequence[Commit]) -> dict[str, dict[str, tuple[int, str]]]:
@@ -126,7 +133,7 @@ def rows_of(snapshot: Snapshot, *predicates: Predicate) -> list[Shown]:
     return sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
-def random_past(path: Path, seed: int, *, steps: int) -> Past:
+def random_past(path: Place, seed: int, *, steps: int) -> Past:
     """Return a table with a random past."""
     chance = random.Random(seed)
     past = Past(path)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import random
 from itertools import product
-from pathlib import Path
 
 import pytest
 from pyhudi.errors import UnreadableTimeError
 from pyhudi.reader.query import AsOf, Changes
 from support.cleaning import clean
 from support.past import Past, random_past
+from support.places import Place, below
 
 
-def check_past(folder: Path, seed: int) -> None:
+def check_past(folder: Place, seed: int) -> None:
     """Assert that the past is shown as it was, completions in another order than requests included."""
-    past = random_past(folder / "t", seed, steps=6)
+    past = random_past(below(folder, "t"), seed, steps=6)
     past.swap(random.Random(seed))
     for one in past.commits:
         assert past.shown(AsOf(one.instant)) == past.as_of(one.instant)
@@ -24,7 +24,7 @@ def check_past(folder: Path, seed: int) -> None:
     assert past.shown(AsOf("2999-01-01")) == past.shown() == past.as_of("3")
 
 
-def check_cleaned(folder: Path, seed: int, *, tell: bool = True, finish: bool = True) -> None:
+def check_cleaned(folder: Place, seed: int, *, tell: bool = True, finish: bool = True) -> None:
     """Assert that no answer lacks a row after cleaning, and that what a refusal recommends can be read.
 
     Args:
@@ -33,7 +33,7 @@ def check_cleaned(folder: Path, seed: int, *, tell: bool = True, finish: bool = 
         tell: Whether the cleans name the earliest commit that they retained.
         finish: Whether the last clean did not die.
     """
-    past = random_past(folder / "t", seed, steps=4)
+    past = random_past(below(folder, "t"), seed, steps=4)
     clean(past.path, retain=1 + seed % 3, tell_earliest=tell)
     past.upsert("a", ["k1", "k2"], 77)
     past.upsert("b", ["k1"], 78)

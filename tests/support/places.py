@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
 from support.s3 import objects_below
 
 # A folder, or the URL of one.
 Place = Path | str
+ALSO_ON_S3 = pytest.mark.parametrize("anywhere", ["local", pytest.param("s3", marks=pytest.mark.slow)], indirect=True)
+
+
+def some_on_s3(name: str, values: Iterable[Any], every: int) -> pytest.MarkDecorator:
+    """Parametrize a test by the values, each on this machine and the first of each so many on S3 too."""
+
+    def spelt(one: Any) -> str:
+        return str(getattr(one, "name", None) or getattr(one, "__name__", None) or one).replace(" ", "-")
+
+    both = [
+        pytest.param(where, one, id=f"{where}-{spelt(one)}", marks=pytest.mark.slow if where == "s3" else ())
+        for at, one in enumerate(values)
+        for where in (("local", "s3") if at % every == 0 else ("local",))
+    ]
+    return pytest.mark.parametrize(("anywhere", name), both, indirect=["anywhere"])
 
 
 def below(place: Place, name: str) -> str:
