@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyhudi.operations.commit_lock as commit_lock
-import pyhudi.operations.merge_spills as merge_spills
-import pyhudi.operations.plan as planning
 import pytest
 from pyhudi.errors import PyHudiError, RetryError
-from pyhudi.operations.settings import TableSettings, WriteSettings
-from pyhudi.operations.write import abort_write, commit_write
-from pyhudi.storage import open_storage
+from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.write import abort_write
+from support.attempts import IMPATIENT, PARTED, SCHEMA, attempt, parted, rows
 from support.checks import assert_whole
 from support.drive import KEYED, plan, rows_of, task, write
-from support.faulty import Faults, FaultyStorage, Killed
-from support.places import Place, below, files_below, on_disk
-from support.s3 import S3Server, copy_objects, new_url
-
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
-# What no two tables have alike.
-INVENTED = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{17}(_\d{17})?|[0-9a-f]{32}")
-# A writer in this very process counts as dead at once, when its heartbeat may be a moment old.
-IMPATIENT = WriteSettings(heartbeat_misses=-1, foreign_age_s=-1.0)
-
-
-def rows(*keys: int, value: int, ts: int = 1) -> pa.Table:
-    return pa.table([[f"k{key}" for key in keys], [ts] * len(keys), [value] * len(keys)], schema=SCHEMA)
-
+from support.faulty import Faults, Killed
+from support.places import Place, below, files_below
 
 FIRST = [rows(1, 2, 3, value=1), rows(4, 5, value=1)]
 SECOND = [rows(2, 4, 6, value=2, ts=2), rows(3, 7, value=2, ts=2)]
@@ -46,37 +28,8 @@ def place(tmp_path: Path) -> Place:
     return tmp_path
 
 
-@pytest.fixture
-def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
-    """Faults of every storage that a write opens from now on."""
-    faults = Faults()
-    monkeypatch.setattr(planning, "open_storage", lambda *a, **k: FaultyStorage(open_storage(*a, **k), faults))
-    # A lock whose holder was killed in this very process is stale at once, as that of another process would be.
-    monkeypatch.setattr(commit_lock, "STALE_S", -1.0)
-    # One thread, so that a write takes the same steps in the same order every time.
-    monkeypatch.setattr(merge_spills, "_MOST_WORKERS", 1)
-    yield faults
-
-
 def content(path: Place) -> list[tuple[object, ...]]:
     return rows_of(path, "id", "value")
-
-
-def attempt(
-    path: Place,
-    parts: list[pa.Table],
-    settings: WriteSettings,
-    operation: str | None = None,
-    table: TableSettings = KEYED,
-) -> None:
-    """Write as Spark does: abort follows whatever failed; what abort itself raises is only logged by Spark."""
-    planned = plan(path, parts[0].schema, operation=operation, table=table, settings=settings)
-    try:
-        commit_write(planned, [task(planned, part, number) for number, part in enumerate(parts)])
-    except PyHudiError:
-        with contextlib.suppress(PyHudiError):
-            abort_write(planned)
-        raise
 
 
 def steps_of(path: Place, faults: Faults, parts: list[pa.Table], settings: WriteSettings) -> int:
@@ -117,13 +70,6 @@ def test_every_failing_step_of_an_upsert_leaves_the_table_whole(
         write(table, SECOND, settings=IMPATIENT)
         assert content(table) == AFTER, f"after step {number} ({name})"
         assert_whole(table)
-
-
-PARTED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
-
-
-def parted(partition: str, *keys: int, value: int) -> pa.Table:
-    return rows(*keys, value=value).append_column("p", pa.array([partition] * len(keys)))
 
 
 OTHERS = {
@@ -273,57 +219,3 @@ def test_every_failing_step_of_an_abort_can_be_taken_again(place: Place, faults:
         if not reached:
             return
     raise AssertionError("the abort takes more steps than this test looks at")
-
-
-ONE_ROW = [rows(1, value=1)]
-NEXT = [rows(1, 2, value=2, ts=2)]
-
-
-@pytest.mark.parametrize(
-    ("creates", "failure"),
-    [
-        pytest.param(False, "before", marks=pytest.mark.slow),
-        pytest.param(False, "after", marks=pytest.mark.slow),
-        (False, "killed"),
-        (True, "after"),
-    ],
-)
-def test_every_failing_step_of_a_write_on_s3_leaves_the_table_whole(
-    s3: S3Server, faults: Faults, creates: bool, failure: str
-) -> None:
-    """The same on a store of objects, where every request costs some milliseconds.
-
-    So the table is copied and read without requests, and the next write is tried once from each state that a failure
-    leaves, times and invented names aside.
-    """
-    settings = replace(IMPATIENT, colocated=True)
-    before = new_url()
-    if not creates:
-        write(before, ONE_ROW, table=KEYED)
-    place, total, states = before.removesuffix("/t"), 0, set()
-    for number in itertools.count():
-        table = below(place, f"t{number}")
-        copy_objects(before, table)
-        faults.steps.clear()
-        faults.at, faults.after, faults.kill = number, failure == "after", failure == "killed"
-        done = False
-        with contextlib.suppress(PyHudiError, Killed):
-            attempt(table, NEXT, settings)
-            done = True
-        total = len(faults.steps) if number == 0 else total
-        faults.at, faults.kill = 0, False
-        name = f"step {number} of {total} ({faults.name_of(number)})"
-        with on_disk(table) as copy:
-            state = tuple(sorted(INVENTED.sub("-", one) for one in files_below(copy)))
-            if done or ".hoodie/timeline/-.commit" in state:
-                allowed = [[("k1", 2), ("k2", 2)], *([] if done else [[("k1", 1)]])]
-                assert content(copy) in allowed, name
-        if state not in states:
-            states.add(state)
-            write(table, NEXT, table=KEYED, settings=settings)
-            with on_disk(table) as copy:
-                assert content(copy) == [("k1", 2), ("k2", 2)], name
-            assert_whole(table)
-        if number >= total:
-            break
-    assert total > 40
