@@ -77,6 +77,21 @@ def format_values(column: pa.Array, field: str, role: str) -> pa.StringArray:
     return column if pa.types.is_string(column.type) else column.cast(pa.string())
 
 
+def check_text(column: pa.Array, field: str, role: str) -> None:
+    """Refuse a text column with bytes that are no text, which a file may hold and a path may not.
+
+    Raises:
+        DataError: A value is not valid UTF-8.
+    """
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"The {role} column {field!r} holds a text that is not valid UTF-8: {error}.",
+            "Repair the column, or turn it into text (base64, hex) before the write.",
+        ) from error
+
+
 def _epoch_micros(column: pa.Array, field: str, role: str) -> pa.Array:
     try:
         return column.cast(pa.timestamp("us", column.type.tz)).view(pa.int64())

@@ -18,7 +18,7 @@ from .arrays import plain
 from .conform import conform_array
 from .fields import find_field, values_of
 from .key_types import KeyGeneratorType, PartitionType, choose_key_generator
-from .key_values import PARTITION, RECORD_KEY, check_kept_key_type, check_key_type, format_values
+from .key_values import PARTITION, RECORD_KEY, check_kept_key_type, check_key_type, check_text, format_values
 from .partition_paths import check_safe, format_segment, parse_partition_path
 from .table_config import TableConfig
 from .time_partitions import TimePartitions
@@ -139,10 +139,12 @@ class KeyGenerator:
     def _segments(self, column: pa.Array, field: str) -> tuple[Codes, list[str]]:
         """Return the parts of the path that a column makes, and which of them each row has."""
         if self._partitions[field] is PartitionType.TIMESTAMP:
+            check_text(column, field, PARTITION)
             encoded = self._times.paths(column, field)
             texts = encoded.dictionary.to_pylist()  # O(distinct paths)
         else:
             encoded = column.dictionary_encode(null_encoding="encode")
+            check_text(encoded.dictionary, field, PARTITION)
             texts = format_values(encoded.dictionary, field, PARTITION).to_pylist()  # O(distinct values)
         for text in texts:
             check_safe(text, field, self._config)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..errors import UnsupportedTableError
 from . import options as key
-from .options import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, NEWEST_VERSION
+from .options import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, NEWEST_LAYOUT, NEWEST_VERSION
 from .table_config import TableConfig
 
 
@@ -31,6 +31,8 @@ def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
 def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]]:
     if config.version != NEWEST_VERSION:
         yield key.VERSION, str(config.version)
+    elif int(config.properties[key.LAYOUT_VERSION]) != NEWEST_LAYOUT:
+        yield key.LAYOUT_VERSION, config.properties[key.LAYOUT_VERSION]
     if config.table_type != COPY_ON_WRITE:
         yield key.TYPE, config.table_type
     if not config.populate_meta_fields:

@@ -40,6 +40,10 @@ class HasTimeline(Protocol):
     """What a layout needs to know of a table's configuration."""
 
     @property
+    def name(self) -> str:
+        """The table's name."""
+
+    @property
     def version(self) -> int:
         """The table version."""
 
@@ -100,6 +104,7 @@ def layout_of(config: HasTimeline) -> Layout:
     if config.version in {8, 9}:
         return LayoutV2(config.timeline_folder)
     raise TableVersionError(
-        f"Tables of version {config.version} keep their timeline in a layout that pyhudi does not know yet.",
+        f"The table {config.name!r} is of version {config.version}, whose timeline has a layout that pyhudi does not "
+        "know yet.",
         "Use a table of version 8 or 9, or upgrade this one with Apache Hudi.",
     )

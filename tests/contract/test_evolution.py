@@ -149,9 +149,9 @@ def test_a_delete_flag_is_no_column_unless_the_table_has_it(anywhere: Place) -> 
     assert rows_of(path, "id") == [(2,)]
 
 
-def test_a_delete_flag_that_may_not_be_null_may_be_left_out_all_the_same(tmp_path: Path) -> None:
+def test_a_delete_flag_that_may_not_be_null_may_be_left_out_all_the_same(anywhere: Place) -> None:
     """Spark's ``lit(False)`` makes such a column without being asked to."""
-    path = tmp_path / "t"
+    path = below(anywhere, "t")
     write(path, rows(f"{COLUMNS}, _hoodie_is_deleted boolean not null", (1, 1, 1, 1, False)), table=KEYED)
     write(path, rows(COLUMNS, (1, 1, 2, 5), (2, 1, 2, 5)))
 

@@ -157,9 +157,9 @@ def test_rows_do_not_matter_where_partitions_are_named(table: Place) -> None:
     ("name", "left"),
     [("a%2A", ["b"]), ("%2A", []), ("a%2A*", ["ab", "b"]), ("a%2a", ["a*", "ab", "b"])],
 )
-def test_an_encoded_wildcard_is_one_where_there_is_no_other(tmp_path: Path, name: str, left: list[str]) -> None:
+def test_an_encoded_wildcard_is_one_where_there_is_no_other(anywhere: Place, name: str, left: list[str]) -> None:
     """As in Apache Hudi, so that a folder of such a name cannot be named alone."""
-    table = tmp_path / "t"
+    table = below(anywhere, "t")
     rows = part(*(row("k", ts=1, value=1, p=value) for value in ("a*", "ab", "b")))
     write(table, rows, table=replace(TABLE, url_encode=True))
     write(table, rows, operation="delete_partition", settings=WriteSettings(partitions_to_delete=(name,)))

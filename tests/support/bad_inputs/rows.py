@@ -165,6 +165,13 @@ ROWS = [
     ),
     Case("key that is no UTF-8", errors.DataError, ("UTF-8", r"near b'\xff'"), upsert(changed("id", NO_UTF8))),
     Case(
+        "partition that is no UTF-8",
+        errors.DataError,
+        ("'p'", "partition", "UTF-8"),
+        upsert(changed("p", NO_UTF8)),
+        good=changed("p", ["a", "b"]),
+    ),
+    Case(
         "cut off character in one part of a key",
         errors.DataError,
         ("UTF-8", r"near b'\xe2\x82'"),

@@ -122,6 +122,7 @@ def test_parsing_undoes_formatting(action: str, state: State, requested: str, co
 class Config:
     version: int
     timeline_folder: str
+    name: str = "t"
 
 
 @pytest.mark.parametrize("version", [8, 9])
@@ -131,5 +132,5 @@ def test_versions_8_and_9_have_layout_2_in_the_folder_of_their_properties(versio
 
 @pytest.mark.parametrize("version", [5, 6, 10])
 def test_other_versions_are_refused_by_number(version: int) -> None:
-    with pytest.raises(TableVersionError, match=f"version {version} "):
+    with pytest.raises(TableVersionError, match=f"table 't' is of version {version},"):
         layout_of(Config(version, ".hoodie"))
