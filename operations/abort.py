@@ -12,8 +12,9 @@ from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
 from ..timeline.timeline import inflight_path, load_timeline
 from .commit_lock import commit_lock
+from .opened_partitions import forget_partitions
 from .plan import WritePlan
-from .rollback import erase, files_of, forget, forget_partitions
+from .rollback import by_partition, erase, files_of, forget
 
 logger = logging.getLogger("pyhudi")
 
@@ -57,7 +58,7 @@ def _erase(plan: WritePlan, storage: Storage, own: Instant | None) -> None:
         storage.delete(*paths)
     else:
         erase(storage, layout_of(plan.config), own, paths)
-    forget_partitions(storage, plan.instant_time, paths)
+    forget_partitions(storage, plan.instant_time, by_partition(paths))
     if plan.creates_table:
         _forget_table(plan, storage)
     forget(storage, plan.instant_time)

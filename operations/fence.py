@@ -8,13 +8,14 @@ from threading import Lock
 
 from ..errors import WriteSealedError
 from ..storage.base import Storage
-from ..table.partitions import metafile_of, write_partition_metafile
+from ..table.partitions import write_partition_metafile
 from ..timeline import owner
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
 from ..timeline.markers import Marker, MarkerType, write_markers
 from ..timeline.timeline import Timeline, inflight_path, load_timeline
 from .begin import refuse_sealed
+from .opened_partitions import forget_partitions
 from .plan import WritePlan
 
 
@@ -110,7 +111,7 @@ class Fence:
         try:
             self.refuse()
         except WriteSealedError:
-            self.storage.delete(metafile_of(partition_path))
+            forget_partitions(self.storage, self.plan.instant_time, [partition_path])
             raise
 
 

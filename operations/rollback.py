@@ -13,7 +13,7 @@ from ..errors import CorruptInstantError
 from ..storage.base import Storage, split
 from ..table.config import PROPERTIES_PATH, TableConfig
 from ..table.names import BaseFileName
-from ..table.partitions import list_partitions, metafile_of, parse_partition_metafile
+from ..table.partitions import list_partitions
 from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
 from ..timeline.codec import encode, read_rollback_plan
@@ -30,6 +30,7 @@ from ..timeline.metadata import (
 from ..timeline.timeline import Timeline, complete, load_timeline, path_of, remove_pending, request, start
 from . import metadata_table
 from .commit_lock import commit_lock
+from .opened_partitions import forget_partitions
 from .pending import PlannedRollback, refuse_living
 from .settings import WriteSettings
 
@@ -60,7 +61,7 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, s
         request(storage, layout, planned.at, "rollback", encode(plan))
     start(storage, layout, planned.at, "rollback")
     erase(storage, layout, victim, paths)
-    forget_partitions(storage, victim.requested_time, paths)
+    forget_partitions(storage, victim.requested_time, by_partition(paths))
     _complete(storage, config, planned.at, plan, time.monotonic() - began)
     forget(storage, victim.requested_time)
     logger.warning(
@@ -135,33 +136,6 @@ def erase(storage: Storage, layout: Layout, victim: Instant, paths: list[str]) -
     remove_pending(storage, layout, victim)
 
 
-def forget_partitions(storage: Storage, instant_time: str, paths: list[str]) -> None:
-    """Take back the metafiles of the partitions that a write opened and nobody else has written to.
-
-    Left behind, one would hide every partition below it that somebody makes later, at the root those of a whole table.
-
-    Raises:
-        ConcurrentWriteError: Somebody else held the commit lock all the time.
-    """
-    opened = [partition for partition in _by_partition(paths) if _opened_by(storage, partition) == instant_time]
-    if not opened:
-        return
-    # A writer that relied on one makes it again when it commits, under the lock too.
-    with commit_lock(storage, instant_time):
-        for partition in opened:
-            if not any(BaseFileName.parse(split(info.path)[1]) for info in storage.list(partition)):
-                storage.delete(metafile_of(partition))
-
-
-def _opened_by(storage: Storage, partition: str) -> str | None:
-    """Return the instant that made a folder a partition, None where none did."""
-    metafile = metafile_of(partition)
-    try:
-        return parse_partition_metafile(storage.read(metafile), metafile).instant_time
-    except FileNotFoundError:
-        return None
-
-
 def forget(storage: Storage, instant_time: str) -> None:
     """Delete what else a write kept: markers, heartbeat and its working folder."""
     delete_markers(storage, instant_time)
@@ -169,7 +143,8 @@ def forget(storage: Storage, instant_time: str) -> None:
     storage.delete_folder(owner.folder(instant_time))
 
 
-def _by_partition(paths: list[str]) -> dict[str, list[str]]:
+def by_partition(paths: list[str]) -> dict[str, list[str]]:
+    """Return the paths of files by the partitions that they are in."""
     partitions: dict[str, list[str]] = {}
     for path in paths:
         partitions.setdefault(path.rpartition("/")[0], []).append(path)
@@ -199,7 +174,7 @@ def _complete(storage: Storage, config: TableConfig, at: str, plan: RollbackPlan
 def _plan(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
     requests = [
         RollbackRequest(partition_path=partition, files_to_be_deleted=_absolute(storage, files))
-        for partition, files in _by_partition(paths).items()
+        for partition, files in by_partition(paths).items()
     ]
     info = InstantInfo(commit_time=victim.requested_time, action=victim.action)
     return RollbackPlan(instant_to_rollback=info, RollbackRequests=requests)

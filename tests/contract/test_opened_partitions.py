@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.errors import DuplicateKeyError
+from pyhudi.errors import DuplicateKeyError, WriteSealedError
+from pyhudi.operations import fence
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import abort_write, commit_write
+from pyhudi.storage import Storage
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
 
@@ -59,6 +61,38 @@ def test_another_writer_keeps_the_partition_that_it_relied_on(tmp_path: Path, pu
 
     assert (tmp_path / "a" / METAFILE).exists()
     assert rows_of(tmp_path, "p", "id") == [("a", 2), ("z", 1)]
+    assert_whole(tmp_path)
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["for nothing", "for another writer"])
+def test_a_straggler_takes_back_a_partition_that_it_opened_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: bool
+) -> None:
+    """Its write was given up between its look at the seal and the metafile, which somebody may have used since."""
+    write(tmp_path, rows(("z", 1)), table=PARTED)
+    colocated = WriteSettings(colocated=True)
+    first, second = (plan(tmp_path, rows(("a", 1)).schema, settings=colocated) for _ in range(2))
+    real = fence.write_partition_metafile
+
+    def slow(storage: Storage, partition_path: str, instant_time: str) -> bool:
+        monkeypatch.setattr(fence, "write_partition_metafile", real)
+        made = real(storage, partition_path, instant_time)
+        if used:
+            commit_write(second, [task(second, rows(("a", 2)), 0)])
+            abort_write(first)
+        else:
+            # Its metafile is not there yet when the abort looks for it.
+            (tmp_path / partition_path / METAFILE).unlink()
+            abort_write(first)
+            made = real(storage, partition_path, instant_time)
+        return made
+
+    monkeypatch.setattr(fence, "write_partition_metafile", slow)
+    with pytest.raises(WriteSealedError):
+        task(first, rows(("a", 1)), 0)
+
+    assert (tmp_path / "a" / METAFILE).exists() is used
+    assert rows_of(tmp_path, "p", "id") == [*([("a", 2)] if used else []), ("z", 1)]
     assert_whole(tmp_path)
 
 
