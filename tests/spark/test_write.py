@@ -197,10 +197,13 @@ def test_a_bad_row_fails_the_write_and_leaves_nothing(spark: SparkSession, tmp_p
 
 
 def test_a_write_that_only_colocation_can_bear_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    error = raised(numbers(spark, 0, 1_000), tmp_path / "t", hoodie__pyhudi__commit__merge__max__bytes="1")
+    path = tmp_path / "t"
+    for advice in ("HudiTable.create", "pyhudi.colocate"):
+        error = raised(numbers(spark, 0, 1_000), path, hoodie__pyhudi__commit__merge__max__bytes="1")
 
-    assert type(error) is PlacementError
-    assert "colocate" in str(error)
+        assert type(error) is PlacementError
+        assert advice in str(error)
+        save(numbers(spark, 0, 1), path)
 
 
 def test_an_empty_dataframe_makes_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
