@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
-from ..storage.base import Storage, split
+from ..storage.base import FileInfo, Storage, split
+from ..storage.parallel import for_each
 from ..table.names import BaseFileName
 from ..table.partitions import metafile_of, parse_partition_metafile
 from .commit_lock import commit_lock
@@ -23,15 +25,21 @@ def forget_partitions(storage: Storage, instant_time: str, partitions: Iterable[
     Raises:
         ConcurrentWriteError: Somebody else held the commit lock all the time.
     """
-    opened = [partition for partition in partitions if _opened_by(storage, partition) == instant_time]
+    paths = list(partitions)
+    openers = for_each(storage, partial(_opened_by, storage), paths)
+    opened = [path for path, opener in zip(paths, openers, strict=True) if opener == instant_time]
     if not opened:
         return
     # A writer that relied on one makes it again when it commits, under the lock too.
     with commit_lock(storage, instant_time) as lock:
-        for partition in opened:
-            if not any(BaseFileName.parse(split(info.path)[1]) for info in storage.list(partition)):
-                lock.check()
-                storage.delete(metafile_of(partition))
+        contents = for_each(storage, storage.list, opened)
+        unused = [path for path, files in zip(opened, contents, strict=True) if not any(map(_is_base_file, files))]
+        lock.check()
+        storage.delete(*map(metafile_of, unused))
+
+
+def _is_base_file(file: FileInfo) -> bool:
+    return BaseFileName.parse(split(file.path)[1]) is not None
 
 
 def _opened_by(storage: Storage, partition: str) -> str | None:
