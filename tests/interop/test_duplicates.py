@@ -12,6 +12,7 @@ import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.instants import newest_write
 from interop.readers import read_hudi_rs
+from interop.scenarios import BUCKETS, SMALL
 from interop.writer import write_without_spark
 from pyhudi.errors import DuplicateKeyError, OptionConflictError
 
@@ -24,15 +25,7 @@ FOLD_DELETES = "hoodie.combine.before.delete"
 DROP = "hoodie.datasource.write.insert.drop.duplicates"
 POLICY = "hoodie.datasource.insert.dup.policy"
 ROW_WRITER = "hoodie.datasource.write.row.writer.enable"
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.table.ordering.fields": "ts",
-    "hoodie.index.type": "BUCKET",
-    "hoodie.bucket.index.num.buckets": "1",
-    "hoodie.metadata.enable": "false",
-}
+OPTIONS = {**SMALL, BUCKETS: "1"}
 
 
 def rows(*given: tuple[str, str, int, str]) -> pa.Table:

@@ -12,21 +12,14 @@ import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.instants import newest_metadata
+from interop.scenarios import BUCKETS, SMALL
 from interop.writer import write_without_spark
 
 pytestmark = pytest.mark.interop
 
 OPERATION = "hoodie.datasource.write.operation"
 PARTITIONS = "hoodie.datasource.write.partitions.to.delete"
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.table.ordering.fields": "ts",
-    "hoodie.index.type": "BUCKET",
-    "hoodie.bucket.index.num.buckets": "2",
-    "hoodie.metadata.enable": "false",
-}
+OPTIONS = {**SMALL, BUCKETS: "2"}
 COUNTS = ("numWrites", "numInserts", "numUpdateWrites", "numDeletes", "totalWriteErrors")
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
 
