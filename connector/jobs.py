@@ -35,7 +35,7 @@ from .hudi_table import HudiTable
 from .option_names import OPTIONS
 from .option_sources import WRITING, ResolvedOptions, resolve_options
 from .options import texts_of
-from .placed_write import own_errors, write_placed
+from .placed_write import delete_partitions, own_errors, write_placed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,13 +122,12 @@ def write(
         PyHudiError: The write failed as a whole.
     """
     path = absolute(path)
-    table = HudiTable(spark, path, options)
     if rows is not None and operation == DELETE:
-        return table.delete(rows)
+        return HudiTable(spark, path, options).delete(rows)
     given = {**texts_of(options), OPTIONS["operation"].key: operation}
-    resolved = resolve_options(given, path, WRITING, session=spark, warn=rows is not None)
+    resolved = resolve_options(given, path, WRITING, session=spark, warn=True)
     if rows is None:
-        return table.delete_partitions(*_named(resolved, path))
+        return delete_partitions(spark, path, resolved, _named(resolved, path))
     return write_placed(rows, path, open_storage(path, resolved.options.storage_options), resolved, creates=True)
 
 
