@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from support.environments import SPARK_HOME, build_wheel, link_packages, new_environment, variables_without
 
+pytestmark = pytest.mark.oldest
+
 pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
 
 SCRIPT = """

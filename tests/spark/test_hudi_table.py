@@ -42,6 +42,7 @@ def rows(df: DataFrame, *columns: str) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in df.select(*columns).collect())
 
 
+@pytest.mark.oldest
 def test_a_life_of_a_table(spark: SparkSession, table: HudiTable) -> None:
     first = table.upsert(numbers(spark, 0, 100))
     second = table.upsert(numbers(spark, 90, 110, n=1))
@@ -57,6 +58,7 @@ def test_a_life_of_a_table(spark: SparkSession, table: HudiTable) -> None:
     assert table.last_commit() == third
 
 
+@pytest.mark.oldest
 def test_every_operation_is_a_method_that_tells_what_it_did(spark: SparkSession, table: HudiTable) -> None:
     table.upsert(numbers(spark, 0, 12))
     inserted = table.insert(numbers(spark, 9, 15, n=1))
@@ -114,12 +116,14 @@ def test_partitions_are_deleted_by_name_alone(table: HudiTable) -> None:
         table.delete_partitions()
 
 
+@pytest.mark.oldest
 def test_merging_is_left_to_the_tasks(spark: SparkSession, table: HudiTable) -> None:
     done = table.upsert(numbers(spark, 0, 1_000))
 
     assert done.seconds.get("merge", 0.0) == 0.0, "the commit merged nothing"
 
 
+@pytest.mark.oldest
 def test_rows_are_written_without_pandas_too(
     spark: SparkSession, table: HudiTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -143,6 +147,7 @@ def test_a_new_table_is_empty_and_has_its_columns(spark: SparkSession, table: Hu
     assert repr(table) == f"HudiTable({table.path!r})"
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize("schema", ["id bigint, ts timestamp, p string", None])
 def test_the_schema_may_be_text(spark: SparkSession, tmp_path: Path, schema: str | None) -> None:
     struct = spark.createDataFrame([], "id bigint, ts timestamp, p string").schema
@@ -208,6 +213,7 @@ def test_to_df_takes_columns(spark: SparkSession, tmp_path: Path) -> None:
         table.to_df(["nope"])
 
 
+@pytest.mark.oldest
 def test_to_df_reads_odd_partition_names(spark: SparkSession, tmp_path: Path) -> None:
     odd = ["*", "[a]", "{b,c}", "_hidden", ".dot", "a b", "50%", "x=1", "a?", "é", "__HIVE_DEFAULT_PARTITION__", "#"]
     for hive in ("false", "true"):
@@ -251,6 +257,7 @@ def test_history_tells_every_instant(spark: SparkSession, table: HudiTable) -> N
     ]
 
 
+@pytest.mark.oldest
 def test_an_error_of_a_task_is_raised_as_itself(spark: SparkSession, table: HudiTable) -> None:
     bad = numbers(spark, 0, 10).withColumn("id", sf.when(sf.col("id") != 7, sf.col("id")))
 
@@ -262,6 +269,7 @@ def test_an_error_of_a_task_is_raised_as_itself(spark: SparkSession, table: Hudi
     assert table.last_commit() is None
 
 
+@pytest.mark.oldest
 def test_an_error_that_is_not_ours_stays_what_it_is(spark: SparkSession, table: HudiTable) -> None:
     failing = numbers(spark, 0, 3).withColumn("n", sf.raise_error(sf.lit("boom")).cast("int"))
 
@@ -313,6 +321,7 @@ def test_a_write_without_rows_may_leave_nothing(spark: SparkSession, table: Hudi
     assert sorted(left) == [".hoodie", ".hoodie/hoodie.properties", ".hoodie/timeline"]
 
 
+@pytest.mark.oldest
 def test_colocate_puts_every_file_group_into_one_partition(spark: SparkSession, table: HudiTable) -> None:
     placed = colocate(numbers(spark, 0, 1_000), table, tasks=5)
 
@@ -333,6 +342,7 @@ def test_without_a_number_colocate_uses_no_more_tasks_than_an_unpartitioned_tabl
     assert colocate(spark.range(10), single).rdd.getNumPartitions() == 2
 
 
+@pytest.mark.oldest
 def test_a_promise_of_colocation_that_is_not_kept_fails_the_write(spark: SparkSession, table: HudiTable) -> None:
     with pytest.raises(PySparkException, match=r"PyHudiError\[PLACEMENT\].*colocate"):
         (

@@ -13,6 +13,8 @@ from pyspark.sql import datasource as spark_datasource
 from support.drive import write
 from support.fixture_tables import unpack
 
+pytestmark = pytest.mark.oldest
+
 CONF = "spark.sql.python.filterPushdown.enabled"
 
 

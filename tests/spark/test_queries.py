@@ -118,6 +118,7 @@ def pushdown(spark: SparkSession) -> Iterator[None]:
     spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
+@pytest.mark.oldest
 @pytest.mark.usefixtures("pushdown")
 def test_filters_are_pushed_into_the_past(spark: SparkSession, past: Past) -> None:
     third = past.commits[2]
@@ -162,6 +163,7 @@ def test_what_is_not_kept_is_refused_by_name(spark: SparkSession, copy: Past) ->
         table.to_df(until=first.completed)
 
 
+@pytest.mark.oldest
 def test_a_temporary_view_is_read_and_written(spark: SparkSession, copy: Past) -> None:
     options = f"path '{copy.path}', columns 'id,p,value'"
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW now USING pyhudi OPTIONS ({options})")
@@ -190,6 +192,7 @@ def test_a_temporary_view_is_read_and_written(spark: SparkSession, copy: Past) -
     assert [tuple(row) for row in table.to_df(["p", "id", "value"]).collect()] == [("c", "k8", 8)]
 
 
+@pytest.mark.oldest
 def test_tables_of_sparks_catalog_are_refused(spark: SparkSession, copy: Past) -> None:
     """Spark keeps their options and path to itself, and nothing may be guessed."""
     path, frame = str(copy.path), load(spark, copy, columns="id,p,value")
@@ -219,6 +222,7 @@ def test_tables_of_sparks_catalog_are_refused(spark: SparkSession, copy: Past) -
     assert copy.shown() == copy.as_of("3")
 
 
+@pytest.mark.oldest
 def test_streams_are_refused_in_our_own_words(spark: SparkSession, copy: Past, tmp_path: Path) -> None:
     def read() -> None:
         frame = spark.readStream.format("pyhudi").load(str(copy.path))

@@ -90,6 +90,7 @@ def test_a_not_null_that_the_table_does_not_promise_is_refused(spark: SparkSessi
     assert isinstance(raised(lambda: load(spark, path, schema)), SchemaMismatchError)
 
 
+@pytest.mark.oldest
 def test_a_not_null_that_the_table_promises_can_be_asked_for(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     fields = [pa.field("id", pa.int32(), nullable=False), pa.field("s", pa.struct([pa.field("x", pa.int32(), False)]))]
@@ -107,6 +108,7 @@ def test_a_not_null_that_the_table_promises_can_be_asked_for(spark: SparkSession
         assert [(row.id, row.s and row.s.x) for row in read] == [(1, 7), (2, None)]
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize(
     ("schema", "options", "error"),
     [
@@ -129,6 +131,7 @@ def test_a_missing_table_is_no_empty_table(spark: SparkSession, tmp_path: Path) 
     assert type(raised(lambda: load(spark, str(tmp_path / "nothing")))) is TableNotFoundError
 
 
+@pytest.mark.oldest
 def test_a_damaged_file_fails_the_query_and_is_named(spark: SparkSession, tmp_path: Path) -> None:
     path = Path(unpack("v9_cow_evolved", tmp_path))
     newest = max(path.glob("*.parquet"), key=lambda file: file.name.rpartition("_")[2])
@@ -140,6 +143,7 @@ def test_a_damaged_file_fails_the_query_and_is_named(spark: SparkSession, tmp_pa
     assert newest.name in str(error)
 
 
+@pytest.mark.oldest
 def test_the_last_line_that_the_user_sees_is_ours(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PySparkException) as caught:
         load(spark, str(tmp_path / "nothing"))
@@ -148,6 +152,7 @@ def test_the_last_line_that_the_user_sees_is_ours(spark: SparkSession, tmp_path:
     assert re.fullmatch(r".*PyHudiError\[TABLE_NOT_FOUND\]: .*", lines[-1])
 
 
+@pytest.mark.oldest
 def test_a_dataframe_shows_the_table_as_it_was_when_it_was_made(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     asked = TableSettings(record_key_fields=("id",), bucket_count=2)
@@ -179,6 +184,7 @@ def test_counting_and_aggregating_need_no_column_in_particular(spark: SparkSessi
     assert df.groupBy("extra").count().count() == 2
 
 
+@pytest.mark.oldest
 def test_sql_reads_through_a_temporary_view(spark: SparkSession, tmp_path: Path) -> None:
     path = unpack("v9_cow_evolved", tmp_path)
     spark.sql(f"create or replace temporary view evolved using pyhudi options (path '{path}', columns 'id')")
@@ -186,6 +192,7 @@ def test_sql_reads_through_a_temporary_view(spark: SparkSession, tmp_path: Path)
     assert sorted(row.id for row in spark.sql("select * from evolved where id > 3").collect()) == [4, 5]
 
 
+@pytest.mark.oldest
 def test_a_catalogs_table_is_refused_when_it_is_made(spark: SparkSession, tmp_path: Path) -> None:
     path = unpack("v9_cow_evolved", tmp_path)
 

@@ -13,6 +13,8 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.key_types import KeyGeneratorType, PartitionType
 from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.oldest
+
 LONG_AND_TEXT = pa.schema([("long", pa.int64()), ("d", pa.string())])
 EDGES = [
     *(sign * (10**power - less) for power in range(19) for less in (0, 1) for sign in (1, -1)),

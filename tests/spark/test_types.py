@@ -14,6 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from support.fixture_tables import unpack
 
+pytestmark = pytest.mark.oldest
+
 BUCKETS = "hoodie.bucket.index.num.buckets"
 # A column a line: its name, then an expression for each of three rows.
 VALUES = """

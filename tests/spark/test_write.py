@@ -153,6 +153,7 @@ def test_a_relative_path_is_meant_where_the_driver_is(
     assert absolute("file:/a/b") == "file:/a/b"
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize(
     ("columns", "options", "error"),
     [
@@ -183,6 +184,7 @@ def test_options_that_disagree_with_the_table_are_refused(spark: SparkSession, t
     assert type(raised(numbers(spark, 0, 3).drop("n"), path)) is SchemaMismatchError
 
 
+@pytest.mark.oldest
 def test_a_bad_row_fails_the_write_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     save(numbers(spark, 0, 10), path)
@@ -206,6 +208,7 @@ def test_a_write_that_only_colocation_can_bear_says_so(spark: SparkSession, tmp_
         save(numbers(spark, 0, 1), path)
 
 
+@pytest.mark.oldest
 def test_an_empty_dataframe_makes_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
 
@@ -214,6 +217,7 @@ def test_an_empty_dataframe_makes_an_empty_table(spark: SparkSession, tmp_path: 
     assert rows(spark, path, "id") == []
 
 
+@pytest.mark.oldest
 def test_what_travels_to_every_task_is_small(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     for day in range(3):
@@ -242,6 +246,7 @@ def test_a_table_can_be_read_and_written_back(spark: SparkSession, tmp_path: Pat
     assert rows(spark, path, "id", "n") == [(n, 7) for n in range(5)]
 
 
+@pytest.mark.oldest
 def test_a_collated_key_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
     schema = T.StructType([T.StructField("id", T.StringType("UNICODE_CI"))])
 
