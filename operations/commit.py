@@ -17,7 +17,6 @@ from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
 from ..timeline.codec import encode
 from ..timeline.instants import State
-from ..timeline.markers import read_markers
 from ..timeline.timeline import Timeline, complete, load_timeline
 from ..writer.group_writer import GroupOutcome
 from . import metadata_table
@@ -29,6 +28,7 @@ from .conflicts import Changes, check_conflicts, check_ownership
 from .fence import snapshot
 from .history import result_from, result_of
 from .lesson import check_lesson
+from .marked_files import marked_files
 from .merge_spills import merge_spills
 from .operation import REPLACING
 from .phases import Phases
@@ -162,8 +162,7 @@ def _check_placement(plan: WritePlan, outcomes: Sequence[GroupOutcome]) -> None:
 def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[GroupOutcome]) -> None:
     """Delete what markers name and no finished task reported: files of attempts that failed or ran twice."""
     kept = {outcome.path for outcome in outcomes if outcome.path is not None}
-    announced = {marker.path for marker in read_markers(storage, plan.instant_time)}
-    storage.delete(*sorted(announced - kept))
+    storage.delete(*(path for path in marked_files(storage, plan.instant_time) if path not in kept))
 
 
 def _settle_table(plan: WritePlan, storage: Storage) -> None:

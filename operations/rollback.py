@@ -19,7 +19,7 @@ from ..timeline.clock import next_time
 from ..timeline.codec import encode, read_rollback_plan
 from ..timeline.instants import Instant, State
 from ..timeline.layout import Layout, layout_of
-from ..timeline.markers import delete_markers, marked_instants, read_markers
+from ..timeline.markers import delete_markers, marked_instants
 from ..timeline.metadata import (
     InstantInfo,
     RollbackMetadata,
@@ -30,6 +30,7 @@ from ..timeline.metadata import (
 from ..timeline.timeline import Timeline, complete, load_timeline, path_of, remove_pending, request, start
 from . import metadata_table
 from .commit_lock import commit_lock
+from .marked_files import marked_files
 from .opened_partitions import forget_partitions
 from .pending import PlannedRollback, refuse_living
 from .settings import WriteSettings
@@ -118,7 +119,7 @@ def files_of(storage: Storage, instant_time: str) -> list[str]:
     A write of ours leaves a marker before each file, so that without markers it left no file.
     """
     if instant_time in marked_instants(storage):
-        return sorted({marker.path for marker in read_markers(storage, instant_time)})
+        return marked_files(storage, instant_time)
     if storage.has_files(owner.folder(instant_time)):
         return []
     found = []

@@ -7,8 +7,9 @@ from ..table.config import TableConfig
 from ..timeline import heartbeat, owner
 from ..timeline.instants import State
 from ..timeline.layout import layout_of
-from ..timeline.markers import marked_instants, read_markers
+from ..timeline.markers import marked_instants
 from ..timeline.timeline import load_timeline
+from .marked_files import marked_files
 from .rollback import finish_rollbacks, forget
 from .settings import WriteSettings
 
@@ -48,7 +49,7 @@ def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own
         if not _deserted(storage, instant_time, settings.heartbeat_tolerance_s):
             continue
         if found is None and instant_time in marked and not timeline.is_committed(instant_time):
-            storage.delete(*(marker.path for marker in read_markers(storage, instant_time)))
+            storage.delete(*marked_files(storage, instant_time))
         forget(storage, instant_time)
 
 

@@ -337,7 +337,7 @@ def markers_are_not_written(patch: Patch) -> None:
 
 
 def aborts_leave_data_files(patch: Patch) -> None:
-    patch.setattr(rollback, "read_markers", lambda storage, instant_time: [])
+    patch.setattr(rollback, "marked_files", lambda storage, instant_time: [])
 
 
 def tasks_do_not_look_for_the_seal_at_their_start(patch: Patch) -> None:
