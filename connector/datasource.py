@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
 
 if TYPE_CHECKING:
-    from ..timeline.timeline import Watermark
+    from ..timeline.watermark import Watermark
     from .option_model import HudiOptions
 
 

@@ -191,7 +191,7 @@ class HudiTable:
         if isinstance(which, DataFrame):
             return self._write(which.select(*(name for name in which.columns if name in needed)), given)
         # Asked for before the rows are read, so that nothing between the two can be overlooked.
-        moment = load_timeline(self._storage, config).watermark().completed_until
+        moment = load_timeline(self._storage, config).completed_until
         rows = self.to_df().where(which).select(*needed)
         return self._write(rows, {**given, BASED_ON: moment or None})
 

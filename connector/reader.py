@@ -15,7 +15,7 @@ from ..reader.predicates import Predicate
 from ..reader.scan import scan
 from ..reader.snapshot import Snapshot, open_snapshot
 from ..storage import open_storage
-from ..timeline.timeline import Watermark
+from ..timeline.watermark import Watermark
 from .option_model import HudiOptions
 from .pushdown import to_predicate
 from .spark_types import requested_schema

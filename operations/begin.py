@@ -26,7 +26,7 @@ def begin(plan: WritePlan, storage: Storage) -> None:
 
     Raises:
         WriteSealedError: The write was committed or given up already.
-        ConcurrentWriteError: Another write chose the same time.
+        ConcurrentWriteError: Another write chose the same time, or all writes on the timeline are younger.
     """
     refuse_sealed(plan, storage)
     known = owner.read(storage, plan.instant_time)
@@ -44,6 +44,7 @@ def begin(plan: WritePlan, storage: Storage) -> None:
         refuse_sealed(plan, storage)
         time.sleep(_POLL_S)
     # The task that came first died on the way: every step is create-if-absent, so it can be taken again.
+    owner.create(storage, plan.instant_time, plan.owner)
     _put_on_timeline(plan, storage)
 
 
@@ -80,6 +81,26 @@ def _take_back_if_given_up(plan: WritePlan, storage: Storage) -> None:
         refuse_sealed(plan, storage)
 
 
+def _take_back_if_oldest(plan: WritePlan, storage: Storage) -> None:
+    """Undo the beginning of a write that is older than every other one on the timeline.
+
+    Whoever read the timeline before this instant stood there takes it for archived, and its files for committed.
+    """
+    timeline = load_timeline(storage, plan.config)
+    writes = [one.requested_time for one in timeline.instants if one.is_write]
+    others = [time for time in writes if time != plan.instant_time]
+    found = timeline.find(plan.instant_time)
+    if found is None or found.state == State.COMPLETED or not others or min(others) < plan.instant_time:
+        return
+    remove_pending(storage, timeline.layout, found)
+    forget(storage, plan.instant_time)
+    raise ConcurrentWriteError(
+        f"The write {plan.instant_time} of the table {plan.path} was planned before {min(others)}, which is the oldest "
+        "write on the table's timeline by now; readers would take the files of an older one for archived and committed.",
+        "Write again; compute the rows beforehand if they take hours (df.cache(), or a table of their own).",
+    )
+
+
 def _begun(plan: WritePlan, storage: Storage) -> bool:
     found = load_timeline(storage, plan.config).find(plan.instant_time)
     return found is not None and found.state >= State.INFLIGHT
@@ -97,5 +118,6 @@ def _put_on_timeline(plan: WritePlan, storage: Storage) -> None:
         body = encode(RequestedReplaceMetadata(operation_type=plan.operation))
     layout = layout_of(plan.config)
     request(storage, layout, plan.instant_time, plan.action, body)
+    _take_back_if_oldest(plan, storage)
     start(storage, layout, plan.instant_time, plan.action)
     _take_back_if_given_up(plan, storage)

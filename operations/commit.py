@@ -25,7 +25,6 @@ from .begin import begin, same_millisecond
 from .commit_lock import commit_lock
 from .commit_metadata import build_metadata, sum_seconds
 from .conflicts import Changes, check_conflicts, check_ownership
-from .fence import snapshot
 from .history import result_from, result_of
 from .lesson import check_lesson
 from .marked_files import marked_files
@@ -36,6 +35,7 @@ from .plan import WritePlan
 from .replacement import Replacement
 from .result import CommitResult
 from .rollback import forget
+from .since import snapshot
 from .task import TaskResult
 
 logger = logging.getLogger("pyhudi")

@@ -14,13 +14,14 @@ from ..storage.base import Storage
 from ..table.evolution import unheld
 from ..table.latest_schema import newest_schema
 from ..table.names import bucket_of
-from ..timeline.codec import read_commit, read_rollback_plan
-from ..timeline.instants import WRITE_ACTIONS, Instant, State
+from ..timeline.instants import State
+from ..timeline.metadata import CommitMetadata
 from ..timeline.timeline import Timeline
 from ..writer.group_writer import GroupOutcome
 from .pending import BLOCKING
 from .plan import WritePlan
 from .replacement import Replacement
+from .since import Since, conflict
 
 Touched = set[tuple[str, str]]
 
@@ -64,58 +65,49 @@ def check_conflicts(plan: WritePlan, storage: Storage, timeline: Timeline, chang
 
     Raises:
         CommitConflictError: Another instant changed the same, or holds it; a commit that this write was built on is
-            gone; or this write's own instant is.
+            gone; or this write's own instant is; or history does not tell.
     """
-    check_ownership(plan, storage, timeline)
+    since = Since.find(plan, storage, timeline)
+    _refuse_unowned(plan, since)
     ours = _with_buckets(changes.file_groups)
-    for instant in timeline.completed_since(plan.watermark):
-        if instant.action not in WRITE_ACTIONS or instant.requested_time == plan.instant_time:
-            continue
-        theirs = _with_buckets(_file_groups(storage, timeline, instant))
+    for instant in since.writes:
+        theirs = _with_buckets(_file_groups(since.read(instant)))
         shared = sorted(ours & theirs)
         # What goes as a whole must be what this write saw, new file groups included.
         shared = shared or sorted(one for one in theirs if changes.replacement.covers(one[0]))
         if shared:
             partition, group = shared[0]
-            raise _conflict(
+            raise conflict(
                 plan,
                 f"The {instant.action} {instant.requested_time} completed meanwhile and changed the file group {group} "
                 f"of partition {partition!r} too",
             )
-    _check_schema(plan, storage, timeline)
+    _check_schema(plan, storage, since)
     for instant in timeline.pending:
         if instant.action in BLOCKING:
-            raise _conflict(plan, f"The {instant.action} {instant.requested_time} was requested meanwhile")
+            raise conflict(plan, f"The {instant.action} {instant.requested_time} was requested meanwhile")
     for base in sorted(changes.bases):
         if not timeline.is_committed(base):
-            raise _conflict(plan, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
+            raise conflict(plan, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
 
 
-def _check_schema(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+def _check_schema(plan: WritePlan, storage: Storage, since: Since) -> None:
     """Refuse to commit where this write or one that completed meanwhile would take columns of the other away.
 
     Readers take the columns of the write with the greatest requested time, whichever completed last.
     """
-    others = [one for one in timeline.completed_since(plan.watermark) if one.is_write]
-    found = newest_schema(storage, timeline) if others else None
+    found = newest_schema(storage, since.timeline) if since.writes else None
     if found is None:
         return
     instant, theirs = found
     last, first = (theirs, plan.schema) if instant.requested_time > plan.instant_time else (plan.schema, theirs)
     lost = unheld(list(last), list(first))
     if lost:
-        raise _conflict(
+        raise conflict(
             plan,
             f"The {instant.action} {instant.requested_time} completed meanwhile and changed the table's columns "
             f"({', '.join(map(repr, lost))})",
         )
-
-
-def _conflict(plan: WritePlan, what: str) -> CommitConflictError:
-    return CommitConflictError(
-        f"The write {plan.instant_time} of the table {plan.path} cannot be committed. {what}.",
-        "Nothing of this write is left; write again.",
-    )
 
 
 def check_ownership(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
@@ -124,8 +116,12 @@ def check_ownership(plan: WritePlan, storage: Storage, timeline: Timeline) -> No
     Raises:
         CommitConflictError: This write's instant is not pending any more, or a late task put it back after a rollback.
     """
-    own = timeline.find(plan.instant_time)
-    if own is None or own.state != State.INFLIGHT or _is_rolled_back(plan, storage, timeline):
+    _refuse_unowned(plan, Since.find(plan, storage, timeline))
+
+
+def _refuse_unowned(plan: WritePlan, since: Since) -> None:
+    own = since.timeline.find(plan.instant_time)
+    if own is None or own.state != State.INFLIGHT or since.rolls_back(plan.instant_time):
         raise CommitConflictError(
             f"The instant {plan.instant_time} of this write is no longer pending on the table {plan.path}: another "
             "writer rolled it back, taking its writer for dead.",
@@ -134,21 +130,7 @@ def check_ownership(plan: WritePlan, storage: Storage, timeline: Timeline) -> No
         )
 
 
-def _is_rolled_back(plan: WritePlan, storage: Storage, timeline: Timeline) -> bool:
-    """Return whether a rollback since the write was planned, done or not, names its instant."""
-    since = {*timeline.completed_since(plan.watermark), *timeline.pending}
-    for one in sorted(since, key=lambda instant: instant.requested_time):
-        if one.action != "rollback":
-            continue
-        requested = read_rollback_plan(storage, timeline.layout, one)
-        victim = None if requested is None else requested.instant_to_rollback
-        if victim is not None and victim.commit_time == plan.instant_time:
-            return True
-    return False
-
-
-def _file_groups(storage: Storage, timeline: Timeline, instant: Instant) -> Touched:
-    metadata = read_commit(storage, timeline.layout, instant)
+def _file_groups(metadata: CommitMetadata) -> Touched:
     written = {
         (partition, stat.file_id)
         for partition, stats in metadata.partition_to_write_stats.items()

@@ -13,7 +13,7 @@ from ..timeline import owner
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
 from ..timeline.markers import Marker, MarkerType, write_markers
-from ..timeline.timeline import Timeline, inflight_path, load_timeline
+from ..timeline.timeline import inflight_path
 from .begin import refuse_sealed
 from .opened_partitions import forget_partitions
 from .plan import WritePlan
@@ -118,8 +118,3 @@ class Fence:
 def aside(plan: WritePlan) -> str:
     """Return the folder in which files of the write grow before they are published."""
     return f"{owner.folder(plan.instant_time)}/aside"
-
-
-def snapshot(plan: WritePlan, storage: Storage) -> Timeline:
-    """Return the timeline as it was when the write was planned."""
-    return load_timeline(storage, plan.config).as_of(plan.watermark)

@@ -21,10 +21,11 @@ from ..writer.buffer import MERGE_RESERVE, GroupRows
 from ..writer.group_writer import GroupJob, GroupOutcome
 from ..writer.rows import Group
 from ..writer.spill import SpillFile, SpillPiece, SpillReader, bring_near
-from .fence import Fence, snapshot
+from .fence import Fence
 from .jobs import JobPlanner
 from .phases import Phases, Progress
 from .plan import WritePlan
+from .since import snapshot
 from .task import group_writer, local_spills
 
 logger = logging.getLogger("pyhudi")

@@ -6,7 +6,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -19,9 +19,11 @@ from ..table.deletes import IS_DELETED
 from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
 from ..table.schema import check_storable, without_meta
+from ..timeline.archive import archive_state
 from ..timeline.clock import next_time
 from ..timeline.owner import Owner
-from ..timeline.timeline import Timeline, Watermark, load_timeline
+from ..timeline.timeline import Timeline, load_timeline
+from ..timeline.watermark import Watermark
 from ..writer.merge import MergeRules
 from ..writer.rows import RowSpec
 from .metadata_table import check_retirable
@@ -132,6 +134,8 @@ def plan_write(request: WriteRequest) -> WritePlan:
     else:
         check_supported(existing, storage.path, writing=True)
         config, changes = changes_to(existing, request.table, storage.path)
+    # Asked before the timeline: what is archived in between is on neither, and is found among what was archived since.
+    archive = archive_state(storage, config.archive_folder)
     timeline = load_timeline(storage, config)
     schema = latest_schema(storage, config, timeline, writing=True) if existing is not None else None
     incoming = without_meta(request.schema)
@@ -147,7 +151,6 @@ def plan_write(request: WriteRequest) -> WritePlan:
         check_retirable(existing, request.write.metadata_enable, storage.path)
     times = _times(len(dead) + 1, timeline, config)
     write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
-    based_on = request.write.based_on
     plan = WritePlan(
         path=request.path,
         storage_options=dict(request.storage_options),
@@ -160,7 +163,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         instant_time=times[-1],
         write_id=write_id,
         owner=Owner.of_this_process(write_id, request.application),
-        watermark=(timeline.as_of_completion(based_on) if based_on else timeline).watermark(),
+        watermark=_watermark(timeline, archive, request.write.based_on),
         rollbacks=tuple(PlannedRollback(i, at) for i, at in zip(dead, times, strict=False)),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
         flagged=IS_DELETED in incoming.names and IS_DELETED not in schema.names,
@@ -206,6 +209,13 @@ def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Sche
             )
     by_key = (RECORD_KEY,) if settings.bulk_insert_sort_mode in _SORTED_BY_KEY else ()
     return settings.bulk_insert_sort_columns or by_key
+
+
+def _watermark(timeline: Timeline, archive: str, based_on: str) -> Watermark:
+    if not based_on:
+        return replace(timeline.watermark(), archive=archive)
+    # What the archive held at that earlier moment nobody knows.
+    return timeline.as_of_completion(based_on).watermark()
 
 
 def _times(count: int, timeline: Timeline, config: TableConfig) -> list[str]:

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from ..storage.base import Storage
 from ..table.view import open_view
-from .fence import snapshot
 from .operation import OVERWRITE_TABLE, REPLACING
 from .plan import WritePlan
+from .since import snapshot
 
 logger = logging.getLogger("pyhudi")
 

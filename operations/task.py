@@ -25,11 +25,12 @@ from ..writer.routes import AppendRouter, KeyRouter, LocationRouter, Router
 from ..writer.rows import Group, RowReader
 from ..writer.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 from .begin import begin
-from .fence import Fence, aside, snapshot
+from .fence import Fence, aside
 from .jobs import JobPlanner
 from .operation import DELETE, DELETE_PARTITION
 from .phases import Phases, Progress
 from .plan import WritePlan
+from .since import snapshot
 
 
 @dataclass(frozen=True, slots=True)

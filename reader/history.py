@@ -135,7 +135,7 @@ def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tupl
 
     Slices of the present go only after newer ones were written, which are there for all to see.
     """
-    if time < timeline.watermark().completed_until:
+    if time < timeline.completed_until:
         return False
     newest = timeline.instants[-1].requested_time if timeline.instants else ""
     names = (split(info.path)[1] for files in listings.values() for info in files)

@@ -51,7 +51,7 @@ def find_moment(
         OptionConflictError: A window ends before it begins.
         UnreadableTimeError: The timeline does not reach back far enough.
     """
-    latest = now.watermark().completed_until
+    latest = now.completed_until
     if query is None:
         return Moment(now, latest)
     if isinstance(query, AsOf):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..errors import TableConfigError, TableNotFoundError, UnsupportedTableError
+from ..errors import TableConfigError, TableNotFoundError, UnreadableTimeError, UnsupportedTableError
 from ..index.registry import index_for
 from ..storage import open_storage
 from ..storage.base import Storage, join
@@ -18,8 +18,9 @@ from ..table.latest_schema import latest_schema
 from ..table.names import bucket_of
 from ..table.schema import with_meta
 from ..table.view import FileSlice
-from ..timeline.archive import archived_writes
-from ..timeline.timeline import Timeline, Watermark, load_timeline
+from ..timeline.archive import archived_writes, seen_at
+from ..timeline.timeline import Timeline, load_timeline
+from ..timeline.watermark import Watermark
 from .history import Wanted, first_whole, show
 from .moment import Moment, find_moment
 from .path_glob import compile_glob
@@ -140,7 +141,7 @@ def open_snapshot(
     config = load_config(storage)
     check_supported(config, storage.path, writing=False)
     now = load_timeline(storage, config)
-    timeline = now if watermark is None else now.as_of(watermark)
+    timeline = now if watermark is None else now.as_of(seen_at(storage, config.archive_folder, now, watermark))
     moment = find_moment(
         timeline,
         query,
@@ -152,6 +153,12 @@ def open_snapshot(
     latest = isinstance(query, Changes) and not query.schema_of_end
     schema = latest_schema(storage, config, timeline if latest else moment.timeline)
     if schema is None:
+        if watermark is not None and timeline.completed_until:
+            raise UnreadableTimeError(
+                f"The table {storage.path} has archived every instant that was complete when the DataFrame was made, so "
+                "that its columns of then cannot be told.",
+                "Make the DataFrame anew.",
+            )
         raise TableNotFoundError(
             f"The table {storage.path} has properties, but nothing was ever written to it, so that it has no columns.",
             "Write to it first.",

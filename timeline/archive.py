@@ -1,4 +1,4 @@
-"""What the archived timeline still tells: when each archived write was requested and when it completed.
+"""What the archived timeline still tells: when each archived instant was requested, when it completed, what it did.
 
 Format: ``HoodieLSMTimelineInstant`` rows in Parquet files named after the least and greatest requested time in them
 (``LSMTimeline``). Files that a newer manifest no longer names repeat what its own files hold.
@@ -6,19 +6,25 @@ Format: ``HoodieLSMTimelineInstant`` rows in Parquet files named after the least
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..errors import CorruptInstantError, StorageError
+from ..errors import CorruptInstantError, StorageError, UnreadableTimeError
 from ..storage.base import Storage, join, split
 from ..storage.parallel import for_each
 from .instants import WRITE_ACTIONS, Instant, State
+from .timeline import Timeline
+from .watermark import Seen, Watermark
 
-_NAME = re.compile(r"\d+_\d+_\d\.parquet", re.ASCII)
+_NAME = re.compile(r"(?P<least>\d+)_(?P<greatest>\d+)_\d\.parquet", re.ASCII)
 _COLUMNS = ["instantTime", "completionTime", "action"]
+_BODY = "metadata"
 
 
 def archived_writes(storage: Storage, folder: str) -> tuple[Instant, ...]:
@@ -32,18 +38,105 @@ def archived_writes(storage: Storage, folder: str) -> tuple[Instant, ...]:
         CorruptInstantError: A file of the archive cannot be read.
         StorageError: The archive was compacted meanwhile, or the store failed.
     """
-    paths = [info.path for info in storage.list(folder) if _NAME.fullmatch(split(info.path)[1])]
-    parts = for_each(storage, lambda path: _read(storage, path), paths)
-    found = {one.requested_time: one for part in parts for one in part}
-    return tuple(found[time] for time in sorted(found))
+    return tuple(one for one in archived_instants(storage, folder) if one.action in WRITE_ACTIONS)
 
 
-def _read(storage: Storage, path: str) -> list[Instant]:
+def archived_instants(storage: Storage, folder: str) -> tuple[Instant, ...]:
+    """Return the archived instants of every action, each once, in order of requested time.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    parts = for_each(storage, partial(_read, storage, columns=_COLUMNS), _files(storage, folder))
+    found = {one.identity: one for part in parts for one in _instants(part)}
+    return tuple(found[identity] for identity in sorted(found))
+
+
+def archived_bodies(storage: Storage, folder: str, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
+    """Return what the completed files of some archived instants held, of those of which the archive tells it.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    wanted = set(wanted)
+    times = sorted(one.requested_time for one in wanted)
+    if not times:
+        return {}
+    near = [path for path in _files(storage, folder) if _may_hold(path, times[0], times[-1])]
+    found: dict[Instant, bytes] = {}
+    for part in for_each(storage, partial(_read, storage, columns=[*_COLUMNS, _BODY]), near):
+        some = part.filter(pc.is_in(part.column("instantTime").cast(pa.string()), pa.array(times)))
+        bodies = some.column(_BODY).to_pylist()
+        found |= {one: body for one, body in zip(_instants(some), bodies, strict=True) if one in wanted and body}
+    return found
+
+
+def archive_state(storage: Storage, folder: str) -> str:
+    """Return what changes whenever instants are archived, in one listing."""
+    return hashlib.sha256("\n".join(_files(storage, folder)).encode()).hexdigest()
+
+
+def seen_at(storage: Storage, folder: str, timeline: Timeline, watermark: Watermark) -> Seen:
+    """Return what was complete at a moment.
+
+    Args:
+        storage: Rooted at the table.
+        folder: The archive's folder, relative to the table's root.
+        timeline: As it is now.
+        watermark: The moment.
+
+    Raises:
+        UnreadableTimeError: Instants of that time are neither on the timeline nor in the archive any more.
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    seen = watermark.against(timeline.completed, partial(archived_instants, storage, folder))
+    if seen is None:
+        raise UnreadableTimeError(
+            f"What the table {storage.path} held when its newest instant was completed at {watermark.completed_until} "
+            "cannot be told any more: instants of that time have left its timeline without being archived, or others "
+            "were put between them.",
+            "Make the DataFrame anew.",
+        )
+    return seen
+
+
+def archived_since(storage: Storage, folder: str, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
+    """Return the instants that completed after a moment and were archived since, in order of requested time.
+
+    Args:
+        storage: Rooted at the table.
+        folder: The archive's folder, relative to the table's root.
+        timeline: As of a moment ago; what was archived since then is on it.
+        seen: What was complete at the moment.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    known = seen.watermark.archive
+    if known and known == archive_state(storage, folder):
+        return ()
+    active = {one.identity for one in timeline.completed}
+    found = archived_instants(storage, folder)
+    return tuple(one for one in found if one.identity not in active and not seen.saw_archived(one))
+
+
+def _files(storage: Storage, folder: str) -> list[str]:
+    return [info.path for info in storage.list(folder) if _NAME.fullmatch(split(info.path)[1])]
+
+
+def _may_hold(path: str, least: str, greatest: str) -> bool:
+    match = _NAME.fullmatch(split(path)[1])
+    return match is not None and match["least"] <= greatest and least <= match["greatest"]
+
+
+def _read(storage: Storage, path: str, columns: list[str]) -> pa.Table:
     try:
         with pq.ParquetFile(storage.open_input(path)) as file:
-            rows = file.read(_COLUMNS, use_threads=False)
-        writes = rows.filter(pc.is_in(rows.column("action"), pa.array(sorted(WRITE_ACTIONS))))
-        requested, completed, actions = (writes.column(name).cast(pa.string()).to_pylist() for name in _COLUMNS)
+            return file.read(columns, use_threads=False).select(columns)
     except FileNotFoundError as error:
         raise StorageError(
             f"The archived timeline's file {join(storage.path, path)} was merged into another one while it was needed.",
@@ -55,7 +148,9 @@ def _read(storage: Storage, path: str) -> list[Instant]:
             f"({type(error).__name__}: {error}).",
             "Restore the file from a backup; until then nobody can tell what was written when.",
         ) from error
-    return [
-        Instant(time, action, State.COMPLETED, done)
-        for time, done, action in zip(requested, completed, actions, strict=True)
-    ]
+
+
+def _instants(rows: pa.Table) -> Iterator[Instant]:
+    times = (rows.column(name).cast(pa.string()).to_pylist() for name in _COLUMNS)
+    for requested, completed, action in zip(*times, strict=True):
+        yield Instant(requested, action, State.COMPLETED, completed)

@@ -42,6 +42,11 @@ class Instant:
         return action_group(self.action)
 
     @property
+    def identity(self) -> str:
+        """What tells it from every other instant of the table, whatever its state."""
+        return f"{self.requested_time}.{self.group}"
+
+    @property
     def is_write(self) -> bool:
         """Whether it makes or replaces file slices, pending table services included."""
         return self.group in WRITE_ACTIONS

@@ -8,33 +8,9 @@ from dataclasses import dataclass, field
 from ..storage.base import Storage, join, split
 from .instants import WRITE_ACTIONS, Instant, State
 from .layout import HasTimeline, Layout, LayoutV2, layout_of
+from .watermark import Seen, Watermark
 
 _TIME_DIGITS = 17
-RECENT = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Watermark:
-    """A moment of a timeline, small enough to travel with every task.
-
-    Attributes:
-        completed_until: The greatest completion time on the timeline, "" where nothing was completed.
-        pending: Requested times of the instants that were pending.
-        recent: Requested times of the youngest completed instants, `RECENT` at most; what is older than all of them
-            counts as seen. Clocks of several hosts differ, so that times alone could not tell.
-    """
-
-    completed_until: str
-    pending: frozenset[str]
-    recent: frozenset[str] = frozenset()
-
-    def saw(self, instant: Instant) -> bool:
-        """Return whether an instant that is completed now was completed at that moment."""
-        if instant.requested_time in self.pending:
-            return False
-        if len(self.recent) < RECENT:
-            return instant.requested_time in self.recent
-        return instant.requested_time in self.recent or instant.requested_time < min(self.recent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +20,20 @@ class Timeline:
     Attributes:
         instants: The newest state of each instant, in order of requested time.
         layout: How the instants' files are named.
-        seen: The moment that `as_of` went back to; None for the present.
+        seen: What was complete at the moment that `as_of` went back to; None for the present.
     """
 
     instants: tuple[Instant, ...]
     layout: Layout = field(default_factory=LayoutV2)
-    seen: Watermark | None = None
+    seen: Seen | None = None
+    _writes: frozenset[str] = field(init=False, repr=False, compare=False)
     _first_write: str = field(init=False, repr=False, compare=False)
     _committed: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         writes = [one for one in self.instants if one.is_write]
         committed = frozenset(one.requested_time for one in writes if one.state == State.COMPLETED)
+        object.__setattr__(self, "_writes", frozenset(one.requested_time for one in writes))
         object.__setattr__(self, "_first_write", writes[0].requested_time if writes else "")
         object.__setattr__(self, "_committed", committed)
 
@@ -91,33 +69,37 @@ class Timeline:
         times = (time for one in self.instants for time in (one.requested_time, one.completion_time))
         return max((time for time in times if time is not None and len(time) == _TIME_DIGITS), default=None)
 
+    @property
+    def completed_until(self) -> str:
+        """The greatest completion time, "" where nothing is completed."""
+        if self.seen is not None:
+            return self.seen.watermark.completed_until
+        return max((one.visible_since for one in self.completed), default="")
+
     def is_committed(self, requested_time: str) -> bool:
         """Return whether rows written by an instant may be seen.
 
         They may when it is completed, and when it is older than the timeline's first write, pending ones included:
         it is then taken for archived (Apache Hudi's ``CompletionTimeQueryViewV2``). A timeline that went back to a
-        watermark does not take for archived what was pending, or not even asked for, at that moment.
+        moment takes for archived only what was complete then, or older than the first write of then.
         """
-        if self.seen is not None and (
-            requested_time in self.seen.pending or requested_time > self.seen.completed_until
-        ):
-            return False
-        return requested_time in self._committed or requested_time < self._first_write
+        if requested_time in self._writes:
+            return requested_time in self._committed
+        if self.seen is None:
+            return requested_time < self._first_write
+        first = max(self._first_write, self.seen.watermark.first_write)
+        return requested_time < first and self.seen.saw_write(requested_time)
 
     def watermark(self) -> Watermark:
-        """Return this moment."""
-        return Watermark(
-            max((one.visible_since for one in self.completed), default=""),
-            frozenset(one.requested_time for one in self.pending),
-            frozenset(one.requested_time for one in self.completed[-RECENT:]),
-        )
+        """Return this moment, or the one that the timeline went back to."""
+        return Watermark.of(self.instants) if self.seen is None else self.seen.watermark
 
-    def as_of(self, watermark: Watermark) -> Timeline:
-        """Return the timeline with what completed after the watermark taken back to inflight.
+    def as_of(self, seen: Seen) -> Timeline:
+        """Return the timeline with what was not complete at a moment taken back to inflight.
 
         Such instants stay in place, so that what counts as archived is what counted so then.
         """
-        return Timeline(_back_to_inflight(self.instants, watermark.saw), self.layout, watermark)
+        return Timeline(_back_to_inflight(self.instants, seen.saw), self.layout, seen)
 
     def as_of_request(self, time: str) -> Timeline:
         """Return the timeline with what was requested after a time taken back to inflight, whenever it completed."""
@@ -129,9 +111,9 @@ class Timeline:
         instants = _back_to_inflight(self.instants, lambda one: one.visible_since <= time)
         return Timeline(instants, self.layout, self.seen)
 
-    def completed_since(self, watermark: Watermark) -> tuple[Instant, ...]:
-        """Return the instants that completed after the watermark, in the order in which they completed."""
-        found = (one for one in self.completed if not watermark.saw(one))
+    def completed_since(self, seen: Seen) -> tuple[Instant, ...]:
+        """Return the instants that completed after a moment, in the order in which they completed."""
+        found = (one for one in self.completed if not seen.saw(one))
         return tuple(sorted(found, key=lambda one: (one.visible_since, one.requested_time)))
 
 

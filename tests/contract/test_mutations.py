@@ -391,7 +391,7 @@ def ownership_is_not_looked_at(patch: Patch) -> None:
 
 
 def rollbacks_are_not_looked_at(patch: Patch) -> None:
-    patch.setattr(conflicts, "_is_rolled_back", lambda *_: False)
+    patch.setattr(conflicts.Since, "rolls_back", lambda *_: False)
 
 
 # --- columns

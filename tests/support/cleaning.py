@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,9 +13,10 @@ from pyhudi.table.names import BaseFileName
 from pyhudi.table.view import open_view
 from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.codec import encode
+from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import layout_of
 from pyhudi.timeline.metadata import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
-from pyhudi.timeline.timeline import Timeline, complete, request, start
+from pyhudi.timeline.timeline import Timeline, complete, path_of, request, start
 
 TIMELINE = ".hoodie/timeline"
 POLICY = "KEEP_LATEST_COMMITS"
@@ -74,21 +76,33 @@ def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: 
     return deleted
 
 
-def archive(path: Path, count: int) -> None:
-    """Move the first commits to the archive."""
-    gone = sorted((path / TIMELINE).glob("*_*.*"))[:count]
-    times = [one.stem.split("_") for one in gone]
-    columns = {
-        "instantTime": [requested for requested, _ in times],
-        "completionTime": [completed for _, completed in times],
-        "action": [one.suffix.removeprefix(".") for one in gone],
+def archive(path: Path | str, count: int) -> None:
+    """Move the first instants to the archive, as Apache Hudi writes it: the file, the manifest, then the deletions."""
+    storage = open_storage(str(path))
+    layout = layout_of(load_config(storage))
+    gone = Timeline.load(storage, layout).completed[:count]
+    plans = [path_of(layout, Instant(one.requested_time, one.action, State.REQUESTED)) for one in gone]
+    rows = {
+        "instantTime": [one.requested_time for one in gone],
+        "completionTime": [one.completion_time for one in gone],
+        "action": [one.action for one in gone],
+        "metadata": pa.array([storage.read(path_of(layout, one)) for one in gone], pa.binary()),
+        "plan": pa.array([storage.read(one) or None if storage.exists(one) else None for one in plans], pa.binary()),
+        "version": pa.array([1] * len(gone), pa.int32()),
     }
-    folder = path / TIMELINE / "history"
-    folder.mkdir(exist_ok=True)
-    pq.write_table(pa.table(columns), folder / f"{times[0][0]}_{times[-1][0]}_0.parquet")
-    for requested, _ in times:
-        for file in (path / TIMELINE).glob(f"{requested}*"):
-            file.unlink()
+    folder = f"{TIMELINE}/history"
+    name = f"{gone[0].requested_time}_{gone[-1].requested_time}_0.parquet"
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(rows), sink, compression="gzip", store_schema=False)
+    storage.write(f"{folder}/{name}", bytes(sink.getvalue()))
+    names = [one.path.rpartition("/")[2] for one in storage.list(folder) if one.path.endswith(".parquet")]
+    files = [{"fileName": one, "fileLen": len(storage.read(f"{folder}/{one}"))} for one in names]
+    storage.write(f"{folder}/manifest_{len(names)}", json.dumps({"files": files}).encode())
+    storage.write(f"{folder}/_version_", str(len(names)).encode())
+    for one in gone:
+        for state in (State.REQUESTED, State.INFLIGHT):
+            storage.delete(path_of(layout, Instant(one.requested_time, one.action, state)))
+        storage.delete(path_of(layout, one))
 
 
 def _victims(path: Path | str, timeline: Timeline, earliest: str) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from pyhudi.timeline.codec import encode
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata import CommitMetadata, ReplaceCommitMetadata
 from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.timeline.watermark import Seen
 from support.ddl import columns, show
 from support.drive import write
 
@@ -88,7 +89,7 @@ def test_an_earlier_moment_has_earlier_columns(storage: Storage) -> None:
     put(storage, "20260101000000003_20260101000000004.commit", "a int, b int")
     now = Timeline.load(storage, LAYOUT)
 
-    assert show(latest_schema(storage, config(), now.as_of(then))) == "a int"
+    assert show(latest_schema(storage, config(), now.as_of(Seen(then)))) == "a int"
 
 
 def test_where_nothing_tells_the_columns_a_base_file_does(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
-from pyhudi.timeline.timeline import Timeline, Watermark, complete, remove_pending, request, start
+from pyhudi.timeline.timeline import Timeline, complete, remove_pending, request, start
+from pyhudi.timeline.watermark import Seen, Watermark
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "timeline"
 LAYOUT = LayoutV2()
@@ -36,6 +37,17 @@ def load(storage: Storage, *names: str) -> Timeline:
     return Timeline.load(storage, LAYOUT)
 
 
+def past_of(timeline: Timeline, mark: Watermark) -> Timeline:
+    return timeline.as_of(seen_on(timeline, mark))
+
+
+def seen_on(timeline: Timeline, mark: Watermark) -> Seen:
+    """Return what a moment saw, by the active timeline alone."""
+    seen = mark.against(timeline.completed)
+    assert seen is not None
+    return seen
+
+
 def names(instants: tuple[Instant, ...]) -> list[str]:
     return [LAYOUT.format(one) for one in instants]
 
@@ -45,7 +57,7 @@ def test_a_table_without_timeline_has_no_instants(storage: Storage) -> None:
 
     assert timeline.instants == ()
     assert timeline.greatest_time() is None
-    assert timeline.watermark() == Watermark("", frozenset())
+    assert timeline.watermark() == Watermark("")
     assert not timeline.is_committed(t(1))
     assert timeline.find(t(1)) is None
 
@@ -169,14 +181,14 @@ def test_a_completed_clean_commits_no_rows(storage: Storage) -> None:
 def test_a_watermark_separates_what_was_completed_from_what_completed_later(storage: Storage) -> None:
     before = load(storage, f"{t(1)}_{t(2)}.commit", f"{t(3)}.inflight", f"{t(4)}_{t(6)}.commit")
     mark = before.watermark()
-    assert mark == Watermark(t(6), frozenset({t(3)}), frozenset({t(1), t(4)}))
+    assert mark == Watermark(t(6), t(1), frozenset({f"{t(1)}.commit", f"{t(4)}.commit"}))
 
     # One requested earlier and one requested later, completing in the other order, and one still at work.
     after = load(storage, f"{t(3)}_{t(9)}.commit", f"{t(7)}_{t(8)}.replacecommit", f"{t(10)}.inflight")
 
-    assert names(after.completed_since(mark)) == [f"{t(7)}_{t(8)}.replacecommit", f"{t(3)}_{t(9)}.commit"]
-    assert after.completed_since(after.watermark()) == ()
-    past = after.as_of(mark)
+    assert names(after.completed_since(seen_on(after, mark))) == [f"{t(7)}_{t(8)}.replacecommit", f"{t(3)}_{t(9)}.commit"]
+    assert after.completed_since(seen_on(after, after.watermark())) == ()
+    past = past_of(after, mark)
     assert past.completed == before.completed
     assert names(past.pending) == [f"{t(3)}.inflight", f"{t(7)}.replacecommit.inflight", f"{t(10)}.inflight"]
     assert [n for n in range(12) if past.is_committed(t(n))] == [0, 1, 4]
@@ -186,8 +198,8 @@ def test_an_instant_pending_at_the_watermark_is_new_even_if_its_completion_time_
     mark = load(storage, f"{t(1)}.inflight", f"{t(2)}_{t(5)}.commit").watermark()
     after = load(storage, f"{t(1)}_{t(5)}.commit")
 
-    assert names(after.completed_since(mark)) == [f"{t(1)}_{t(5)}.commit"]
-    assert not after.as_of(mark).is_committed(t(1))
+    assert names(after.completed_since(seen_on(after, mark))) == [f"{t(1)}_{t(5)}.commit"]
+    assert not past_of(after, mark).is_committed(t(1))
 
 
 def test_the_past_hides_what_was_archived_since(storage: Storage) -> None:
@@ -195,7 +207,7 @@ def test_the_past_hides_what_was_archived_since(storage: Storage) -> None:
     for name in (f"{t(1)}_{t(2)}.commit", f"{t(3)}.inflight"):
         storage.delete(f".hoodie/timeline/{name}")
     # t(3) and t(5) completed and were archived; t(9) is the first write left.
-    past = load(storage, f"{t(9)}_{t(10)}.commit").as_of(mark)
+    past = past_of(load(storage, f"{t(9)}_{t(10)}.commit"), mark)
 
     assert past.is_committed(t(1))
     assert not past.is_committed(t(3))
@@ -204,7 +216,7 @@ def test_the_past_hides_what_was_archived_since(storage: Storage) -> None:
 
 def test_the_past_of_an_empty_table_commits_nothing(storage: Storage) -> None:
     mark = Timeline.load(storage, LAYOUT).watermark()
-    past = load(storage, f"{t(1)}_{t(2)}.commit").as_of(mark)
+    past = past_of(load(storage, f"{t(1)}_{t(2)}.commit"), mark)
 
     assert past.completed == ()
     assert not past.is_committed(t(0))
@@ -213,7 +225,7 @@ def test_the_past_of_an_empty_table_commits_nothing(storage: Storage) -> None:
 
 def test_a_timeline_travels_by_pickle(storage: Storage) -> None:
     timeline = load(storage, f"{t(1)}_{t(2)}.commit", f"{t(3)}.inflight")
-    timeline = timeline.as_of(timeline.watermark())
+    timeline = past_of(timeline, timeline.watermark())
     other = pickle.loads(pickle.dumps(timeline))  # noqa: S301
 
     assert other == timeline
@@ -277,7 +289,7 @@ def test_at_any_later_moment_the_watermark_still_tells_the_past_from_the_new(
     pending: dict[int, str] = {}
     done: list[Instant] = []
     seen: list[Instant] = []
-    mark = Watermark("", frozenset())
+    mark = Watermark("")
     for now, (writer, event) in enumerate([*history[:moment], (-1, "look"), *history[moment:]]):
         if event == "look":
             mark = Timeline(
@@ -296,11 +308,11 @@ def test_at_any_later_moment_the_watermark_still_tells_the_past_from_the_new(
         tuple(sorted([*done, *(Instant(at, "commit", I) for at in pending.values())], key=lambda i: i.requested_time))
     )
 
-    assert set(final.as_of(mark).completed) == set(seen)
-    assert set(final.completed_since(mark)) == set(done) - set(seen)
+    assert set(past_of(final, mark).completed) == set(seen)
+    assert set(final.completed_since(seen_on(final, mark))) == set(done) - set(seen)
     committed = {one.requested_time for one in seen}
     assert {
-        one.requested_time for one in final.instants if final.as_of(mark).is_committed(one.requested_time)
+        one.requested_time for one in final.instants if past_of(final, mark).is_committed(one.requested_time)
     } == committed
 
 
@@ -309,7 +321,7 @@ def test_a_completion_by_a_clock_that_lags_is_still_seen_as_new(storage: Storage
 
     after = load(storage, f"{t(2)}_{t(3)}.commit")
 
-    assert names(after.completed_since(mark)) == [f"{t(2)}_{t(3)}.commit"]
+    assert names(after.completed_since(seen_on(after, mark))) == [f"{t(2)}_{t(3)}.commit"]
 
 
 pairs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.booleans()), unique_by=lambda one: one[0])
@@ -343,8 +355,8 @@ def test_a_past_timeline_has_what_was_there_by_its_own_clock(histories: list[tup
 
 def test_a_past_of_the_past_keeps_the_moment_that_was_pinned(storage: Storage) -> None:
     mark = load(storage, f"{t(1)}_{t(2)}.commit", f"{t(3)}_{t(4)}.commit").watermark()
-    later = load(storage, f"{t(2)}_{t(9)}.commit").as_of(mark)
+    later = past_of(load(storage, f"{t(2)}_{t(9)}.commit"), mark)
 
     assert names(later.as_of_request(t(2)).completed) == [f"{t(1)}_{t(2)}.commit"]
     assert names(later.as_of_completion(t(9)).completed) == [f"{t(1)}_{t(2)}.commit", f"{t(3)}_{t(4)}.commit"]
-    assert later.as_of_completion(t(9)).seen == mark
+    assert later.as_of_completion(t(9)).watermark() == mark

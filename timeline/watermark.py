@@ -1,0 +1,137 @@
+"""A moment of a timeline that can be told again later, however much completed and was archived since.
+
+Which instants were complete is a set, never a time: clocks of several hosts differ. The youngest are kept by name; of
+all older ones their number and a digest are kept, against which the same instants are found again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from .instants import WRITE_ACTIONS, Instant, State
+
+RECENT = 500
+
+# It bears the time of the commit that it keeps, and goes without a trace when it is deleted.
+_SAVEPOINT = "savepoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A set of instants, of which only this much is kept.
+
+    Attributes:
+        count: How many there are.
+        first: The identity of the first; empty where there is none.
+        digest: Of the identities of all.
+    """
+
+    count: int = 0
+    first: str = ""
+    digest: str = ""
+
+    @classmethod
+    def of(cls, identities: Iterable[str]) -> Tally:
+        """Return the tally of a set."""
+        ordered = sorted(identities)
+        if not ordered:
+            return cls()
+        return cls(len(ordered), ordered[0], hashlib.sha256("\n".join(ordered).encode()).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """A moment of a timeline, small enough to travel with every task.
+
+    Attributes:
+        completed_until: The greatest completion time on the timeline, "" where nothing was completed.
+        first_write: Requested time of the first write on it, pending ones included: older ones count as archived.
+        recent: Identities of the youngest completed instants, `RECENT` at most.
+        older: Those of all other completed instants.
+        archive: What the archive looked like right before; "" where nobody looked.
+    """
+
+    completed_until: str
+    first_write: str = ""
+    recent: frozenset[str] = frozenset()
+    older: Tally = Tally()
+    archive: str = ""
+
+    @classmethod
+    def of(cls, instants: Iterable[Instant]) -> Watermark:
+        """Return the moment at which these were the instants of the active timeline."""
+        instants = tuple(instants)
+        completed = [one for one in instants if one.state == State.COMPLETED]
+        identities = sorted(one.identity for one in completed if one.action != _SAVEPOINT)
+        return cls(
+            completed_until=max((one.visible_since for one in completed), default=""),
+            first_write=min((one.requested_time for one in instants if one.is_write), default=""),
+            recent=frozenset(identities[-RECENT:]),
+            older=Tally.of(identities[:-RECENT]),
+        )
+
+    def against(self, completed: Iterable[Instant], archived: Callable[[], Iterable[Instant]] = tuple) -> Seen | None:
+        """Return what was complete at that moment.
+
+        Args:
+            completed: What is complete on the active timeline now.
+            archived: Returns all archived instants; asked only where the active timeline alone does not tell.
+
+        Returns:
+            None where it cannot be told any more.
+        """
+        if not self.older.count:
+            return Seen(self)
+        active = self._candidates(completed)
+        if Tally.of(active) == self.older:
+            return Seen(self, active)
+        both = active | self._candidates(archived())
+        return Seen(self, both) if Tally.of(both) == self.older else None
+
+    def _candidates(self, completed: Iterable[Instant]) -> frozenset[str]:
+        """Return the instants that may be the older ones; which of them are is for the tally to say."""
+        end = min(self.recent)
+        return frozenset(
+            one.identity
+            for one in completed
+            if one.action != _SAVEPOINT
+            and self.older.first <= one.identity < end
+            and one.visible_since <= self.completed_until
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was complete at a moment.
+
+    Attributes:
+        watermark: The moment.
+        older: Identities of the completed instants that the watermark itself does not name.
+    """
+
+    watermark: Watermark
+    older: frozenset[str] = frozenset()
+
+    def saw(self, instant: Instant) -> bool:
+        """Return whether an instant that is completed now was completed at that moment."""
+        if instant.action == _SAVEPOINT:
+            return instant.visible_since <= self.watermark.completed_until
+        return self._names(instant.identity)
+
+    def saw_archived(self, instant: Instant) -> bool:
+        """Return whether an instant that is archived now was completed, or archived already, at that moment."""
+        if self.saw(instant):
+            return True
+        mark = self.watermark
+        return instant.requested_time < mark.first_write and instant.visible_since <= mark.completed_until
+
+    def saw_write(self, requested_time: str) -> bool:
+        """Return whether the write of a requested time was completed at that moment, or archived already."""
+        if requested_time < self.watermark.first_write:
+            return True
+        return any(self._names(Instant(requested_time, one, State.COMPLETED).identity) for one in WRITE_ACTIONS)
+
+    def _names(self, identity: str) -> bool:
+        return identity in self.watermark.recent or identity in self.older
