@@ -44,10 +44,11 @@ def wanted_buckets(
     schema: pa.Schema,
     buckets_of: Callable[[pa.StringArray], Any],
 ) -> frozenset[int] | None:
-    """Return the buckets that hold every key the predicates allow, None where they do not fix the key.
+    """Return the buckets that hold every key the predicates allow, None where they do not fix what is hashed.
 
-    The key is fixed when each of its columns is compared for equality or with a list. Columns whose values have more
-    than one spelling in a record key (timestamps, binaries, floats) fix nothing.
+    It is fixed when each column that the index hashes is compared for equality or with a list. Columns whose values
+    have more than one spelling in a record key (timestamps, binaries, floats) fix nothing. Other columns of the key
+    matter where they are texts: one that holds ``,id:`` is taken for a value of ``id`` when the key is parsed.
 
     Args:
         predicates: Conjuncts.
@@ -55,7 +56,8 @@ def wanted_buckets(
         schema: The table's columns, canonical.
         buckets_of: The table's index: record keys in, bucket numbers out.
     """
-    allowed = [_allowed(field, predicates, schema) for field in config.record_key_fields]
+    deciding = _deciding(config, schema)
+    allowed = [_allowed(field, predicates, schema) for field in deciding]
     if not allowed or any(values is None for values in allowed):
         return None
     lists = [values for values in allowed if values is not None]
@@ -65,11 +67,28 @@ def wanted_buckets(
     if not combinations:
         return frozenset()
     fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
-    columns = [
-        pa.array(column, field.type) for column, field in zip(zip(*combinations, strict=True), fields, strict=True)
-    ]
+    known = dict(zip(deciding, zip(*combinations, strict=True), strict=True))
+    anything = (None,) * len(combinations)
+    columns = [pa.array(known.get(field.name, anything), field.type) for field in fields]
     batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
     return frozenset(buckets_of(KeyGenerator(config, schema).record_keys(batch)).tolist())
+
+
+def _deciding(config: TableConfig, schema: pa.Schema) -> list[str]:
+    """Return the columns of the key whose values decide the bucket."""
+    hashed = config.hash_fields or config.record_key_fields
+    if any(mark in name for name in config.record_key_fields for mark in ",:"):
+        # The parser finds no field of such a name, and the whole key is hashed.
+        return list(config.record_key_fields)
+    return [name for name in config.record_key_fields if name in hashed or not _is_spelt_plainly(name, schema)]
+
+
+def _is_spelt_plainly(field: str, schema: pa.Schema) -> bool:
+    """Return whether no value of a column holds what separates the parts of a record key."""
+    if field not in schema.names:
+        return False
+    kind = schema.field(field).type
+    return _has_one_spelling(kind) and not pa.types.is_string(kind)
 
 
 def _allowed(field: str, predicates: Iterable[Predicate], schema: pa.Schema) -> list[Any] | None:

@@ -89,9 +89,9 @@ def test_conjuncts_on_two_partition_columns_both_count() -> None:
     assert partition_may_match("a/b/1", [Compare("p", "=", "z")], both, schema), "slashes inside values tell nothing"
 
 
-def wanted(predicates, kinds: dict[str, pa.DataType], record_key=("id",)) -> frozenset[int] | None:
+def wanted(predicates, kinds: dict[str, pa.DataType], record_key=("id",), **options) -> frozenset[int] | None:
     schema = pa.schema(list(kinds.items()))
-    table = config(record_key)
+    table = config(record_key, **options)
     return wanted_buckets(predicates, table, schema, index_for(table).buckets)
 
 
@@ -131,6 +131,40 @@ def test_one_open_key_column_opens_all_buckets() -> None:
     kinds = {"id": pa.int32(), "name": pa.string()}
 
     assert wanted([Compare("id", "=", 1)], kinds, ("id", "name")) is None
+
+
+@pytest.mark.parametrize("record_key", [("id", "line"), ("line", "id")])
+def test_the_hashed_columns_alone_decide_where_the_others_hold_no_marks(record_key) -> None:
+    table = config(record_key, hash_fields=["id"])
+    kinds = {"id": pa.string(), "line": pa.int32()}
+    rows = pa.record_batch({"id": ["a", "b,line:1", "a"], "line": pa.array([1, None, -7], pa.int32())})
+    buckets = index_for(table).buckets(KeyGenerator(table).record_keys(rows)).tolist()
+
+    found = wanted([OneOf("id", ("a", "b,line:1"))], kinds, record_key, hash_fields=["id"])
+
+    assert found == frozenset(buckets)
+    assert len(found) == 2
+    assert wanted([Compare("line", "=", 1)], kinds, record_key, hash_fields=["id"]) is None
+
+
+def test_an_open_text_beside_the_hashed_column_opens_all_buckets() -> None:
+    """A key is parsed before it is hashed, and a text may look like another value of the hashed column."""
+    table = config(("id", "name"), hash_fields=["id"])
+    kinds = {"id": pa.int32(), "name": pa.string()}
+    rows = pa.record_batch({"id": pa.array([1, 1], pa.int32()), "name": ["x", "x,id:7"]})
+    buckets = index_for(table).buckets(KeyGenerator(table).record_keys(rows)).tolist()
+
+    assert len(set(buckets)) == 2
+    assert wanted([Compare("id", "=", 1)], kinds, ("id", "name"), hash_fields=["id"]) is None
+    both = [Compare("id", "=", 1), OneOf("name", ("x", "x,id:7"))]
+    assert wanted(both, kinds, ("id", "name"), hash_fields=["id"]) == frozenset(buckets)
+
+
+def test_a_column_whose_name_cannot_be_parsed_opens_all_buckets() -> None:
+    """Then the whole key is hashed, the other columns with it."""
+    kinds = {"a:b": pa.int32(), "line": pa.int32()}
+
+    assert wanted([Compare("a:b", "=", 1)], kinds, ("a:b", "line"), hash_fields=["a:b"]) is None
 
 
 def test_keys_that_no_row_can_have_want_no_bucket() -> None:
