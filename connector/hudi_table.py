@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
@@ -239,14 +240,15 @@ class HudiTable:
         self,
         columns: Sequence[str] | None = None,
         *,
-        as_of: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
+        as_of: str | date | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
     ) -> DataFrame:
         """Return the table, as it was, or what changed in it, read by Spark's own Parquet reader.
 
         The DataFrame is fixed: it shows the table as it is now, whatever is written later. Times are spelled as in the
-        options ``as.of.instant`` and ``hoodie.datasource.read.begin.instanttime``. Where Spark itself has no access to
+        options ``as.of.instant`` and ``hoodie.datasource.read.begin.instanttime``, or are a ``datetime``, of which a
+        naive one is written in the zone of the table's timeline. Where Spark itself has no access to
         the table's store (S3 without hadoop-aws), the data source reads instead.
 
         Args:

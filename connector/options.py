@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -120,6 +121,9 @@ def format_value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
+    if isinstance(value, datetime):
+        # Without digits of a second it would mean the last moment of that second.
+        return value.isoformat(timespec="microseconds")
     return str(value)
 
 

@@ -31,11 +31,13 @@ class ReadOptions(BaseModel):
         "hoodie.datasource.view.type",
     )
     as_of: QueryTime | None = option(
-        None, "Shows the table with what was requested until this time, whenever it completed.", AS_OF
+        None, "Shows the table with what was requested until this time, whenever it completed.", AS_OF, "as_of"
     )
-    begin_time: QueryBegin | None = option(None, "An incremental query shows what completed after this time.", BEGIN)
+    begin_time: QueryBegin | None = option(
+        None, "An incremental query shows what completed after this time.", BEGIN, "since"
+    )
     end_time: QueryTime | None = option(
-        None, "An incremental query shows what completed until this time, as it was then; now without it.", END
+        None, "An incremental query shows what completed until this time, as it was then; now without it.", END, "until"
     )
     incremental_glob: PathGlob = option(
         "", "An incremental query reads the files alone whose path ends in what this pattern matches.", _GLOB

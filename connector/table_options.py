@@ -68,6 +68,7 @@ class TableOptions(BaseModel):
         "hoodie.datasource.write.recordkey.field",
         "hoodie.table.recordkey.fields",
         "recordkey",
+        "record_key",
     )
     partition_fields: PartitionFields | None = option(
         None,
@@ -76,6 +77,7 @@ class TableOptions(BaseModel):
         "hoodie.datasource.write.partitionpath.field",
         "hoodie.table.partition.fields",
         "partitionby",
+        "partition_by",
     )
     ordering_fields: Fields | None = option(
         None,
@@ -87,6 +89,7 @@ class TableOptions(BaseModel):
         "hoodie.table.precombine.field",
         "hoodie.payload.ordering.field",
         "orderby",
+        "order_by",
     )
     key_generator_type: Generator | None = option(
         None,

@@ -80,6 +80,7 @@ class WriteOptions(BaseModel):
         DEFAULTS.delete_missing_ok,
         "Whether a key to be deleted may be absent; the write fails otherwise.",
         "hoodie.pyhudi.delete.missing.ok",
+        "missing_ok",
     )
     based_on: str = option(
         DEFAULTS.based_on,

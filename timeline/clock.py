@@ -22,7 +22,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MISSING_MILLIS = "999"
 _MUCH_AHEAD_MS = 5 * 60 * 1000
 
-_SPELLED = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2}):(\d{2})(?:\.(\d{3}))?)?", re.ASCII)
+_SPELLED = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}(?::?\d{2})?)?)?", re.ASCII
+)
 _EPOCH_UNITS = {10: 1000, 13: 1}
 
 
@@ -65,12 +67,13 @@ def query_time(text: str, zone: str) -> str:
     """Return the time that a query names as one that compares with instant times.
 
     A date means its first moment. A time without milliseconds means the last moment of its second, while 14 digits stay
-    as they are and so come before every instant of their second; Apache Hudi reads both in this way.
+    as they are and so come before every instant of their second; Apache Hudi reads both in this way. What is finer than
+    a millisecond is cut off, so that an instant of that very millisecond lies before the time.
 
     Args:
-        text: ``yyyyMMddHHmmss[SSS]``, ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss[.SSS]`` (or with a T), or an epoch in
-            10 digits of seconds or 13 of milliseconds.
-        zone: The timeline's, which all of these but an epoch are written in.
+        text: ``yyyyMMddHHmmss[SSS]``, ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss`` (or with a T) with up to nine digits of a
+            second and a zone (``Z``, ``+02:00``), or an epoch in 10 digits of seconds or 13 of milliseconds.
+        zone: The timeline's, which all of these are written in but an epoch and what names a zone itself.
 
     Raises:
         ValueError: The text is none of these, or the calendar has no such time.
@@ -82,12 +85,17 @@ def query_time(text: str, zone: str) -> str:
     if spelled is None:
         _naive(text)
         return text
-    *numbers, millis = spelled.groups()
+    *numbers, fraction, offset = spelled.groups()
     if numbers[3] is None:
-        numbers, millis = [*numbers[:3], "00", "00", "00"], "000"
-    digits = "".join([*numbers, millis or _MISSING_MILLIS])
-    _naive(digits)
-    return digits
+        numbers, fraction = [*numbers[:3], "00", "00", "00"], "0"
+    digits = "".join([*numbers, fraction.ljust(3, "0")[:3] if fraction else _MISSING_MILLIS])
+    named = _naive(digits)
+    if offset is None:
+        return digits
+    try:
+        return format_time((named.replace(tzinfo=_offset(offset)) - _EPOCH) // _MILLISECOND, zone)
+    except OverflowError as error:
+        raise ValueError(f"{text!r} lies beyond the calendar") from error
 
 
 def next_time(now_ms: int, greatest: str | None, zone: str) -> str:
@@ -138,6 +146,14 @@ def _zone(name: str) -> tzinfo | None:
             f"The time zone {name!r} is not known on this machine.",
             "Use UTC, LOCAL or an IANA name such as Europe/Rome.",
         ) from error
+
+
+def _offset(text: str) -> timezone:
+    """Return the zone of ``Z``, ``+02``, ``+0200`` or ``+02:00``."""
+    if text == "Z":
+        return timezone.utc
+    distance = timedelta(hours=int(text[1:3]), minutes=int(text[3:].lstrip(":") or 0))
+    return timezone(-distance if text[0] == "-" else distance)
 
 
 def _naive(text: str) -> datetime:

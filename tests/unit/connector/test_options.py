@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import logging
+from datetime import date, datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -78,6 +80,13 @@ def test_without_options_everything_is_left_to_the_table_and_the_defaults() -> N
         ("recordKey", "a, b ,", "record_key", ("a", "b")),
         ("partitionby", "", "partition_fields", ()),
         ("orderby", "ts", "ordering_fields", ("ts",)),
+        ("record_key", "id", "record_key", ("id",)),
+        ("partition_by", "p", "partition_fields", ("p",)),
+        ("order_by", "ts", "ordering_fields", ("ts",)),
+        ("missing_ok", "false", "delete_missing_ok", False),
+        ("as_of", "2026-11-21", "as_of", "2026-11-21"),
+        ("since", "earliest", "begin_time", "earliest"),
+        ("until", "2026-11-21", "end_time", "2026-11-21"),
         ("hoodie.table.precombine.field", "ts", "ordering_fields", ("ts",)),
         ("hoodie.datasource.write.ordering.fields", "ts", "ordering_fields", ("ts",)),
         ("BUCKETS", "12", "buckets", 12),
@@ -111,7 +120,18 @@ def test_a_text_becomes_a_value(key: str, text: str, name: str, value: object) -
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(True, "true"), (False, "false"), (8, "8"), (["a", "b"], "a,b"), ("x", "x")]
+    ("value", "text"),
+    [
+        (True, "true"),
+        (False, "false"),
+        (8, "8"),
+        (["a", "b"], "a,b"),
+        ("x", "x"),
+        (Path("/data/trips"), "/data/trips"),
+        (datetime(2026, 11, 21, 8, 30, 15), "2026-11-21T08:30:15.000000"),
+        (datetime(2026, 11, 21, 8, 30, 15, 123456, timezone.utc), "2026-11-21T08:30:15.123456+00:00"),
+        (date(2026, 11, 21), "2026-11-21"),
+    ],
 )
 def test_a_python_value_becomes_the_text_that_spark_carries(value: Any, text: str) -> None:
     assert format_value(value) == text
@@ -250,7 +270,7 @@ def test_an_option_that_pyhudi_does_not_do_is_accepted_at_its_default(key: str, 
         ("hoodie.metadata.enabled", "hoodie.metadata.enable"),
         ("hoodie.bucket.index.num.bucket", "hoodie.bucket.index.num.buckets"),
         ("colums", "columns"),
-        ("record_key", "recordkey"),
+        ("recordkeys", "recordkey"),
     ],
 )
 def test_an_unknown_option_is_refused_with_the_nearest_name(key: str, nearest: str) -> None:
