@@ -81,6 +81,7 @@ class PyHudiDataSource(DataSource):
     def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
         from .option_sources import READING, WRITING, resolve_options  # noqa: PLC0415
         from .options import path_of  # noqa: PLC0415
+        from .secrets import tell_what_spark_shows  # noqa: PLC0415
 
         if "paths" in self.options:
             raise UnsupportedOptionError(
@@ -95,6 +96,7 @@ class PyHudiDataSource(DataSource):
                 "Give one to load() or save(), or to CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
             )
         path = absolute(path)
+        tell_what_spark_shows(self.options)
         return resolve_options(self.options, path, READING if reading else WRITING).options, path
 
 

@@ -92,7 +92,7 @@ def _read(path: str, including: tuple[str, ...]) -> Iterator[Line]:
         key, separator, value = flat.partition("=" if "=" in flat else " ")
         key, value = key.strip(), value.strip()
         if not separator or not key:
-            logger.warning("%s is passed over, as it says no key and value: %s", place, flat)
+            logger.warning("%s is passed over, as it says no key and value", place)
         elif key == _INCLUDE and separator == "=":
             yield from _included(value, folder, place, (*including, path))
         else:

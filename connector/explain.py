@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from ..errors import OptionError
 from ..table.config import TableConfig
 from .option_catalogue import Effect, Scope, find_known
-from .option_names import OPTIONS, STORAGE_PREFIX, OptionInfo, name_of
+from .option_names import OPTIONS, OptionInfo, name_of
 from .option_sources import ResolvedOptions, Said
 from .options import format_value, parse_options
+from .secrets import STORAGE_PREFIX, masked
 
 DEFAULT = "default"
 TABLE = "the table's hoodie.properties"
 GIVEN = "given"
 
 _COLUMNS = ("option", "value", "from", "note")
-_SECRET = ("secret", "password", "passwd", "token", "credential", "access.key", "account.key", "sas")
 _NOTES = {Effect.REFUSED: "", Effect.NOT_DONE: "not done: ", Effect.NO_MEANING: "without a meaning here: "}
 
 
@@ -82,7 +82,7 @@ def explain(resolved: ResolvedOptions, config: TableConfig | None, *, defaults: 
     rows = [_explain(info, resolved, config) for info in OPTIONS.values()]
     rows += [_further(one) for key, one in resolved.said.items() if name_of(key) is None]
     rows += [
-        ExplainedOption(_key_of(one.key), _masked(one.key, one.text), one.place, f"not used: {one.unused}")
+        ExplainedOption(_key_of(one.key), masked(one.key, one.text), one.place, f"not used: {one.unused}")
         for one in resolved.unused
     ]
     return ExplainedOptions(row for row in rows if defaults or row.source != DEFAULT)
@@ -98,7 +98,7 @@ def _explain(info: OptionInfo, resolved: ResolvedOptions, config: TableConfig | 
     notes = [f"as {said.key}"] if said.key != info.key else []
     if in_table and not _agree(info, said, str(kept)):
         notes.append(f"the table has {kept}, so that a write would be refused")
-    return ExplainedOption(info.key, _masked(said.key, said.text), said.place or GIVEN, "; ".join(notes))
+    return ExplainedOption(info.key, masked(said.key, said.text), said.place or GIVEN, "; ".join(notes))
 
 
 def _further(said: Said) -> ExplainedOption:
@@ -108,7 +108,7 @@ def _further(said: Said) -> ExplainedOption:
         note = f"{_NOTES[known.effect]}{known.why}"
     elif not said.key.startswith(STORAGE_PREFIX):
         note = "kept in the commit's extra metadata"
-    return ExplainedOption(said.key, _masked(said.key, said.text), said.place or GIVEN, note)
+    return ExplainedOption(said.key, masked(said.key, said.text), said.place or GIVEN, note)
 
 
 def _agree(info: OptionInfo, said: Said, kept: str) -> bool:
@@ -126,11 +126,6 @@ def _default(info: OptionInfo) -> str:
 def _key_of(key: str) -> str:
     name = name_of(key)
     return OPTIONS[name].key if name else key
-
-
-def _masked(key: str, text: str) -> str:
-    secret = key.startswith(STORAGE_PREFIX) or any(word in key for word in _SECRET)
-    return "***" if secret and text else text
 
 
 def _cells(rows: Iterable[ExplainedOption]) -> Iterator[tuple[str, ...]]:

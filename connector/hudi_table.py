@@ -26,12 +26,13 @@ from ..writer.routes import LOCATION
 from .datasource import PyHudiDataSource, absolute
 from .explain import ExplainedOptions, explain
 from .option_catalogue import Scope
-from .option_names import OPTIONS, STORAGE_PREFIX
+from .option_names import OPTIONS
 from .option_sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config, resolve_options
 from .options import texts_of
 from .parquet_scan import lacks_file_system, scan_files
 from .placed_write import delete_partitions, write_placed
 from .read_options import QUERY_TYPE
+from .secrets import STORAGE_PREFIX
 from .spark_types import select, to_arrow
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -172,7 +173,9 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     wrong = [key for key, separator, _ in pairs if not separator or not key]
     if wrong:
-        raise InvalidOptionError(f"{wrong[0]!r} is no option with a value.", "Write it as key=value.")
+        # What stands behind the name may be a secret with another sign in between.
+        name = re.split(r"[^\w.-]", wrong[0], maxsplit=1)[0]
+        raise InvalidOptionError(f"{name!r} is no option with a value.", "Write it as key=value.")
     return {key: value for key, _, value in pairs}
 
 

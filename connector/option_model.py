@@ -21,8 +21,8 @@ class CommonOptions(BaseModel):
         True, "Whether options are taken from hudi-defaults.conf where none is given.", "hoodie.pyhudi.defaults.enabled"
     )
 
-    # Filled from a family of keys, not from a key of its own.
-    storage_options: dict[str, str] = Field(default_factory=dict)
+    # Filled from a family of keys, not from a key of its own; secrets are among them.
+    storage_options: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
 PARTS: dict[Scope, type[BaseModel]] = {
@@ -36,7 +36,7 @@ PARTS: dict[Scope, type[BaseModel]] = {
 class HudiOptions(ReadOptions, WriteOptions, TableOptions, CommonOptions):
     """The options of one read or write, typed; None where nothing was said."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
 
     def to_write_request(self, path: str, schema: pa.Schema, *, overwrite: bool) -> WriteRequest:
         """Return what these options ask a write to do.

@@ -11,8 +11,6 @@ from . import option_types
 from .option_catalogue import CATALOGUE, Scope
 from .option_model import PARTS, HudiOptions
 
-STORAGE_PREFIX = "hoodie.pyhudi.storage."
-
 
 @dataclass(frozen=True, slots=True)
 class OptionInfo:

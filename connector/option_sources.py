@@ -19,8 +19,9 @@ from ..table.config import TableConfig, load_config
 from .defaults_file import read_defaults
 from .option_catalogue import Scope, find_known
 from .option_model import HudiOptions
-from .option_names import OPTIONS, STORAGE_PREFIX, name_of, nearest
+from .option_names import OPTIONS, name_of, nearest
 from .options import SAME_THING, is_metadata, metadata_prefix, parse_options, texts_of
+from .secrets import STORAGE_PREFIX, hidden_from_spark, storage_name, storage_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ class Said:
     """
 
     key: str
-    text: str
+    text: str = field(repr=False)  # it may be a secret
     place: str = ""
     unused: str = ""
 
@@ -73,8 +74,8 @@ class ResolvedOptions:
 
     @property
     def texts(self) -> dict[str, str]:
-        """What was said and counts, as Spark carries it."""
-        return {key: one.text for key, one in self.said.items()}
+        """What was said and counts, as Spark carries it and does not show it."""
+        return hidden_from_spark({key: one.text for key, one in self.said.items()})
 
 
 def resolve_options(
@@ -154,7 +155,7 @@ def _sift(
     unused += [_because(one, "another value was given") for topic, one in by_topic.items() if topic in taken]
     about = [one for topic, one in by_topic.items() if topic not in taken and _scope_of(one.key) in scopes]
     if any(_scope_of(one.key) is Scope.TABLE for one in about):
-        config = find_config(open_storage(path, _storage_options({**{one.key: one.text for one in about}, **given})))
+        config = find_config(open_storage(path, storage_options({**{one.key: one.text for one in about}, **given})))
         if config is not None:
             unused += [
                 _because(one, "it describes new tables, and this one is there already")
@@ -184,7 +185,7 @@ def _because(one: Said, why: str) -> Said:
 
 def _topic(key: str) -> str:
     name = name_of(key) or key
-    return _TOPICS.get(name, name)
+    return f"{STORAGE_PREFIX}{storage_name(name)}" if name.startswith(STORAGE_PREFIX) else _TOPICS.get(name, name)
 
 
 def _scope_of(key: str) -> Scope:
@@ -195,10 +196,6 @@ def _scope_of(key: str) -> Scope:
     if known is not None:
         return known.scope
     return Scope.ANY if key.startswith(STORAGE_PREFIX) else Scope.WRITE
-
-
-def _storage_options(texts: Mapping[str, str]) -> dict[str, str]:
-    return {key.removeprefix(STORAGE_PREFIX): text for key, text in texts.items() if key.startswith(STORAGE_PREFIX)}
 
 
 def _may_teach(key: str, config: TableConfig) -> bool:

@@ -19,7 +19,8 @@ from pydantic import ValidationError
 from ..errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
 from .option_catalogue import Effect, KnownKey, find_known
 from .option_model import HudiOptions
-from .option_names import OPTIONS, STORAGE_PREFIX, either, name_of, nearest
+from .option_names import OPTIONS, either, name_of, nearest
+from .secrets import STORAGE_PREFIX, masked, storage_options
 
 logger = logging.getLogger("pyhudi")
 
@@ -58,16 +59,16 @@ def parse_options(
             "Use spark.read.format('pyhudi').load(path), or CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
         )
     prefix = metadata_prefix(given)
-    values: dict[str, Any] = {"storage_options": {}, "extra_metadata": {}}
+    values: dict[str, Any] = {"storage_options": storage_options(given), "extra_metadata": {}}
     said_by: dict[str, str] = {}
     notices: list[tuple[str, str, KnownKey]] = []
     for key, text in given.items():
         name = name_of(key)
-        said = f"{key}={text!r}" + (f" of {places[key]}" if places and key in places else "")
+        said = f"{key}={masked(key, text)!r}" + (f" of {places[key]}" if places and key in places else "")
         if name is not None:
             _add(values, said_by, name, key, _parse(name, said, text))
         elif key.startswith(STORAGE_PREFIX):
-            values["storage_options"][key[len(STORAGE_PREFIX) :]] = text
+            continue
         elif is_metadata(key, prefix):
             values["extra_metadata"][key] = text
         elif (known := find_known(key)) is not None:
@@ -93,7 +94,8 @@ def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
         lower, text = key.lower(), format_value(value)
         if texts.setdefault(lower, text) != text:
             raise OptionConflictError(
-                f"The option {lower} was given twice, in two cases and with two values, {texts[lower]!r} and {text!r}.",
+                f"The option {lower} was given twice, in two cases and with two values, "
+                f"{masked(lower, texts[lower])!r} and {masked(lower, text)!r}.",
                 "Give only one of them.",
             )
     return texts
@@ -184,7 +186,7 @@ def _unknown(key: str) -> UnknownOptionError:
 def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> None:
     for key, text, known in notices:
         if known.effect is Effect.NOT_DONE and text.strip().lower() != "false":
-            message = f"The option {key}={text} is accepted, but pyhudi does not do it yet: {known.why}."
+            message = f"The option {key}={masked(key, text)} is accepted, but pyhudi does not do it yet: {known.why}."
             if warn:
                 warnings.warn(message, PyHudiWarning, stacklevel=4)
             if key not in _told:

@@ -9,8 +9,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from pyhudi.connector.option_catalogue import CATALOGUE, FAMILIES, Effect, Scope
-from pyhudi.connector.option_names import STORAGE_PREFIX, OptionInfo, describe_options
+from pyhudi.connector.option_names import OptionInfo, describe_options
 from pyhudi.connector.options import format_value
+from pyhudi.connector.secrets import STORAGE_PREFIX
 
 PAGE = Path(__file__).with_name("options.md")
 THEIRS = Path(__file__).parents[1] / "tests" / "fixtures" / "options" / "hudi-1.2.0.tsv"
@@ -74,7 +75,8 @@ executors. Set the variable before the session starts; on Spark Connect that of 
 ## Families of keys
 
 `{storage}*` says how stores other than the local disk are reached: [S3](object-stores.md), or what fsspec
-opens, whose own names then follow the prefix. Keys that begin with `_` (see
+opens, whose own names then follow the prefix. Each may stand behind `{storage}secret.` instead, which
+[Spark does not show](object-stores.md#secrets). Keys that begin with `_` (see
 `hoodie.datasource.write.commitmeta.key.prefix`) are kept in the commit's extra metadata.
 
 ## Options of Apache Hudi that pyhudi does not have

@@ -6,7 +6,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -46,7 +46,7 @@ class WritePlan:
 
     Attributes:
         path: The table's path.
-        storage_options: Options of the store.
+        storage_options: Options of the store; not shown, because secrets are among them.
         config: The table's properties, as they are or will be.
         creates_table: True when the table does not exist yet.
         config_changes: Properties that the commit adds to an existing table.
@@ -65,7 +65,7 @@ class WritePlan:
     """
 
     path: str
-    storage_options: Mapping[str, str]
+    storage_options: Mapping[str, str] = field(repr=False)
     config: TableConfig
     creates_table: bool
     config_changes: Mapping[str, str]

@@ -123,7 +123,7 @@ class WriteRequest:
 
     Attributes:
         path: The table's path.
-        storage_options: Options of the store.
+        storage_options: Options of the store; not shown, because secrets are among them.
         operation: Hudi's name of the operation in any case; None for the default of the mode.
         overwrite: True for Spark's mode ``overwrite``.
         schema: The incoming columns, Arrow.
@@ -141,4 +141,4 @@ class WriteRequest:
     write: WriteSettings = WriteSettings()
     write_id: str = ""
     application: str = ""
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -13,6 +13,7 @@ from .objects import ObjectStorage
 from .remote import RemoteStorage
 from .s3 import SCHEMES as S3_SCHEMES
 from .s3 import connect as connect_s3
+from .secrets import refuse_password
 
 __all__ = ["FileInfo", "Folder", "Staged", "Storage", "open_storage"]
 
@@ -29,9 +30,10 @@ def open_storage(path: str, options: Mapping[str, str] | None = None) -> Storage
         options: What is needed to reach a remote store.
 
     Raises:
-        InvalidOptionError: The path's scheme is not known.
+        InvalidOptionError: The path's scheme is not known, or the path has a password in it.
         StorageError: The store cannot be reached.
     """
+    refuse_password(path)
     if path.startswith(MEMORY_SCHEME):
         return MemoryStorage.open(path)
     if path.partition("://")[0] in S3_SCHEMES:

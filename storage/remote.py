@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NoReturn
 
 import fsspec
 import pyarrow as pa
 
-from ..errors import InvalidOptionError, StorageError
+from ..errors import InvalidOptionError, PyHudiError, StorageError
 from .base import FileInfo, Folder, Staged, check_inside, failed, is_sidecar, join, split, storage_errors
+from .secrets import hide, secrets_of, tells
 
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _Entries = list[dict[str, Any]]
@@ -26,11 +27,11 @@ class RemoteStorage:
 
     Attributes:
         path: The table's URL as the user gave it.
-        options: What fsspec needs to reach the store, as key-value pairs.
+        options: What fsspec needs to reach the store; not shown, because secrets are among them.
     """
 
     path: str
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
     def open(cls, path: str, options: Mapping[str, str]) -> RemoteStorage:
@@ -130,6 +131,10 @@ class RemoteStorage:
         )
 
     def _files(self) -> Any:
+        with self._hidden():
+            return self._connected()
+
+    def _connected(self) -> Any:
         try:
             return fsspec.filesystem(self.scheme, **dict(self.options))
         except ImportError as error:
@@ -180,8 +185,21 @@ class RemoteStorage:
                 return None
             return found
 
-    def _errors(self, operation: str, path: str, *, absence: bool = False) -> AbstractContextManager[None]:
-        return storage_errors(operation, join(self.path, path), absence=absence, kinds=Exception)
+    @contextmanager
+    def _errors(self, operation: str, path: str, *, absence: bool = False) -> Iterator[None]:
+        with self._hidden(), storage_errors(operation, join(self.path, path), absence=absence, kinds=Exception):
+            yield
+
+    @contextmanager
+    def _hidden(self) -> Iterator[None]:
+        """Keep secrets out of the errors raised inside, and out of those that led to them."""
+        try:
+            yield
+        except PyHudiError as error:
+            secrets = secrets_of(dict(self.options))
+            if not tells(error, secrets):
+                raise
+            raise type(error)(hide(error.what, secrets), hide(error.todo, secrets)) from None
 
 
 def _modified(entry: Mapping[str, Any]) -> float:

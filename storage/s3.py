@@ -24,6 +24,7 @@ from fsspec.asyn import sync
 from ..errors import StorageError
 from .objects import Listing, Stat, UnclearAnswer
 from .s3_options import client_options
+from .secrets import hide, secrets_of, tells
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ def connect(bucket: str, options: Mapping[str, str]) -> S3Client:
             f"Tables on S3 need the package s3fs, which cannot be imported ({error}).",
             "Install pyhudi[s3] on the driver and on all executors.",
         ) from error
-    return S3Client(bucket, S3FileSystem(skip_instance_cache=True, **client_options(options)))
+    return S3Client(bucket, S3FileSystem(skip_instance_cache=True, **client_options(options)), secrets_of(options))
 
 
 class S3Client:
@@ -61,23 +62,25 @@ class S3Client:
     Args:
         bucket: Its name.
         files: An s3fs file system of this process's own.
+        secrets: What errors may not quote.
     """
 
-    def __init__(self, bucket: str, files: Any) -> None:
+    def __init__(self, bucket: str, files: Any, secrets: tuple[str, ...] = ()) -> None:
         self._bucket = bucket
+        self.secrets = secrets
         self._files = files
         self._moment: tuple[float, float] | None = None
         self._refuses_to_replace = False
 
     def get(self, key: str) -> bytes:
         """Return an object's bytes."""
-        with _own_errors():
+        with _own_errors(self.secrets):
             return self._wait(self._download(key, {}))[0]
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
         """Return an object's last bytes, all of them where it is shorter, and its size."""
         try:
-            with _own_errors():
+            with _own_errors(self.secrets):
                 data, answer = self._wait(self._download(key, {"Range": f"bytes=-{length}"}))
         except _EmptyObject:
             return b"", 0
@@ -91,7 +94,7 @@ class S3Client:
             asked = (self._download(key, {"Range": f"bytes={at}-{to - 1}"}) for at, to in ranges)
             return b"".join([data for data, _ in await asyncio.gather(*asked)])
 
-        with _own_errors():
+        with _own_errors(self.secrets):
             return self._wait(fetch())
 
     def stat(self, key: str) -> Stat | None:
@@ -196,7 +199,7 @@ class S3Client:
         raise AssertionError
 
     def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        with _own_errors():
+        with _own_errors(self.secrets):
             return self._wait(self.ask(method, parameters))
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -285,7 +288,7 @@ class _Upload:
         self._client._ask("abort_multipart_upload", **self._names)
 
     def _settle(self) -> None:
-        with _own_errors():
+        with _own_errors(self._client.secrets):
             self._tags.append(self._under_way.popleft().result()["ETag"])
 
 
@@ -302,12 +305,15 @@ class _EmptyObject(OSError):  # noqa: N818
 
 
 @contextmanager
-def _own_errors() -> Iterator[None]:
-    """Raise what an error of s3fs means, from that error."""
+def _own_errors(secrets: tuple[str, ...]) -> Iterator[None]:
+    """Raise what an error of s3fs means, from that error unless it quotes a secret."""
     try:
         yield
     except Exception as error:
-        raise _meaning(error) from error
+        meaning = _meaning(error)
+        if tells(error, secrets):
+            raise type(meaning)(hide(str(meaning), secrets)) from None
+        raise meaning from error
 
 
 def _answer_of(error: BaseException) -> dict[str, Any] | None:

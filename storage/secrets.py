@@ -1,0 +1,84 @@
+"""Secrets among the options of a store, kept out of what is shown: errors of a store's client may quote them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..errors import InvalidOptionError
+
+STARS = "***"
+
+# Shorter ones are parts of too many words, and no secrets.
+_SHORTEST = 6
+_HARMLESS = frozenset(
+    {"endpoint_url", "region", "profile", "anon", "use_ssl", "requester_pays", "cache_regions", "host", "port"}
+)
+_USER_INFO = re.compile(r"//([^/@\s]*:[^/@\s]*)@")
+
+
+def secrets_of(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what none may see of a store's options: the values of all but the harmless ones, longest first."""
+    found: set[str] = set()
+    for name, text in options.items():
+        found |= {part for info in _USER_INFO.findall(text) for part in (info, info.partition(":")[2])}
+        if name not in _HARMLESS:
+            found |= {text, text.strip(), *_leaves(text)}
+    return tuple(sorted((one for one in found if len(one) >= _SHORTEST), key=len, reverse=True))
+
+
+def hide(text: str, secrets: tuple[str, ...]) -> str:
+    """Return a text with stars in the place of secrets."""
+    for secret in secrets:
+        # As ``repr`` spells it too, which is how clients quote what they were given.
+        for spelling in {secret, repr(secret)[1:-1]}:
+            text = text.replace(spelling, STARS)
+    return text
+
+
+def tells(error: BaseException, secrets: tuple[str, ...]) -> bool:
+    """Return whether an error, or one that led to it, quotes a secret."""
+    return any(hide(text, secrets) != text for text in map(str, _chain(error)))
+
+
+def refuse_password(path: str) -> None:
+    """Refuse a URL with a password in it: paths are shown everywhere.
+
+    Raises:
+        InvalidOptionError: There is one.
+    """
+    if _USER_INFO.search(path):
+        raise InvalidOptionError(
+            f"The path {_USER_INFO.sub(f'//{STARS}@', path)} has a password in it, and paths are shown in plans, logs "
+            "and errors.",
+            "Leave it out of the path, and give it by the environment or by hoodie.pyhudi.storage.secret.password.",
+        )
+
+
+def _leaves(text: str) -> set[str]:
+    """Return the texts inside of a JSON object, none where it is no such object."""
+    if not text.lstrip().startswith("{"):
+        return set()
+    try:
+        waiting: list[Any] = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return set()
+    found: set[str] = set()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            found.add(one)
+        elif isinstance(one, dict | list):
+            waiting += one.values() if isinstance(one, dict) else one
+    return found
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)

@@ -1,0 +1,51 @@
+"""Secrets of a store, searched for in what Spark shows: plans, event logs, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from pyhudi import HudiTable
+from pyspark.sql import SparkSession
+from support.s3 import S3Server, new_url
+
+PREFIX = "hoodie.pyhudi.storage."
+NEEDLE = "vErYsEcReT"
+
+
+def event_log(spark: SparkSession) -> str:
+    """Return what the session's event log holds by now."""
+    context = spark.sparkContext
+    assert context._jsc is not None
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    folder = Path(urlsplit(spark.conf.get("spark.eventLog.dir") or "").path)
+    return "".join(file.read_text() for file in folder.rglob("*") if file.is_file())
+
+
+def test_plans_and_event_logs_show_none(
+    s3: S3Server, spark: SparkSession, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the names that Spark hides, which `HudiTable` gives to options by itself; the plan of a view shows them."""
+    url = new_url()
+    reached = {f"{PREFIX}endpoint_url": s3.endpoint, f"{PREFIX}region": "us-east-1"}
+    plain = {**reached, f"{PREFIX}key": f"{NEEDLE}1", f"{PREFIX}secret": f"{NEEDLE}2"}
+    hidden = {**reached, f"{PREFIX}secret.key": f"{NEEDLE}1", f"{PREFIX}secret.secret": f"{NEEDLE}2"}
+    rows = spark.range(9).selectExpr("id", "id % 2 as p")
+    table = HudiTable.create(spark, url, rows, record_key="id", partition_by="p", buckets=2, options=plain)
+    table.upsert(rows)
+    table.to_df().createOrReplaceTempView("by_table")
+    rows.write.format("pyhudi").options(**hidden).mode("append").save(url)
+    spark.read.format("pyhudi").options(**hidden).load(url).createOrReplaceTempView("by_format")
+    for view in ("by_table", "by_format"):
+        shown = spark.table(view).where("id = 1")
+        shown.explain(extended=True)
+
+        assert shown.count() == 1
+    with pytest.raises(Exception, match="MISSING_COLUMN") as raised:
+        rows.drop("id").write.format("pyhudi").options(**hidden).mode("append").save(url)
+
+    events = event_log(spark)
+    assert f"{PREFIX}secret.key=*********(redacted)" in events
+    assert NEEDLE not in events
+    assert NEEDLE not in f"{raised.value}{caplog.text}{''.join(capfd.readouterr())}"
