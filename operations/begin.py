@@ -95,8 +95,8 @@ def _take_back_if_oldest(plan: WritePlan, storage: Storage) -> None:
     remove_pending(storage, timeline.layout, found)
     forget(storage, plan.instant_time)
     raise ConcurrentWriteError(
-        f"The write {plan.instant_time} of the table {plan.path} was planned before {min(others)}, which is the oldest "
-        "write on the table's timeline by now; readers would take the files of an older one for archived and committed.",
+        f"The write {plan.instant_time} of the table {plan.path} was planned before {min(others)}, the oldest write "
+        "that is still on its timeline; readers would take the files of an older one for archived and committed.",
         "Write again; compute the rows beforehand if they take hours (df.cache(), or a table of their own).",
     )
 

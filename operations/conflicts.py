@@ -68,7 +68,7 @@ def check_conflicts(plan: WritePlan, storage: Storage, timeline: Timeline, chang
             gone; or this write's own instant is; or history does not tell.
     """
     since = Since.find(plan, storage, timeline)
-    _refuse_unowned(plan, since)
+    check_ownership(plan, storage, timeline, since)
     ours = _with_buckets(changes.file_groups)
     for instant in since.writes:
         theirs = _with_buckets(_file_groups(since.read(instant)))
@@ -110,17 +110,20 @@ def _check_schema(plan: WritePlan, storage: Storage, since: Since) -> None:
         )
 
 
-def check_ownership(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+def check_ownership(plan: WritePlan, storage: Storage, timeline: Timeline, since: Since | None = None) -> None:
     """Refuse to go on with a write that another writer rolled back.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        timeline: As it is now.
+        since: What completed since the write was planned, where that is known already.
 
     Raises:
         CommitConflictError: This write's instant is not pending any more, or a late task put it back after a rollback.
     """
-    _refuse_unowned(plan, Since.find(plan, storage, timeline))
-
-
-def _refuse_unowned(plan: WritePlan, since: Since) -> None:
-    own = since.timeline.find(plan.instant_time)
+    since = since or Since.find(plan, storage, timeline)
+    own = timeline.find(plan.instant_time)
     if own is None or own.state != State.INFLIGHT or since.rolls_back(plan.instant_time):
         raise CommitConflictError(
             f"The instant {plan.instant_time} of this write is no longer pending on the table {plan.path}: another "

@@ -155,8 +155,8 @@ def open_snapshot(
     if schema is None:
         if watermark is not None and timeline.completed_until:
             raise UnreadableTimeError(
-                f"The table {storage.path} has archived every instant that was complete when the DataFrame was made, so "
-                "that its columns of then cannot be told.",
+                f"The table {storage.path} has archived all that was complete when the DataFrame was made, so that its "
+                "columns of then cannot be told.",
                 "Make the DataFrame anew.",
             )
         raise TableNotFoundError(

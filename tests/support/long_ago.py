@@ -1,7 +1,8 @@
-"""Writes beside many others: what completed between their plan and their commit, on the timeline or archived by then."""
+"""Writes beside many others: what completed between plan and commit, on the timeline or archived by then."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from pyhudi.errors import CommitConflictError, ConcurrentWriteError
 from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.timeline.clock import next_time
+from pyhudi.timeline.clock import format_time, next_time
 from pyhudi.timeline.codec import encode
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import layout_of
@@ -34,6 +35,9 @@ def commit_many(table: Place, count: int = MANY) -> None:
         asked = next_time(int(storage.now() * 1000), at, "UTC")
         at = next_time(int(storage.now() * 1000), asked, "UTC")
         storage.write(path_of(layout, Instant(asked, "commit", State.COMPLETED, at)), body)
+    # Two plans before the clock has come so far would choose the same time.
+    while at is not None and format_time(int(storage.now() * 1000), "UTC") <= at:
+        time.sleep(0.01)
 
 
 def instants(table: Place) -> Timeline:

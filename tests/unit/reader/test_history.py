@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyhudi.timeline.watermark as watermark
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnreadableTimeError
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.storage import open_storage
 from support.cleaning import archive, clean
 from support.drive import write
 from support.fixture_tables import unpack
@@ -267,6 +269,34 @@ def test_a_dataframe_whose_slices_were_cleaned_meanwhile_says_so(past: Past) -> 
     for one in (snapshot, open_snapshot(str(past.path), watermark=mark)):
         with pytest.raises(UnreadableTimeError, match=r"Make the DataFrame anew\."):
             one.slices()
+
+
+def test_a_dataframe_shows_what_it_saw_though_all_of_it_is_archived_but_one(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Older instants than are known by name are found in the archive; with all of them its columns are gone."""
+    monkeypatch.setattr(watermark, "RECENT", 1)
+    before, mark = past.shown(), open_snapshot(str(past.path)).timeline.watermark()
+    past.upsert("a", ["k1", "k2", "k3"], 4)
+    past.upsert("c", ["k1"], 4)
+    past.upsert("b", ["k1"], 4)
+    archive(past.path, 2)
+    assert rows_of(open_snapshot(str(past.path), watermark=mark)) == before
+    archive(past.path, 2)
+
+    with pytest.raises(UnreadableTimeError, match=r"Make the DataFrame anew\."):
+        open_snapshot(str(past.path), watermark=mark)
+
+
+def test_a_dataframe_whose_instants_left_the_timeline_without_a_trace_says_so(
+    past: Past, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watermark, "RECENT", 1)
+    mark = open_snapshot(str(past.path)).timeline.watermark()
+    open_storage(str(past.path)).delete(past.commits[0].file)
+
+    with pytest.raises(UnreadableTimeError, match="without being archived"):
+        open_snapshot(str(past.path), watermark=mark)
 
 
 @pytest.mark.parametrize("state", ["requested", "completed"])

@@ -2,15 +2,27 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyhudi.errors import CorruptInstantError, StorageError
+from pyhudi.errors import CorruptInstantError, StorageError, UnreadableTimeError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline.archive import archived_writes
+from pyhudi.timeline.archive import (
+    archive_state,
+    archived_bodies,
+    archived_instants,
+    archived_since,
+    archived_writes,
+    seen_at,
+)
+from pyhudi.timeline.codec import decode
 from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.watermark import Seen, Watermark
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "timeline"
 
@@ -58,6 +70,57 @@ def test_writes_alone_count_and_each_once(storage: Storage) -> None:
         Instant("2", "replacecommit", State.COMPLETED, "9"),
         Instant("3", "commit", State.COMPLETED, "4"),
     )
+
+
+def test_what_an_archived_commit_did_is_read_as_apache_hudi_wrote_it() -> None:
+    storage = open_storage(str(FIXTURES))
+    wanted = archived_writes(storage, "archived")[1:3]
+
+    found = archived_bodies(
+        storage, "archived", [*wanted, Instant("20261121122931541", "commit", State.COMPLETED, "1")]
+    )
+
+    assert set(found) == set(wanted)
+    for one, body in found.items():
+        files = decode(CommitMetadata, body, "").partition_to_write_stats[""]
+        assert {str(file.path).rpartition("_")[2] for file in files} == {f"{one.requested_time}.parquet"}
+    assert archived_bodies(storage, "archived", []) == {}
+
+
+def test_every_action_counts_where_all_are_asked_for(storage: Storage) -> None:
+    """A clean may bear the time of a commit."""
+    put(storage, "1_3_0.parquet", ("3", "4", "commit"), ("3", "6", "clean"), ("1", "2", "rollback"))
+
+    found = [(one.requested_time, one.action) for one in archived_instants(storage, "history")]
+
+    assert found == [("1", "rollback"), ("3", "clean"), ("3", "commit")]
+
+
+def test_what_was_archived_since_a_moment_is_new_unless_it_was_there(storage: Storage) -> None:
+    put(storage, "1_2_0.parquet", ("1", "2", "commit"))
+    before = archive_state(storage, "history")
+    there = Instant("3", "commit", State.COMPLETED, "4")
+    mark = replace(Timeline((there,)).watermark(), archive=before)
+    now = Timeline((Instant("9", "commit", State.COMPLETED, "99"),))
+    gone = [("3", "4", "commit"), ("5", "6", "commit"), ("7", "8", "rollback"), ("9", "99", "commit")]
+    put(storage, "3_9_0.parquet", *gone)
+
+    assert before != archive_state(storage, "history")
+    assert [one.requested_time for one in archived_since(storage, "history", now, Seen(mark))] == ["5", "7"]
+    # Nobody looked at the archive then, or it has not changed since.
+    assert len(archived_since(storage, "history", now, Seen(replace(mark, archive="")))) == 2
+    unchanged = Seen(replace(mark, archive=archive_state(storage, "history")))
+    assert archived_since(storage, "history", now, unchanged) == ()
+
+
+def test_a_moment_that_neither_timeline_nor_archive_tells_is_named(storage: Storage) -> None:
+    completed = [Instant(f"{n}", "commit", State.COMPLETED, f"{n}") for n in range(1000, 2000)]
+    mark = Watermark.of(completed)
+    put(storage, "1000_1001_0.parquet", ("1000", "1000", "commit"), ("1001", "1001", "commit"))
+
+    assert seen_at(storage, "history", Timeline(tuple(completed[2:])), mark).saw(completed[0])
+    with pytest.raises(UnreadableTimeError, match=rf"{storage.path}.* at 1999 .*Make the DataFrame anew"):
+        seen_at(storage, "history", Timeline(tuple(completed[3:])), mark)
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"no parquet at all"])

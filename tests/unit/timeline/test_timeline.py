@@ -186,7 +186,8 @@ def test_a_watermark_separates_what_was_completed_from_what_completed_later(stor
     # One requested earlier and one requested later, completing in the other order, and one still at work.
     after = load(storage, f"{t(3)}_{t(9)}.commit", f"{t(7)}_{t(8)}.replacecommit", f"{t(10)}.inflight")
 
-    assert names(after.completed_since(seen_on(after, mark))) == [f"{t(7)}_{t(8)}.replacecommit", f"{t(3)}_{t(9)}.commit"]
+    since = after.completed_since(seen_on(after, mark))
+    assert names(since) == [f"{t(7)}_{t(8)}.replacecommit", f"{t(3)}_{t(9)}.commit"]
     assert after.completed_since(seen_on(after, after.watermark())) == ()
     past = past_of(after, mark)
     assert past.completed == before.completed

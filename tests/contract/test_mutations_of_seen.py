@@ -1,0 +1,65 @@
+"""Mistakes about what a write saw, put into the code on purpose: each must turn the checks of the real tests red."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhudi.operations import begin, since
+from pyhudi.timeline.instants import Instant
+from pyhudi.timeline.watermark import Seen, Watermark
+from support.long_ago import (
+    check_archived_while_at_work,
+    check_first_write_is_younger,
+    check_history_that_is_gone,
+    check_older_than_all_recent,
+)
+
+Patch = pytest.MonkeyPatch
+RED = (AssertionError, pytest.fail.Exception)
+
+
+def older_than_all_known_by_name_counts_as_seen(patch: Patch) -> None:
+    original = Seen.saw
+
+    def saw(self: Seen, instant: Instant) -> bool:
+        return original(self, instant) or instant.identity < min(self.watermark.recent)
+
+    patch.setattr(Seen, "saw", saw)
+
+
+def what_was_archived_since_does_not_count(patch: Patch) -> None:
+    patch.setattr(since, "archived_since", lambda *_: ())
+
+
+def what_is_gone_is_not_missed(patch: Patch) -> None:
+    def against(self: Watermark, completed: Iterable[Instant], _: Any) -> Seen:
+        return Seen(self, self._candidates(completed) if self.older.count else frozenset())
+
+    patch.setattr(Watermark, "against", against)
+
+
+def writes_begin_however_old_they_are(patch: Patch) -> None:
+    patch.setattr(begin, "_take_back_if_oldest", lambda *_: None)
+
+
+MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
+    (older_than_all_known_by_name_counts_as_seen, check_older_than_all_recent),
+    (what_was_archived_since_does_not_count, check_archived_while_at_work),
+    (what_is_gone_is_not_missed, check_history_that_is_gone),
+    (writes_begin_however_old_they_are, check_first_write_is_younger),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutate", "check"), [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in MUTATIONS]
+)
+def test_a_mistake_turns_red(
+    tmp_path: Path, monkeypatch: Patch, mutate: Callable[[Patch], None], check: Callable[[Path], None]
+) -> None:
+    """The check sees it."""
+    mutate(monkeypatch)
+    with pytest.raises(RED):
+        check(tmp_path)
