@@ -15,7 +15,7 @@ from ..errors import (
 )
 from ..table.config import TableConfig
 from ..table.deletes import IS_DELETED, DeleteMarker
-from ..table.evolution import ABSENT, EvolutionRules, Role, evolve
+from ..table.evolution import ADD, ADD_NOT_NULL, EvolutionRules, Role, evolve
 from ..table.fields import find_field, root_of
 from ..table.key_types import PartitionType
 from ..table.schema import canonical
@@ -148,10 +148,14 @@ def _roles(config: TableConfig) -> dict[str, list[Role]]:
 
 
 def _advice(differences: Sequence[ColumnDifference]) -> str:
-    if any(one.incoming == ABSENT for one in differences):
-        return (
-            "Do so in the DataFrame; hoodie.write.set.null.for.missing.columns=true lets missing columns become null."
-        )
+    missing = [one.todo for one in differences if one.todo in {ADD, ADD_NOT_NULL}]
+    ways = []
+    if ADD in missing:
+        ways.append("hoodie.datasource.write.reconcile.schema=true lets nullable columns that are missing become null")
+    if ADD_NOT_NULL in missing:
+        ways.append("hoodie.write.set.null.for.missing.columns=true lets all of them, which may be null from then on")
+    if ways:
+        return f"Do so in the DataFrame; {', '.join(ways)}."
     return "Do so in the DataFrame, or replace the table with mode overwrite."
 
 

@@ -18,6 +18,8 @@ from .casts import fits, keeps_values
 from .types import children, is_list, sql_name
 
 ABSENT = "absent"
+# What to do about a column that is missing: a write that fills adds the first, or both.
+ADD, ADD_NOT_NULL = "add it", "add it, for it may not be null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ class _Evolution:
     def _missing(self, kept: pa.Field, path: str) -> pa.Field:
         if self.rules.set_null or (self.rules.reconcile and kept.nullable):
             return kept.with_nullable(True)
-        self._differ(path, kept, None, "add it" if kept.nullable else "add it, for it may not be null")
+        self._differ(path, kept, None, ADD if kept.nullable else ADD_NOT_NULL)
         return kept
 
     def _new(self, given: pa.Field, path: str) -> pa.Field:

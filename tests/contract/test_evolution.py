@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyhudi.connector.options import parse_options
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.snapshot import open_snapshot
@@ -75,6 +78,37 @@ def test_what_has_been_an_int_is_not_spelt_in_two_ways(anywhere: Place) -> None:
     with pytest.raises(SchemaMismatchError, match=r"v \| double \| string \| cast it to double"):
         write(path, rows("id int, p int, ts int, v string", (3, 1, 2, "1.0")))
     assert rows_of(path, "id", "v") == [(1, 1.0), (2, 1.0), (3, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("missing", "option"),
+    [
+        ("v", "hoodie.datasource.write.reconcile.schema=true"),
+        ("w", "hoodie.write.set.null.for.missing.columns=true"),
+    ],
+)
+def test_the_first_option_that_a_missing_column_is_told_of_is_enough(
+    anywhere: Place, missing: str, option: str
+) -> None:
+    path, ddl = below(anywhere, "t"), f"{COLUMNS}, w int not null"
+    write(path, rows(ddl, (1, 1, 1, 1, 1)), table=KEYED)
+    fewer = rows(ddl, (2, 1, 1, 2, 2)).drop_columns([missing])
+
+    with pytest.raises(SchemaMismatchError) as refused:
+        write(path, fewer)
+    assert re.findall(r"hoodie\S+", refused.value.todo)[0] == option
+    said = parse_options(dict([option.split("=")])).to_write_request(str(path), fewer.schema, overwrite=False)
+    write(path, fewer, settings=said.write)
+    assert rows_of(path, "id", missing) == [(1, 1), (2, None)]
+
+
+def test_a_column_in_another_case_is_told_of_no_option_that_would_not_help(anywhere: Place) -> None:
+    path = below(anywhere, "t")
+    write(path, rows(COLUMNS, (1, 1, 1, 1)), table=KEYED)
+
+    with pytest.raises(SchemaMismatchError, match="rename V") as refused:
+        write(path, rows(COLUMNS, (1, 1, 1, 1)).rename_columns(["id", "p", "ts", "V"]))
+    assert "hoodie" not in refused.value.todo
 
 
 @ALSO_ON_S3

@@ -81,7 +81,7 @@ COLUMNS = [
     Case(
         "column missing",
         errors.SchemaMismatchError,
-        ("value | bigint | absent | add it", "hoodie.write.set.null.for.missing.columns", "{path}"),
+        ("value | bigint | absent | add it]", "hoodie.datasource.write.reconcile.schema=true", "{path}"),
         upsert(GOOD.drop_columns(["value"])),
     ),
     Case(
