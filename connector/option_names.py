@@ -107,7 +107,7 @@ _TYPE_WORDS = {
     "PartitionFields": "column names, separated by commas",
     "Patterns": "partition paths, separated by commas",
     "Generator": "SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP or CUSTOM, or a Java class",
-    "Payload": "Java class",
+    "PayloadName": "Java class",
     "PathGlob": "path pattern",
     "QueryTime": "time, see [Queries](queries.md#times)",
     "QueryBegin": "time, see [Queries](queries.md#times), or `earliest`",

@@ -12,6 +12,7 @@ from ..errors import UnsupportedTableError
 from ..reader.path_glob import compile_glob
 from ..reader.query import is_beginning
 from ..table.key_types import KeyGeneratorType, split_partition_field
+from ..table.payloads import Payload
 from ..timeline.clock import query_time
 
 _SINCE = "0.1.0"
@@ -42,16 +43,11 @@ def _lower(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-# Apache Hudi's older way to name a merge mode.
-_PAYLOADS = {
-    "OverwriteWithLatestAvroPayload": "COMMIT_TIME_ORDERING",
-    "DefaultHoodieRecordPayload": "EVENT_TIME_ORDERING",
-    "EventTimeAvroPayload": "EVENT_TIME_ORDERING",
-}
-
-
 def _parse_payload(value: object) -> object:
-    return _PAYLOADS.get(value.strip().rpartition(".")[2], "CUSTOM") if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    payload = Payload.find(value.strip())
+    return "CUSTOM" if payload is None else payload.name
 
 
 def _parse_generator(value: object) -> object:
@@ -156,7 +152,7 @@ IndexType = Annotated[
 ]
 BucketEngine = Annotated[Literal["SIMPLE", "CONSISTENT_HASHING"], BeforeValidator(_upper)]
 MergeMode = Annotated[Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"], BeforeValidator(_upper)]
-Payload = Annotated[Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"], BeforeValidator(_parse_payload)]
+PayloadName = Annotated[str, BeforeValidator(_parse_payload)]
 Timezone = Annotated[Literal["UTC", "LOCAL"], BeforeValidator(_upper)]
 FailedWrites = Annotated[Literal["EAGER", "LAZY", "NEVER"], BeforeValidator(_upper)]
 QueryType = Annotated[Literal["snapshot", "read_optimized", "incremental"], BeforeValidator(_lower)]

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
+from ..table.payloads import PAYLOADS
 from .option_catalogue import Effect, KnownKey, find_known
 from .option_model import HudiOptions
 from .option_names import OPTIONS, either, name_of, nearest
@@ -27,7 +28,7 @@ logger = logging.getLogger("pyhudi")
 _METADATA_PREFIX = OPTIONS["metadata_prefix"]
 _PRIVATE = ("_hoodie.", "_.hoodie.")
 # Options that say one thing in two ways.
-SAME_THING = (("merge_mode", "payload_mode"), ("key_generator_type", "key_generator_class"))
+SAME_THING = (("merge_mode", "payload"), ("key_generator_type", "key_generator_class"))
 _told: set[str] = set()
 
 
@@ -170,9 +171,12 @@ def _check_known(said: str, text: str, known: KnownKey) -> None:
 
 def _check_together(values: Mapping[str, Any], said_by: Mapping[str, str]) -> None:
     for one, other in SAME_THING:
-        if one in values and other in values and values[one] != values[other]:
+        if one not in values or other not in values:
+            continue
+        meant = PAYLOADS[values[other]].merge_mode if other == "payload" else values[other]
+        if values[one] != meant:
             raise OptionConflictError(
-                f"{said_by[one]} says {_shown(values[one])} and {said_by[other]} means {_shown(values[other])}.",
+                f"{said_by[one]} says {_shown(values[one])} and {said_by[other]} means {_shown(meant)}.",
                 "Give only one of them.",
             )
 

@@ -17,6 +17,7 @@ from ..table.options import (
     TIME_ZONE,
     older_time_option,
 )
+from ..table.payloads import PAYLOADS
 from .option_types import (
     BucketEngine,
     Buckets,
@@ -25,7 +26,7 @@ from .option_types import (
     IndexType,
     MergeMode,
     PartitionFields,
-    Payload,
+    PayloadName,
     TableType,
     TimestampType,
     TimeUnit,
@@ -198,13 +199,13 @@ class TableOptions(BaseModel):
         supported=["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"],
         otherwise="as the ordering fields ask",
     )
-    payload_mode: Payload | None = option(
+    payload: PayloadName | None = option(
         None,
-        "The merge mode, named by one of Apache Hudi's older payload classes.",
+        "The merge mode, named by one of Apache Hudi's older payload classes. AWSDmsAvroPayload brings the delete "
+        "marker `Op` = `D` along.",
         "hoodie.datasource.write.payload.class",
         "hoodie.compaction.payload.class",
-        supported=["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"],
-        instead="DefaultHoodieRecordPayload or OverwriteWithLatestAvroPayload",
+        supported=list(PAYLOADS),
     )
     delete_field: str = option(
         "",
@@ -259,6 +260,7 @@ class TableOptions(BaseModel):
 
     def table_settings(self) -> TableSettings:
         """Return what these options say of the table."""
+        payload = PAYLOADS.get(self.payload or "")
         return TableSettings(
             name=self.table_name,
             database=self.database,
@@ -268,7 +270,8 @@ class TableOptions(BaseModel):
             partition_fields=self.partition_names,
             partition_types=self.partition_types,
             ordering_fields=self.ordering_fields,
-            merge_mode=self.merge_mode or self.payload_mode,
+            merge_mode=self.merge_mode or (payload.merge_mode if payload else None),
+            payload=payload,
             delete_field=self.delete_field or None,
             delete_marker=self.delete_marker or None,
             key_generator=self.key_generator,

@@ -170,7 +170,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         settings=request.write,
         replays=replays,
     )
-    check_judges(plan.spec, storage.path)
+    check_judges(plan.spec, plan.config.payload, storage.path)
     return plan
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ..table.key_types import KeyGeneratorType, PartitionType
+from ..table.payloads import Payload
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -22,6 +23,7 @@ class TableSettings:
 
     Attributes:
         partition_types: The types of the partition fields, which the key generator CUSTOM has.
+        payload: The payload class by which the merge mode was named.
         time_options: What the times in partition paths are, by the keys of `table.options.TIME_OPTIONS`.
     """
 
@@ -34,6 +36,7 @@ class TableSettings:
     partition_types: tuple[PartitionType, ...] | None = None
     ordering_fields: tuple[str, ...] | None = None
     merge_mode: str | None = None
+    payload: Payload | None = None
     delete_field: str | None = None
     delete_marker: str | None = None
     key_generator: KeyGeneratorType | None = None

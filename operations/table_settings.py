@@ -14,6 +14,7 @@ DEFAULT_BUCKETS = 8
 # What a caller says of delete markers; the table keeps both as properties of its merge mode.
 DELETE_FIELD = "hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.payload.delete.marker"
+PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
 
 # Attribute of TableSettings -> (attribute of TableConfig, the option's key).
 _COMPARED = {
@@ -73,6 +74,7 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
             "Name one with hoodie.table.ordering.fields, or use COMMIT_TIME_ORDERING.",
         )
     _check_hash_fields(asked.hash_fields, record_key, path)
+    brought = asked.payload.delete_marker if asked.payload else None
     return TableConfig.new(
         name=asked.name or path.rstrip("/").rpartition("/")[2],
         database=asked.database or "",
@@ -81,7 +83,8 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
         partition_types=asked.partition_types if generator is KeyGeneratorType.CUSTOM else None,
         ordering_fields=ordering,
         merge_mode=merge_mode,
-        delete_marker=_marker(asked, None, path),
+        payload=asked.payload,
+        delete_marker=_marker(asked, None, path) or brought,
         key_generator=generator,
         hive_style=bool(asked.hive_style),
         url_encode=bool(asked.url_encode),
@@ -123,6 +126,12 @@ def _check_agrees(config: TableConfig, asked: TableSettings, path: str) -> None:
     if marker is not None and config.delete_marker not in {None, marker}:
         conflicts.append(
             f"{DELETE_FIELD} and {DELETE_MARKER} are {marker} here and {config.delete_marker} in the table"
+        )
+    brought = asked.payload.delete_marker if asked.payload else None
+    if brought and marker is None:
+        conflicts.append(
+            f"{PAYLOAD_CLASS} means here that rows with {brought} are deletes, and the table was made without it "
+            f"({DELETE_FIELD} and {DELETE_MARKER} say so for one write)"
         )
     known = config.time_options
     has_times = bool(asked.time_options) and PartitionType.TIMESTAMP in config.partition_types

@@ -18,6 +18,7 @@ from ..table.deletes import IS_DELETED, DeleteMarker
 from ..table.evolution import ADD, ADD_NOT_NULL, EvolutionRules, Role, evolve
 from ..table.fields import find_field, root_of
 from ..table.key_types import PartitionType
+from ..table.payloads import Payload
 from ..table.schema import canonical
 from ..writer.routes import LOCATION
 from ..writer.rows import RowSpec
@@ -159,8 +160,13 @@ def _advice(differences: Sequence[ColumnDifference]) -> str:
     return "Do so in the DataFrame, or replace the table with mode overwrite."
 
 
-def check_judges(spec: RowSpec, where: str) -> None:
+def check_judges(spec: RowSpec, payload: Payload | None, where: str) -> None:
     """Refuse a delete flag, a delete marker or an ordering field whose type can decide nothing.
+
+    Args:
+        spec: What the write's rows hold.
+        payload: The table's; the column of a marker that came with it may be missing, as in DMS's first load.
+        where: The table, for messages.
 
     Raises:
         MissingColumnError: The table has no column of the delete marker.
@@ -170,7 +176,8 @@ def check_judges(spec: RowSpec, where: str) -> None:
     for name in spec.ordering_fields:
         _check_judge(spec.columns, name, "orders rows", lambda kind: not pa.types.is_nested(kind))
     if spec.marker is not None:
-        if spec.marker.field not in spec.columns.names:
+        by_payload = payload is not None and payload.delete_marker == spec.marker
+        if spec.marker.field not in spec.columns.names and not by_payload:
             raise MissingColumnError(
                 f"Rows of the table {where} are deletes where {spec.marker.field!r} is {spec.marker.value!r} "
                 f"(hoodie.payload.delete.field), and it has no such column ({', '.join(spec.columns.names)}).",

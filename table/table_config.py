@@ -14,6 +14,7 @@ from . import options as key
 from .deletes import DeleteMarker
 from .key_types import KeyGeneratorType, PartitionType, choose_key_generator, split_partition_field
 from .options import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, MERGE_ON_READ, NEWEST_VERSION
+from .payloads import Payload
 from .properties import format_properties, parse_properties
 
 _REQUIRED = (key.NAME, key.TYPE, key.VERSION, key.LAYOUT_VERSION)
@@ -62,6 +63,7 @@ class TableConfig:
         partition_types: Sequence[PartitionType] | None = None,
         ordering_fields: Sequence[str] = (),
         merge_mode: str | None = None,
+        payload: Payload | None = None,
         delete_marker: DeleteMarker | None = None,
         key_generator: KeyGeneratorType | None = None,
         hive_style: bool = False,
@@ -83,6 +85,7 @@ class TableConfig:
             partition_types: Their types, for the key generator CUSTOM alone.
             ordering_fields: Columns that decide which of two rows is newer.
             merge_mode: None for EVENT_TIME_ORDERING with ordering fields and COMMIT_TIME_ORDERING without.
+            payload: The payload class by which the merge mode was named, of which a note is kept; None for none.
             delete_marker: The value of a column by which rows are deletes; None for none.
             key_generator: None for what Apache Hudi infers from the fields.
             hive_style: Whether folders are named ``field=value``.
@@ -98,7 +101,7 @@ class TableConfig:
         properties = {
             **_fields_properties(record_key_fields, partition_fields, partition_types, ordering_fields),
             **_identity_properties(name, database, table_type),
-            key.MERGE_MODE: merge_mode or _default_merge_mode(ordering_fields),
+            **_merge_properties(merge_mode or _default_merge_mode(ordering_fields), payload, delete_marker),
             key.KEY_GENERATOR_TYPE: generator.value,
             key.HIVE_STYLE: _format_bool(hive_style),
             key.URL_ENCODE: _format_bool(url_encode),
@@ -108,13 +111,11 @@ class TableConfig:
             **key.CONSTANT_OF_NEW_TABLES,
             **_index_properties(index_type, bucket_count, hash_fields or record_key_fields),
         }
-        config = cls(properties)
-        return config if delete_marker is None else config.with_delete_marker(delete_marker)
+        return cls(properties)
 
     def with_delete_marker(self, marker: DeleteMarker) -> TableConfig:
         """Return the configuration with a delete marker."""
-        named = {key.DELETE_FIELD: marker.field, key.DELETE_MARKER: marker.value}
-        return TableConfig({**self.properties, **named})
+        return TableConfig({**self.properties, **_marker_properties(marker)})
 
     def encode(self) -> bytes:
         """Return the file's bytes; the opposite of `parse`."""
@@ -203,6 +204,11 @@ class TableConfig:
     def merge_mode(self) -> str:
         """``EVENT_TIME_ORDERING``, ``COMMIT_TIME_ORDERING`` or ``CUSTOM``."""
         return self.properties.get(key.MERGE_MODE) or _default_merge_mode(self.ordering_fields)
+
+    @property
+    def payload(self) -> Payload | None:
+        """The payload class in place of which the table has its merge mode; None where none was named."""
+        return Payload.find(self.properties.get(key.LEGACY_PAYLOAD_CLASS, ""))
 
     @property
     def delete_marker(self) -> DeleteMarker | None:
@@ -365,6 +371,15 @@ def _fields_properties(
         if fields:
             properties[option] = ",".join(fields)
     return properties
+
+
+def _merge_properties(mode: str, payload: Payload | None, marker: DeleteMarker | None) -> dict[str, str]:
+    noted = {} if payload is None else {key.LEGACY_PAYLOAD_CLASS: payload.java_class}
+    return {key.MERGE_MODE: mode, **noted, **({} if marker is None else _marker_properties(marker))}
+
+
+def _marker_properties(marker: DeleteMarker) -> dict[str, str]:
+    return {key.DELETE_FIELD: marker.field, key.DELETE_MARKER: marker.value}
 
 
 def _index_properties(index_type: str | None, bucket_count: int | None, hash_fields: Sequence[str]) -> dict[str, str]:

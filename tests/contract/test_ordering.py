@@ -16,6 +16,7 @@ from pyhudi.errors import (
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
+from pyhudi.table.payloads import PAYLOADS
 from support.drive import KEYED, rows_of, write
 from support.orderings import (
     MARKED,
@@ -122,6 +123,37 @@ def test_a_marker_given_to_a_table_without_one_holds_for_that_write(anywhere: Pl
 
     assert rows_of(path, "id", "n") == [("l", 2)]
     assert DELETE_FIELD not in load_config(open_storage(str(path))).properties
+
+
+DMS = TableSettings(
+    record_key_fields=("id",), bucket_count=2, merge_mode="COMMIT_TIME_ORDERING", payload=PAYLOADS["AWSDmsAvroPayload"]
+)
+
+
+def dms(*rows: tuple[str, int, str | None], names: tuple[str, ...] = ("id", "n", "Op")) -> pa.Table:
+    """Return rows of (id, n, Op) as AWS DMS leaves them, or without their last column."""
+    kinds = [pa.string(), pa.int32(), pa.string()][: len(names)]
+    return pa.table([pa.array([row[at] for row in rows], one) for at, one in enumerate(kinds)], names=names)
+
+
+def test_the_first_load_of_dms_says_of_no_row_what_it_is(anywhere: Place) -> None:
+    """Its rows lack the column by which those that follow are deletes."""
+    path = below(anywhere, "t")
+    write(path, dms(("a", 1, None), ("b", 1, None), ("c", 1, None), names=("id", "n")), table=DMS)
+    write(path, dms(("a", 2, "U"), ("b", 2, "D"), ("d", 2, "I"), ("e", 2, "D")), table=DMS)
+
+    assert rows_of(path, "id", "n", "Op") == [("a", 2, "U"), ("c", 1, None), ("d", 2, "I")]
+
+
+def test_a_table_made_without_dms_does_not_learn_its_deletes_by_the_way(anywhere: Place) -> None:
+    """Apache Hudi keeps such rows; said in so many words they are deletes in that write."""
+    path = below(anywhere, "t")
+    write(path, dms(("a", 1, "I"), ("b", 1, "I")), table=replace(DMS, payload=None))
+    with pytest.raises(OptionConflictError, match=r"payload\.class means here that rows with Op=D are deletes"):
+        write(path, dms(("a", 2, "D")), table=DMS)
+    write(path, dms(("a", 2, "D")), table=replace(DMS, delete_field="Op", delete_marker="D"))
+
+    assert rows_of(path, "id") == [("b",)]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from pyhudi.errors import (
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.table.keys import KeyGeneratorType
+from pyhudi.table.payloads import PAYLOADS
 
 SCHEMA = pa.schema([("id", pa.int64())])
 MIB = 1 << 20
@@ -110,8 +111,14 @@ def test_without_options_everything_is_left_to_the_table_and_the_defaults() -> N
         (
             "hoodie.datasource.write.payload.class",
             "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
-            "payload_mode",
-            "COMMIT_TIME_ORDERING",
+            "payload",
+            "OverwriteWithLatestAvroPayload",
+        ),
+        (
+            "hoodie.datasource.write.payload.class",
+            "org.apache.hudi.payload.AWSDmsAvroPayload",
+            "payload",
+            "AWSDmsAvroPayload",
         ),
     ],
 )
@@ -234,6 +241,7 @@ def test_the_options_of_a_query_say_what_it_shows(given: dict[str, str], query: 
         ("hoodie.index.bucket.engine", "CONSISTENT_HASHING"),
         ("hoodie.write.record.merge.mode", "CUSTOM"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),
+        ("hoodie.datasource.write.payload.class", "com.example.AWSDmsAvroPayload"),
         ("hoodie.write.table.version", "6"),
         ("hoodie.datasource.query.incremental.format", "cdc"),
         ("hoodie.datasource.read.incr.filters", "v = 2"),
@@ -464,7 +472,11 @@ def test_a_payload_class_means_a_merge_mode_and_a_class_a_key_generator() -> Non
         }
     ).to_write_request("/t", SCHEMA, overwrite=False)
 
-    assert request.table == TableSettings(merge_mode="COMMIT_TIME_ORDERING", key_generator=KeyGeneratorType.COMPLEX)
+    assert request.table == TableSettings(
+        merge_mode="COMMIT_TIME_ORDERING",
+        payload=PAYLOADS["OverwriteWithLatestAvroPayload"],
+        key_generator=KeyGeneratorType.COMPLEX,
+    )
 
 
 def test_every_option_is_described_and_no_name_is_used_twice() -> None:
