@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from . import option_types
-from .option_catalogue import CATALOGUE, Scope
+from .option_catalogue import CATALOGUE, Effect, Scope
 from .option_model import PARTS, HudiOptions
 
 
@@ -59,8 +59,9 @@ def name_of(key: str) -> str | None:
 
 
 def nearest(key: str) -> str | None:
-    """Return the known key that a misspelt one resembles most, None where it resembles none."""
-    near = difflib.get_close_matches(key, [*_NAMES, *CATALOGUE], n=1, cutoff=0.6)
+    """Return the key that a misspelt one resembles most and that is not refused, None where it resembles none."""
+    accepted = (one for one, known in CATALOGUE.items() if known.effect is not Effect.REFUSED)
+    near = difflib.get_close_matches(key, [*_NAMES, *accepted], n=1, cutoff=0.6)
     return near[0] if near else None
 
 

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from ..errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
 from ..table.payloads import PAYLOADS
 from .option_catalogue import Effect, KnownKey, find_known
+from .option_hints import find_hint
 from .option_model import HudiOptions
 from .option_names import OPTIONS, either, name_of, nearest
 from .secrets import STORAGE_PREFIX, masked, storage_options
@@ -76,7 +77,7 @@ def parse_options(
             _check_known(said, text, known)
             notices.append((key, text, known))
         else:
-            raise _unknown(key)
+            raise _unknown(key, text)
     _check_together(values, said_by)
     _notify(notices, warn)
     return HudiOptions().model_copy(update=values)
@@ -181,10 +182,13 @@ def _check_together(values: Mapping[str, Any], said_by: Mapping[str, str]) -> No
             )
 
 
-def _unknown(key: str) -> UnknownOptionError:
+def _unknown(key: str, text: str) -> UnknownOptionError:
+    hint = find_hint(key)
+    if hint is not None:
+        return UnknownOptionError(f"There is no option {key!r}, which belongs to {hint.of}.", hint.told(text))
     near = nearest(key)
-    hint = f"Did you mean {near}? Correct" if near else "Correct"
-    return UnknownOptionError(f"There is no option {key!r}.", f"{hint} the name, or leave the option out.")
+    meant = f"Did you mean {near}? Correct" if near else "Correct"
+    return UnknownOptionError(f"There is no option {key!r}.", f"{meant} the name, or leave the option out.")
 
 
 def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> None:

@@ -70,7 +70,8 @@ OPTIONS = [
             "hoodie.datasource.write.recordkey.fields": "hoodie.datasource.write.recordkey.field",
             "bucket": "buckets",
             "partition_by": "partitionby",
-            "mergeschema": "Correct the name, or leave the option out",
+            "mergeschema": "Delta Lake",
+            "zzzzzzzz": "Correct the name, or leave the option out",
         }.items()
     ),
     *(
