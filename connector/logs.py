@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 logger = logging.getLogger("pyhudi")
+of_tables = logging.getLogger("pyhudi.tables")
 
 _FORMAT = "%(asctime)s %(levelname)s pyhudi: %(message)s"
 
@@ -26,6 +27,8 @@ def shown_logs(level: str) -> Iterator[None]:
     """
     before = logger.level
     logger.setLevel(level.upper())
+    # The one line about a new table is for everybody who has not asked for errors alone.
+    of_tables.setLevel(logging.ERROR if level == "error" else logging.INFO)
     handler = None
     if not logger.hasHandlers():
         handler = logging.StreamHandler(sys.stderr)
@@ -35,6 +38,7 @@ def shown_logs(level: str) -> Iterator[None]:
         yield
     finally:
         logger.setLevel(before)
+        of_tables.setLevel(logging.NOTSET)
         if handler is not None:
             logger.removeHandler(handler)
 

@@ -21,6 +21,7 @@ from ..timeline.timeline import Timeline, complete, load_timeline
 from ..writer.group_writer import GroupOutcome
 from . import metadata_table
 from .abort import abort_write
+from .announcement import announce
 from .begin import begin, same_millisecond
 from .commit_lock import commit_lock
 from .commit_metadata import build_metadata, sum_seconds
@@ -74,6 +75,8 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         abort_write(plan)
         return result
     _tidy(plan, storage)
+    if plan.creates_table:
+        announce(plan.config, plan.path)
     logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result
 

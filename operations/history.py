@@ -6,7 +6,9 @@ import json
 
 import pyarrow as pa
 
+from ..errors import InvalidOptionError
 from ..storage.base import Storage
+from ..storage.parallel import for_each
 from ..table.config import load_config
 from ..timeline.codec import read_commit
 from ..timeline.instants import WRITE_ACTIONS, Instant, State
@@ -32,14 +34,24 @@ HISTORY_SCHEMA = pa.schema(
 )
 
 
-def history(storage: Storage) -> pa.Table:
+def history(storage: Storage, limit: int | None = None) -> pa.Table:
     """Return one row for every instant of the active timeline, newest first.
+
+    Args:
+        storage: Rooted at the table.
+        limit: How many instants at most; no others are opened.
 
     Returns:
         Columns as in `HISTORY_SCHEMA`; the counts are null for instants that wrote no rows.
+
+    Raises:
+        InvalidOptionError: The limit is below zero.
     """
+    if limit is not None and limit < 0:
+        raise InvalidOptionError(f"The history was asked for {limit} instants.", "Ask for none or more.")
     timeline = load_timeline(storage, load_config(storage))
-    rows = [_row(storage, timeline, instant) for instant in reversed(timeline.instants)]
+    newest = [*reversed(timeline.instants)][:limit]
+    rows = for_each(storage, lambda instant: _row(storage, timeline, instant), newest)
     return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
 
 
