@@ -146,10 +146,11 @@ class WriteOptions(BaseModel):
         "After how many missed signs of life a write counts as dead.",
         "hoodie.client.heartbeat.tolerable.misses",
     )
-    foreign_age_s: Annotated[float, Field(ge=0)] = option(
+    foreign_age_s: Annotated[float, Field(ge=0)] | None = option(
         DEFAULTS.foreign_age_s,
-        "Seconds after which another writer's pending instant without a heartbeat counts as dead.",
+        "Seconds without a change after which another writer's pending instant without a heartbeat counts as dead.",
         "hoodie.pyhudi.foreign.pending.max.age.seconds",
+        otherwise="never",
     )
     colocated: bool = option(
         DEFAULTS.colocated,

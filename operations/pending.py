@@ -9,7 +9,7 @@ from ..storage.base import Storage
 from ..table.config import TableConfig
 from ..timeline.instants import WRITE_ACTIONS, Instant
 from ..timeline.layout import layout_of
-from ..timeline.owner import judge
+from ..timeline.owner import Liveness, judge
 from ..timeline.timeline import Timeline
 from .settings import WriteSettings
 
@@ -18,16 +18,23 @@ BLOCKING = frozenset({"clustering", "compaction", "logcompaction", "restore"})
 
 @dataclass(frozen=True, slots=True)
 class PlannedRollback:
-    """A dead write and the requested time under which it will be rolled back."""
+    """A dead write that is to be rolled back.
+
+    Attributes:
+        victim: The write.
+        at: Requested time of the rollback.
+        beat: When its last heartbeat was touched, which was overdue; None where it was not judged by that.
+    """
 
     victim: Instant
     at: str
+    beat: float | None = None
 
 
 def settle_pending(
     storage: Storage, timeline: Timeline, config: TableConfig, settings: WriteSettings
-) -> tuple[Instant, ...]:
-    """Return the pending writes whose writers are dead, oldest first.
+) -> tuple[tuple[Instant, float | None], ...]:
+    """Return the pending writes whose writers are dead, oldest first, each with its last heartbeat.
 
     Raises:
         ConcurrentWriteError: A pending write's writer lives, or may live.
@@ -43,13 +50,29 @@ def settle_pending(
             )
         if instant.action not in WRITE_ACTIONS:
             continue
-        refuse_living(storage, instant, config, settings)
-        dead.append(instant)
+        verdict = refuse_living(storage, instant, config, settings)
+        dead.append((instant, verdict.beat))
     return tuple(dead)
 
 
-def refuse_living(storage: Storage, instant: Instant, config: TableConfig, settings: WriteSettings) -> None:
+def refuse_living(
+    storage: Storage,
+    instant: Instant,
+    config: TableConfig,
+    settings: WriteSettings,
+    *,
+    known_beat: float | None = None,
+    may_wait: bool = True,
+) -> Liveness:
     """Raise where the writer of a pending instant lives, or may live, under this write's options.
+
+    Args:
+        storage: Rooted at the table.
+        instant: The pending instant.
+        config: The table's properties.
+        settings: Of the write that is in its way.
+        known_beat: A heartbeat of it that was found overdue before.
+        may_wait: Whether a heartbeat may be watched for as long as it may miss.
 
     Raises:
         ConcurrentWriteError: It does.
@@ -63,11 +86,12 @@ def refuse_living(storage: Storage, instant: Instant, config: TableConfig, setti
         eager=settings.eager_rollback,
         zone=config.timezone,
         layout=layout_of(config),
+        known_beat=known_beat,
+        may_wait=may_wait,
     )
     if verdict.alive:
         raise ConcurrentWriteError(
             f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}: {verdict.reason}.",
-            "Wait until that writer is done and write again; if it is dead, the next write rolls it back once its "
-            "heartbeat is overdue, and hoodie.clean.failed.writes.policy=EAGER or "
-            "hoodie.pyhudi.foreign.pending.max.age.seconds do so earlier for Apache Hudi's.",
+            verdict.todo,
         )
+    return verdict

@@ -134,9 +134,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
     else:
         check_supported(existing, storage.path, writing=True)
         config, changes = changes_to(existing, request.table, storage.path)
-    # Asked before the timeline: what is archived in between is on neither, and is found among what was archived since.
-    archive = archive_state(storage, config.archive_folder)
-    timeline = load_timeline(storage, config)
+    timeline, watermark = _pin(storage, config, request.write.based_on)
     schema = latest_schema(storage, config, timeline, writing=True) if existing is not None else None
     incoming = without_meta(request.schema)
     schema = _columns(config, schema, request, operation)
@@ -163,8 +161,8 @@ def plan_write(request: WriteRequest) -> WritePlan:
         instant_time=times[-1],
         write_id=write_id,
         owner=Owner.of_this_process(write_id, request.application),
-        watermark=_watermark(timeline, archive, request.write.based_on),
-        rollbacks=tuple(PlannedRollback(i, at) for i, at in zip(dead, times, strict=False)),
+        watermark=watermark,
+        rollbacks=tuple(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False)),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
         flagged=IS_DELETED in incoming.names and IS_DELETED not in schema.names,
         settings=request.write,
@@ -211,11 +209,15 @@ def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Sche
     return settings.bulk_insert_sort_columns or by_key
 
 
-def _watermark(timeline: Timeline, archive: str, based_on: str) -> Watermark:
-    if not based_on:
-        return replace(timeline.watermark(), archive=archive)
-    # What the archive held at that earlier moment nobody knows.
-    return timeline.as_of_completion(based_on).watermark()
+def _pin(storage: Storage, config: TableConfig, based_on: str) -> tuple[Timeline, Watermark]:
+    """Return the timeline, and the moment since which others' commits are held against the write."""
+    # Asked before the timeline: what is archived in between is on neither, and is found among what was archived since.
+    archive = archive_state(storage, config.archive_folder)
+    timeline = load_timeline(storage, config)
+    if based_on:
+        # What the archive held at that earlier moment nobody knows.
+        return timeline, timeline.as_of_completion(based_on).watermark()
+    return timeline, replace(timeline.watermark(), archive=archive)
 
 
 def _times(count: int, timeline: Timeline, config: TableConfig) -> list[str]:

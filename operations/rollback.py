@@ -37,6 +37,9 @@ from .settings import WriteSettings
 
 logger = logging.getLogger("pyhudi")
 
+# What is left of a rollback whose victim is off the timeline takes moments, whoever is at it.
+GIVEN_UP_S = 3600.0
+
 
 def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, settings: WriteSettings) -> None:
     """Undo one dead write, unless it turns out to be completed or gone.
@@ -53,7 +56,7 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, s
         found = load_timeline(storage, config).find(victim.requested_time)
         if found is None or found.state == State.COMPLETED:
             return
-        refuse_living(storage, found, config, settings)
+        refuse_living(storage, found, config, settings, known_beat=planned.beat, may_wait=False)
         if storage.exists(PROPERTIES_PATH):
             metadata_table.stop_using(storage)
         if storage.has_files(owner.folder(victim.requested_time)):

@@ -77,7 +77,8 @@ class WriteSettings:
         allow_empty_commit: Whether a write without rows still makes an instant.
         metadata_enable: None when not said; False lets a write retire an expensive metadata table.
         eager_rollback: True when pending foreign instants count as dead at once (failed writes policy EAGER).
-        foreign_age_s: Seconds after which a foreign pending instant without heartbeat counts as dead.
+        foreign_age_s: Seconds without a change after which a foreign pending instant without heartbeat counts as dead;
+            None for never.
         heartbeat_interval_s: Seconds between two touches of the heartbeat.
         heartbeat_misses: How many missed touches make a writer dead.
         compression: Parquet codec of base files.
@@ -106,7 +107,7 @@ class WriteSettings:
     allow_empty_commit: bool = True
     metadata_enable: bool | None = None
     eager_rollback: bool = False
-    foreign_age_s: float = 3600.0
+    foreign_age_s: float | None = None
     heartbeat_interval_s: float = 60.0
     heartbeat_misses: int = 2
     compression: str = "zstd"

@@ -10,7 +10,7 @@ from ..timeline.layout import layout_of
 from ..timeline.markers import marked_instants
 from ..timeline.timeline import load_timeline
 from .marked_files import marked_files
-from .rollback import finish_rollbacks, forget
+from .rollback import GIVEN_UP_S, finish_rollbacks, forget
 from .settings import WriteSettings
 
 META_FOLDER = ".hoodie"
@@ -40,8 +40,8 @@ def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own
     marked = set(marked_instants(storage))
     beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT)}
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
-    timeline = load_timeline(storage, config)
-    finish_rollbacks(storage, timeline, config, settings.foreign_age_s)
+    timeline, age_s = load_timeline(storage, config), settings.foreign_age_s
+    finish_rollbacks(storage, timeline, config, GIVEN_UP_S if age_s is None else age_s)
     for instant_time in sorted(working | marked | beating):
         found = timeline.find(instant_time)
         if instant_time == own or (found is not None and found.state != State.COMPLETED):

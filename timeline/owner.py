@@ -7,12 +7,12 @@ file ``sealed``, after which its tasks may not publish any more.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from ..errors import CorruptInstantError
 from ..storage import process
 from ..storage.base import Storage, join
-from . import heartbeat
+from . import heartbeat, markers, stillness
 from .clock import parse_time
 from .instants import Instant, State
 from .layout import Layout, LayoutV2
@@ -24,6 +24,7 @@ SEALS = f"{ROOT}/sealed"
 _GIVEN_UP = b"given up"
 
 _DEFAULT_LAYOUT = LayoutV2()
+_WAIT = "Wait until that writer is done and write again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,14 @@ class Liveness:
     Attributes:
         alive: False when the instant may be rolled back.
         reason: For people: "last heartbeat 35 s ago".
+        todo: For people: how to go on where it lives.
+        beat: When the heartbeat by which it was judged was touched, by the store's clock; None where there is none.
     """
 
     alive: bool
     reason: str
+    todo: str = field(default="", compare=False)
+    beat: float | None = field(default=None, compare=False)
 
 
 def folder(instant_time: str) -> str:
@@ -147,62 +152,110 @@ def judge(
     *,
     now_s: float,
     heartbeat_tolerance_s: float,
-    foreign_age_s: float,
+    foreign_age_s: float | None,
     eager: bool,
     zone: str,
     layout: Layout = _DEFAULT_LAYOUT,
+    known_beat: float | None = None,
+    may_wait: bool = True,
 ) -> Liveness:
     """Decide whether the writer of a pending instant is dead.
 
-    Of our own writes: when the process is gone from this machine, else when the heartbeat is overdue. Of foreign ones
-    with a heartbeat: when that is overdue. Of foreign ones without: when they are old, or at once where the user says
-    that every unfinished write is a failed one.
+    Of our own writes: when the process is gone from this machine, else when the heartbeat is overdue. While the process
+    is there, that is for this process's steady clock to say: a machine's clock may step. Of foreign ones with a
+    heartbeat: when that is overdue. Of foreign ones without: when the user says so.
 
     Args:
         storage: Rooted at the table.
         instant: The pending instant.
         now_s: The store's clock, epoch seconds.
         heartbeat_tolerance_s: Seconds after which a heartbeat is overdue.
-        foreign_age_s: Seconds after which a foreign instant without heartbeat counts as dead.
+        foreign_age_s: Seconds without a change after which a foreign instant without heartbeat counts as dead; None
+            for never.
         eager: Whether such an instant counts as dead at once.
         zone: The timeline's time zone.
         layout: How the instant's files are named.
+        known_beat: The heartbeat that was overdue when somebody else judged; if it is still the last, it is overdue.
+        may_wait: Whether an overdue heartbeat of a process that is there may be watched until its time is over.
 
     Raises:
         CorruptInstantError: It cannot be told whose the instant is.
     """
     owner = read(storage, instant.requested_time)
-    if owner is not None and is_gone(owner):
+    gone = None if owner is None else is_gone(owner)
+    if owner is not None and gone:
         return Liveness(False, f"its process {owner.pid} on this machine ({_of(owner)}) is gone")
-    beat = storage.modified(heartbeat.path_of(instant.requested_time))
-    by = "" if owner is None else f", process {owner.pid} on {_of(owner)}"
-    if beat is not None:
-        silent = max(0.0, now_s - beat)
-        return Liveness(silent <= heartbeat_tolerance_s, f"last heartbeat {_span(silent)} ago{by}")
-    if owner is not None:
+    sign, said = heartbeat.path_of(instant.requested_time), "last heartbeat"
+    beat = storage.modified(sign)
+    if beat is None and owner is None:
+        return _judge_silent(storage, instant, now_s, foreign_age_s, eager=eager, zone=zone, layout=layout)
+    if beat is None:
         # Its first heartbeat comes right after owner.json.
-        began = storage.modified(_path(instant.requested_time))
-        silent = max(0.0, now_s - (now_s if began is None else began))
-        return Liveness(silent <= heartbeat_tolerance_s, f"no heartbeat yet; begun {_span(silent)} ago{by}")
-    silent = max(0.0, now_s - _last_change(storage, instant, layout, zone, now_s))
-    reason = f"no heartbeat; {_span(silent)} old"
+        sign, said = _path(instant.requested_time), "no heartbeat yet; begun"
+        beat = storage.modified(sign)
+    silent = max(0.0, now_s - (now_s if beat is None else beat))
+    by = "" if owner is None else f", process {owner.pid} on {_of(owner)}"
+    reason = f"{said} {_span(silent)} ago{by}"
+    if beat is not None and beat == known_beat:
+        return Liveness(False, reason, beat=beat)
+    if beat is not None and owner is not None and gone is False:
+        still = stillness.stood_still_s(storage, sign, beat)
+        if may_wait and still <= heartbeat_tolerance_s < silent:
+            still = stillness.watch(storage, sign, beat, heartbeat_tolerance_s)
+        todo = f"{_WAIT}; if its process hangs, end it (kill {owner.pid}), and the next write rolls its write back."
+        return Liveness(still <= heartbeat_tolerance_s, reason, todo, beat)
+    todo = f"{_WAIT}; if it is dead, a write rolls it back once its heartbeat is {_span(heartbeat_tolerance_s)} old."
+    return Liveness(silent <= heartbeat_tolerance_s, reason, todo, beat)
+
+
+def _judge_silent(
+    storage: Storage,
+    instant: Instant,
+    now_s: float,
+    foreign_age_s: float | None,
+    *,
+    eager: bool,
+    zone: str,
+    layout: Layout,
+) -> Liveness:
+    """Judge a foreign instant without heartbeat: it may be idle for hours, so that only the user can call it dead."""
+    began, path, changed = _changes(storage, instant, layout, zone, now_s)
+    silent = max(0.0, now_s - changed)
+    last = f"; it last wrote {path}, {_span(silent)} ago" if path else ""
+    reason = f"no heartbeat; {_span(max(0.0, now_s - began))} old{last}"
     if eager:
         return Liveness(False, f"{reason}; hoodie.clean.failed.writes.policy is EAGER")
+    todo = (
+        f"{_WAIT}. Only you can know that it is dead: "
+        "hoodie.clean.failed.writes.policy=EAGER has a write roll it back at once, "
+        "hoodie.pyhudi.foreign.pending.max.age.seconds once it has written nothing for so long."
+    )
+    if foreign_age_s is None:
+        return Liveness(True, reason, todo)
     dead = silent > foreign_age_s
-    return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(foreign_age_s)}")
+    return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(foreign_age_s)}", todo)
 
 
-def _last_change(storage: Storage, instant: Instant, layout: Layout, zone: str, now_s: float) -> float:
-    """Return when a pending instant's files last changed, or was asked for where they are not to be found."""
+def _changes(storage: Storage, instant: Instant, layout: Layout, zone: str, now_s: float) -> tuple[float, str, float]:
+    """Return when an instant's first file was made, and which file changed last and when.
+
+    Where none is to be found, both times are the one at which the instant was asked for, and the file is "".
+    """
     states = [Instant(instant.requested_time, instant.action, state) for state in (State.REQUESTED, State.INFLIGHT)]
-    times = [storage.modified(join(layout.folder, layout.format(one))) for one in states]
-    known = [time for time in times if time is not None]
+    paths = [join(layout.folder, layout.format(one)) for one in states]
+    times = [(storage.modified(path), path) for path in paths]
+    known = [(time, path) for time, path in times if time is not None]
+    first = min(known, default=None)
+    folder = markers.folder(instant.requested_time)
+    known += [(info.modified, info.path) for info in storage.list(folder, recursive=True)]
     if known:
-        return max(known)
+        changed, path = max(known)
+        return (first or min(known))[0], path, changed
     try:
-        return parse_time(instant.requested_time, zone) / 1000
+        asked = parse_time(instant.requested_time, zone) / 1000
     except ValueError:
-        return now_s
+        asked = now_s
+    return asked, "", asked
 
 
 def _of(owner: Owner) -> str:

@@ -23,6 +23,7 @@ PASSING = {
     r"\d{17}": "<time>",
     r"\d{1,3}(,\d{3})+": "<bytes>",
     r"\d+ s ago, process \d+ on [\w-]+(\.[\w-]+)*(, application \w+)?": "<writer>",
+    r"\(kill \d+\)": "(kill <process>)",
     r"(hoodie\.properties): [\w ]+\. Check": r"\1: <reason>. Check",
 }
 

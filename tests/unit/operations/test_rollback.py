@@ -6,8 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from pyhudi.operations.rollback import finish_rollbacks
-from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.rollback import GIVEN_UP_S, finish_rollbacks
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.codec import decode, encode
@@ -66,7 +65,7 @@ def test_it_is_completed_with_what_its_plan_says(storage: Storage, started: bool
 def test_a_young_one_may_be_at_work(storage: Storage) -> None:
     leave(storage, encode(PLAN))
 
-    assert finish(storage, age_s=WriteSettings().foreign_age_s).state == State.INFLIGHT
+    assert finish(storage, age_s=GIVEN_UP_S).state == State.INFLIGHT
 
 
 @pytest.mark.parametrize("completed", [False, True])

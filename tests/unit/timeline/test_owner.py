@@ -4,14 +4,16 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyhudi.errors import CorruptInstantError
 from pyhudi.storage import process
 from pyhudi.storage.local import LocalStorage
-from pyhudi.timeline import heartbeat, owner
+from pyhudi.timeline import heartbeat, owner, stillness
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.owner import Liveness, Owner
@@ -20,6 +22,7 @@ from pyhudi.timeline.timeline import request, start
 T = "20261120224644250"
 PENDING = Instant(T, "commit", State.INFLIGHT)
 LAYOUT = LayoutV2()
+NOW = 2_000_000_000.0
 ELSEWHERE = Owner("elsewhere", "boot 1", 77, "123", "nightly", "w")
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
@@ -32,20 +35,35 @@ def storage(tmp_path: Path) -> LocalStorage:
 
 def age(storage: LocalStorage, path: str, seconds: float) -> None:
     """Make a file ``seconds`` older than the moment at which `judged` looks."""
-    moment = 2_000_000_000 - seconds
+    moment = NOW - seconds
     os.utime(Path(storage.root, path), (moment, moment))
 
 
-def judged(storage: LocalStorage, instant: Instant = PENDING, *, eager: bool = False) -> Liveness:
-    return owner.judge(
-        storage,
-        instant,
-        now_s=2_000_000_000.0,
-        heartbeat_tolerance_s=120.0,
-        foreign_age_s=3600.0,
-        eager=eager,
-        zone="UTC",
-    )
+def judged(storage: LocalStorage, instant: Instant = PENDING, **said: Any) -> Liveness:
+    known = {"now_s": NOW, "heartbeat_tolerance_s": 120.0, "foreign_age_s": None, "eager": False, "zone": "UTC"}
+    return owner.judge(storage, instant, **{**known, **said})
+
+
+@dataclass
+class SteadyClock:
+    """What `time` is to the module that watches: nobody really sleeps."""
+
+    now: float = 0.0
+    asleep: Callable[[float], None] = lambda now: None
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.asleep(self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SteadyClock:
+    clock = SteadyClock()
+    monkeypatch.setattr(stillness, "time", clock)
+    return clock
 
 
 def beat(storage: LocalStorage, seconds: float) -> None:
@@ -157,11 +175,79 @@ def test_ours_with_its_process_gone_is_dead_whatever_its_heartbeat(storage: Loca
 
 
 @linux
-def test_ours_with_its_process_present_is_dead_when_the_heartbeat_is_overdue(storage: LocalStorage) -> None:
+def test_a_process_that_is_there_is_dead_when_its_heartbeat_stood_still_all_the_while(
+    storage: LocalStorage, clock: SteadyClock
+) -> None:
+    """The machine's clock says that it is overdue; that makes whoever judges watch it, and no more."""
     own(storage, Owner.of_this_process("w"), 500)
     beat(storage, 121)
 
     assert not judged(storage).alive
+    assert clock.now > 120
+
+
+@linux
+def test_a_clock_that_stepped_takes_no_living_write_for_dead(storage: LocalStorage, clock: SteadyClock) -> None:
+    """An hour ahead, and the next heartbeat comes within the time that it may take."""
+    own(storage, Owner.of_this_process("w"), 3700)
+    beat(storage, 3650)
+    clock.asleep = lambda now: beat(storage, 0) if 50 < now < 51 else None
+
+    found = judged(storage)
+
+    assert found.alive
+    assert 50 < clock.now < 52
+    assert found.todo.endswith(f"end it (kill {os.getpid()}), and the next write rolls its write back.")
+
+
+@linux
+def test_a_living_write_is_waited_for_by_nobody(storage: LocalStorage, clock: SteadyClock) -> None:
+    own(storage, Owner.of_this_process("w"), 500)
+    beat(storage, 119)
+
+    assert judged(storage).alive
+    assert clock.now == 0
+
+
+@linux
+def test_what_one_process_saw_standing_still_need_not_be_watched_again(
+    storage: LocalStorage, clock: SteadyClock
+) -> None:
+    """The clock may even have stepped back, so that the heartbeat seems young; another heartbeat counts anew."""
+    own(storage, Owner.of_this_process("w"), 500)
+    beat(storage, 10)
+    assert judged(storage).alive
+    clock.now += 121
+    assert not judged(storage, may_wait=False).alive
+
+    beat(storage, 9)
+
+    assert judged(storage, may_wait=False).alive
+
+
+@linux
+def test_who_may_not_wait_takes_another_ones_word_for_one_heartbeat(storage: LocalStorage, clock: SteadyClock) -> None:
+    """A task has the plan's word, and must not wait while it holds the commit lock."""
+    own(storage, Owner.of_this_process("w"), 500)
+    beat(storage, 121)
+    dead = judged(storage)
+    stillness._seen.clear()
+
+    assert judged(storage, may_wait=False).alive
+    assert not judged(storage, may_wait=False, known_beat=dead.beat).alive
+    beat(storage, 1)
+    assert judged(storage, may_wait=False, known_beat=dead.beat).alive
+
+
+@linux
+def test_a_heartbeat_that_goes_while_it_is_watched_is_one_of_a_write_that_ended(
+    storage: LocalStorage, clock: SteadyClock
+) -> None:
+    own(storage, Owner.of_this_process("w"), 500)
+    beat(storage, 121)
+    clock.asleep = lambda now: heartbeat.delete(storage, T)
+
+    assert judged(storage).alive
 
 
 @pytest.mark.parametrize(
@@ -202,12 +288,35 @@ def test_a_foreign_heartbeat_is_believed_even_by_eager_users(storage: LocalStora
     assert judged(storage, eager=True).alive is alive
 
 
-def test_a_foreign_instant_without_heartbeat_is_given_an_hour(storage: LocalStorage) -> None:
-    pend(storage, 4000, 720)
-    assert judged(storage) == Liveness(True, "no heartbeat; 12 minutes old; taken for dead after 60 minutes")
+def test_a_foreign_instant_without_heartbeat_is_never_dead_by_itself(storage: LocalStorage) -> None:
+    """A streaming writer opens one and may keep it open for hours without a row."""
+    pend(storage, 90_000, 86_400)
 
-    age(storage, f".hoodie/timeline/{T}.inflight", 3601)
-    assert judged(storage) == Liveness(False, "no heartbeat; 60 minutes old; over 60 minutes")
+    found = judged(storage)
+
+    said = "no heartbeat; 25 hours old; it last wrote .hoodie/timeline/20261120224644250.inflight, 24 hours ago"
+    assert found == Liveness(True, said)
+    assert "hoodie.clean.failed.writes.policy=EAGER" in found.todo
+    assert "hoodie.pyhudi.foreign.pending.max.age.seconds" in found.todo
+
+
+def test_its_markers_are_signs_of_life(storage: LocalStorage) -> None:
+    pend(storage, 90_000, 86_400)
+    marker = f".hoodie/.temp/{T}/p=1/x.parquet.marker.CREATE"
+    storage.create(marker, b"")
+    age(storage, marker, 300)
+
+    found = judged(storage, foreign_age_s=3600.0)
+
+    said = f"no heartbeat; 25 hours old; it last wrote {marker}, 5 minutes ago; taken for dead after 60 minutes"
+    assert found == Liveness(True, said)
+
+
+def test_a_foreign_instant_without_heartbeat_is_dead_after_the_users_time(storage: LocalStorage) -> None:
+    pend(storage, 90_000, 3601)
+
+    assert judged(storage, foreign_age_s=3602.0).alive
+    assert not judged(storage, foreign_age_s=3600.0).alive
 
 
 def test_a_foreign_instant_without_heartbeat_is_dead_at_once_where_the_policy_says_so(storage: LocalStorage) -> None:
@@ -215,17 +324,17 @@ def test_a_foreign_instant_without_heartbeat_is_dead_at_once_where_the_policy_sa
 
     found = judged(storage, eager=True)
 
-    assert found == Liveness(False, "no heartbeat; 5 s old; hoodie.clean.failed.writes.policy is EAGER")
+    assert not found.alive
+    assert found.reason.endswith("; hoodie.clean.failed.writes.policy is EAGER")
 
 
 def test_a_foreign_instant_whose_files_are_gone_is_as_old_as_its_time(storage: LocalStorage) -> None:
     # 2033-05-18 03:33:20 UTC is the moment of judging.
-    assert judged(storage, Instant("20330518033220000", "commit", State.REQUESTED)).alive
-    assert not judged(storage, Instant("20330518023319000", "commit", State.REQUESTED)).alive
-    assert judged(storage, Instant("00000000000000010", "commit", State.REQUESTED)).alive
+    for time, alive in (("20330518033220000", True), ("20330518023319000", False), ("00000000000000010", True)):
+        assert judged(storage, Instant(time, "commit", State.REQUESTED), foreign_age_s=3600.0).alive is alive
 
 
 def test_times_ahead_of_the_clock_count_as_now(storage: LocalStorage) -> None:
     pend(storage, -500, None)
 
-    assert judged(storage) == Liveness(True, "no heartbeat; 0 s old; taken for dead after 60 minutes")
+    assert judged(storage).reason.startswith("no heartbeat; 0 s old; it last wrote ")

@@ -1,0 +1,96 @@
+"""Whose pending write the next one rolls back: by this machine's steady clock, and by the user's word."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyhudi.errors import ConcurrentWriteError
+from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.write import commit_write
+from pyhudi.storage import open_storage
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline import heartbeat, stillness
+from support.checks import assert_whole
+from support.drive import carry_out, plan, rows_of, task, write
+from support.races import SCHEMA, TABLE, rows
+
+QUICK = WriteSettings(heartbeat_interval_s=0.4, heartbeat_misses=2)
+THEIRS = "20260101000000000"
+
+
+@pytest.fixture
+def _an_hour_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the machine's clock step once everything so far is written."""
+    monkeypatch.setattr(LocalStorage, "now", lambda self: time.time() + 3600)
+
+
+@pytest.mark.usefixtures("_an_hour_ahead")
+def test_a_living_write_of_this_machine_outlives_a_step_of_its_clock(tmp_path: Path) -> None:
+    """Its heartbeats go on, and are seen to."""
+    write(tmp_path, rows("a", "k1", value=1), table=TABLE)
+    living = plan(tmp_path, SCHEMA)
+    result = task(living, rows("a", "k1", value=2), 0)
+    with (
+        heartbeat.HeartbeatThread(open_storage(str(tmp_path)), living.instant_time, interval_s=0.1),
+        pytest.raises(ConcurrentWriteError, match=rf"{living.instant_time}.*kill {os.getpid()}"),
+    ):
+        plan(tmp_path, SCHEMA, settings=WriteSettings(heartbeat_interval_s=15.0))
+    commit_write(living, [result])
+
+    assert rows_of(tmp_path, "value") == [(2,)]
+    assert_whole(tmp_path)
+
+
+@pytest.mark.usefixtures("_an_hour_ahead")
+def test_a_write_that_stood_still_is_rolled_back_by_tasks_that_do_not_watch_it_again(tmp_path: Path) -> None:
+    """The plan's process has watched it; a task, which holds the commit lock then, takes its word."""
+    write(tmp_path, rows("a", "k1", value=1), table=TABLE)
+    still = plan(tmp_path, SCHEMA)
+    task(still, rows("a", "k1", value=2), 0)
+    planned = plan(tmp_path, SCHEMA, settings=QUICK)
+    stillness._seen.clear()
+    carry_out(planned, [rows("a", "k2", value=3)])
+
+    assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 3)]
+
+
+def test_a_write_that_gives_a_sign_of_life_after_the_plan_is_not_rolled_back(tmp_path: Path) -> None:
+    """Only the heartbeat that the plan found overdue is overdue."""
+    write(tmp_path, rows("a", "k1", value=1), table=TABLE)
+    slow = plan(tmp_path, SCHEMA)
+    result = task(slow, rows("a", "k1", value=2), 0)
+    planned = plan(tmp_path, SCHEMA, settings=replace(QUICK, heartbeat_misses=-1))
+    heartbeat.touch(open_storage(str(tmp_path)), slow.instant_time)
+    patient = replace(planned, settings=WriteSettings())
+    with pytest.raises(ConcurrentWriteError, match=slow.instant_time):
+        carry_out(patient, [rows("a", "k2", value=3)])
+    commit_write(slow, [result])
+
+    assert rows_of(tmp_path, "id", "value") == [("k1", 2)]
+    assert_whole(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "word", [WriteSettings(eager_rollback=True), WriteSettings(foreign_age_s=3600.0)], ids=["eager", "age"]
+)
+def test_a_foreign_write_without_heartbeat_is_dead_by_the_users_word_alone(tmp_path: Path, word: WriteSettings) -> None:
+    """A streaming writer keeps an instant open for hours, idle."""
+    write(tmp_path, rows("a", "k1", value=1), table=TABLE)
+    for state in ("deltacommit.requested", "deltacommit.inflight"):
+        path = tmp_path / ".hoodie" / "timeline" / f"{THEIRS}.{state}"
+        path.touch()
+        os.utime(path, (time.time() - 86_400,) * 2)
+    with pytest.raises(ConcurrentWriteError) as refused:
+        write(tmp_path, rows("a", "k2", value=2))
+    for named in (THEIRS, "24 hours old", f"it last wrote .hoodie/timeline/{THEIRS}.deltacommit.", "EAGER", "max.age"):
+        assert named in str(refused.value)
+    assert (tmp_path / ".hoodie" / "timeline" / f"{THEIRS}.deltacommit.inflight").exists()
+
+    write(tmp_path, rows("a", "k2", value=2), settings=word)
+
+    assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 2)]
+    assert not list((tmp_path / ".hoodie" / "timeline").glob(f"{THEIRS}*"))
