@@ -22,6 +22,7 @@ from ..table.config import TableConfig, create_config, load_config
 from ..table.fields import root_of
 from ..table.schema import avro_schema
 from ..timeline.timeline import load_timeline
+from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION
 from .datasource import PyHudiDataSource, absolute
 from .explain import ExplainedOptions, explain
@@ -193,9 +194,9 @@ class HudiTable:
         if isinstance(which, DataFrame):
             return self._write(which.select(*(name for name in which.columns if name in needed)), given)
         # Asked for before the rows are read, so that nothing between the two can be overlooked.
-        moment = load_timeline(self._storage, config).completed_until
+        moment = spell_moment(load_timeline(self._storage, config).completed)
         rows = self.to_df().where(which).select(*needed)
-        return self._write(rows, {**given, BASED_ON: moment or None})
+        return self._write(rows, {**given, BASED_ON: moment})
 
     def insert_overwrite(self, df: DataFrame, **options: Any) -> CommitResult:
         """Replace all rows of the partitions that the given rows belong to, as one instant.

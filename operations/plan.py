@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from ..errors import MissingColumnError, TableNotFoundError, UnsupportedTypeError
+from ..errors import CommitConflictError, MissingColumnError, TableNotFoundError, UnsupportedTypeError
 from ..storage import open_storage
 from ..storage.base import Storage
 from ..table.base_file import RECORD_KEY
@@ -23,7 +23,7 @@ from ..timeline.archive import archive_state
 from ..timeline.clock import next_time
 from ..timeline.owner import Owner
 from ..timeline.timeline import Timeline, load_timeline
-from ..timeline.watermark import Watermark
+from ..timeline.watermark import Watermark, spell_moment
 from ..writer.merge import MergeRules
 from ..writer.rows import RowSpec
 from .metadata_table import check_retirable
@@ -215,8 +215,16 @@ def _pin(storage: Storage, config: TableConfig, based_on: str) -> tuple[Timeline
     archive = archive_state(storage, config.archive_folder)
     timeline = load_timeline(storage, config)
     if based_on:
+        moment, *tally = based_on.split(":")
+        past = timeline.as_of_completion(moment)
+        if tally and based_on != spell_moment(past.completed):
+            raise CommitConflictError(
+                f"What the rows for the table {storage.path} were made from, as of {moment}, cannot be told any more: "
+                "meanwhile instants were archived, or completed by a clock that lags.",
+                "Make the rows anew and write them.",
+            )
         # What the archive held at that earlier moment nobody knows.
-        return timeline, timeline.as_of_completion(based_on).watermark()
+        return timeline, past.watermark()
     return timeline, replace(timeline.watermark(), archive=archive)
 
 

@@ -67,8 +67,8 @@ class WriteSettings:
             otherwise.
         delete_missing_ok: Whether a key to be deleted may be absent.
         overwrite_mode: ``dynamic`` lets mode overwrite replace the partitions that rows belong to, else the table.
-        based_on: Completion time of the newest instant that the caller had seen when the rows were made; empty where
-            they were not made from the table.
+        based_on: Completion time of the newest instant that the caller had seen when the rows were made, or that moment
+            as `spell_moment` spells it; empty where they were not made from the table.
         partitions_to_delete: Partition paths with ``*`` for anything; None for the partitions of the rows.
         bulk_insert_sort_mode: One of Hudi's sort modes.
         bulk_insert_sort_columns: Columns by which a bulk insert orders the rows of each file.

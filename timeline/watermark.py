@@ -41,6 +41,13 @@ class Tally:
         return cls(len(ordered), ordered[0], hashlib.sha256("\n".join(ordered).encode()).hexdigest())
 
 
+def spell_moment(completed: Iterable[Instant]) -> str:
+    """Return a moment in one word: its greatest completion time, and the tally of what was complete."""
+    completed = tuple(completed)
+    tally = Tally.of(one.identity for one in completed if one.action != _SAVEPOINT)
+    return f"{max((one.visible_since for one in completed), default='')}:{tally.count}:{tally.digest}"
+
+
 @dataclass(frozen=True, slots=True)
 class Watermark:
     """A moment of a timeline, small enough to travel with every task.

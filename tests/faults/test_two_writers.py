@@ -18,7 +18,8 @@ from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.owner import Owner
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.timeline.timeline import load_timeline, path_of
+from pyhudi.timeline.watermark import spell_moment
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
 from support.places import Place, below
@@ -138,7 +139,7 @@ def test_a_write_based_on_an_older_snapshot(place: Place) -> None:
     table = below(place, "t")
     write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=TABLE)
     storage = open_storage(str(table))
-    moment = load_timeline(storage, load_config(storage)).watermark().completed_until
+    moment = load_timeline(storage, load_config(storage)).completed_until
     write(table, rows("a", "k1", value=2))
     based = WriteSettings(based_on=moment)
     with pytest.raises(CommitConflictError):
@@ -147,6 +148,26 @@ def test_a_write_based_on_an_older_snapshot(place: Place) -> None:
 
     assert rows_of(table, "id", "value") == [("k1", 2)]
     assert_whole(table)
+
+
+def test_rows_made_from_the_table_while_a_clock_lagged(place: Place) -> None:
+    """A commit that completed after they were made, by its own clock before, cannot be told from what they saw."""
+    table = below(place, "t")
+    write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=TABLE)
+    storage = open_storage(str(table))
+    moment = spell_moment(load_timeline(storage, load_config(storage)).completed)
+    based = WriteSettings(based_on=moment)
+    write(table, rows("b", "k2", value=2))
+    write(table, rows("a", "k1", value=3), operation="delete", settings=based)
+    timeline = load_timeline(storage, load_config(storage))
+    late = timeline.writes[1]
+    body = storage.read(path_of(timeline.layout, late))
+    storage.delete(path_of(timeline.layout, late))
+    storage.write(path_of(timeline.layout, replace(late, completion_time=moment.partition(":")[0])), body)
+    with pytest.raises(CommitConflictError, match="a clock that lags"):
+        plan(table, SCHEMA, operation="delete", settings=based)
+
+    assert rows_of(table, "id", "value") == [("k2", 2)]
 
 
 def test_two_that_create_one_table_differently(place: Place) -> None:
