@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -12,9 +11,10 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     DataSourceWriter,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import NullType, StructField, StructType
 
 from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
+from .paths import ONLY_PATH, absolute
 
 if TYPE_CHECKING:
     from ..timeline.watermark import Watermark
@@ -40,6 +40,8 @@ class PyHudiDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the table's columns, or those that the option ``columns`` names, and pin the moment of the read."""
+        if ONLY_PATH in self.options:
+            return StructType([StructField(self._path(), NullType())])
         from ..reader.snapshot import open_snapshot  # noqa: PLC0415 (Spark imports this module at each look-up)
         from .spark_types import select, to_spark  # noqa: PLC0415
 
@@ -70,6 +72,8 @@ class PyHudiDataSource(DataSource):
         options, path = self._parsed(reading=False)
         return HudiWriter.planned(path, options, schema, overwrite=overwrite)
 
+    # Spark asks for these two when the query runs; a source is told nothing sooner by which it could know a stream.
+
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Refuse."""
         raise _no_streams("readStream", "spark.read with an incremental query")
@@ -80,8 +84,14 @@ class PyHudiDataSource(DataSource):
 
     def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
         from .option_sources import READING, WRITING, resolve_options  # noqa: PLC0415
-        from .options import path_of  # noqa: PLC0415
         from .secrets import tell_what_spark_shows  # noqa: PLC0415
+
+        path = self._path()
+        tell_what_spark_shows(self.options)
+        return resolve_options(self.options, path, READING if reading else WRITING).options, path
+
+    def _path(self) -> str:
+        from .options import path_of  # noqa: PLC0415
 
         if "paths" in self.options:
             raise UnsupportedOptionError(
@@ -95,15 +105,8 @@ class PyHudiDataSource(DataSource):
                 "a table of its catalog is used.",
                 "Give one to load() or save(), or to CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
             )
-        path = absolute(path)
-        tell_what_spark_shows(self.options)
-        return resolve_options(self.options, path, READING if reading else WRITING).options, path
+        return absolute(path)
 
 
 def _no_streams(what: str, instead: str) -> UnsupportedOptionError:
     return UnsupportedOptionError(f"Streams are not done by pyhudi yet: {what} was asked for.", f"Use {instead}.")
-
-
-def absolute(path: str) -> str:
-    """Return a table's path so that a process with another working directory understands it."""
-    return path if ":" in path.partition("/")[0] else os.path.abspath(path)  # noqa: PTH100 (no links are followed)

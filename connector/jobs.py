@@ -31,11 +31,11 @@ from ..errors import (
 )
 from ..operations.result import CommitResult
 from ..storage import open_storage
-from .datasource import absolute
 from .hudi_table import HudiTable
 from .option_names import OPTIONS
 from .option_sources import WRITING, ResolvedOptions, resolve_options
 from .options import texts_of
+from .paths import absolute_for
 from .placed_write import delete_partitions, own_errors, write_placed
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def write(
     Raises:
         PyHudiError: The write failed as a whole.
     """
-    path = absolute(path)
+    path = absolute_for(spark, path)
     if rows is not None and operation == DELETE:
         return HudiTable(spark, path, options).delete(rows)
     given = {**texts_of(options), OPTIONS["operation"].key: operation}

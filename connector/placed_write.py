@@ -24,6 +24,7 @@ from ..operations.write import write_without_rows
 from ..storage import Storage
 from ..table.config import TableConfig, load_config
 from .datasource import PyHudiDataSource
+from .frames import make_active
 from .logs import level_here
 from .option_names import OPTIONS
 from .option_sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
@@ -68,6 +69,7 @@ def write_placed(
         OPTIONS["write_id"].key: write_id,
         OPTIONS["application"].key: options.application or _application(spark),
     }
+    make_active(spark)
     with own_errors():
         # Where keys are generated, each task writes file groups of its own.
         if not config.generates_keys:

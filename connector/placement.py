@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from ..table.config import TableConfig, load_config
 from ..table.latest_schema import latest_schema
 from ..timeline.timeline import load_timeline
 from .option_sources import READING, resolve_options
+from .paths import AnyPath, absolute_for
 from .slot_expression import slot_expression
 from .slots import Placement, Slots
 from .spark_types import to_arrow
@@ -43,6 +44,7 @@ _SPARK_SEED = 42
 Words = np.ndarray[Any, np.dtype[np.uint32]]
 
 
+@runtime_checkable
 class HasPath(Protocol):
     """Something that has a table's path, such as a `HudiTable`."""
 
@@ -57,7 +59,9 @@ class HasPath(Protocol):
         ...
 
 
-def colocate(df: DataFrame, table: HasPath | str, *, tasks: int | None = None, buckets: int | None = None) -> DataFrame:
+def colocate(
+    df: DataFrame, table: HasPath | AnyPath, *, tasks: int | None = None, buckets: int | None = None
+) -> DataFrame:
     """Return the same rows, those of each file group in one partition.
 
     Write the result with the option ``hoodie.pyhudi.colocated=true``, and do nothing to it in between that moves rows.
@@ -75,22 +79,23 @@ def colocate(df: DataFrame, table: HasPath | str, *, tasks: int | None = None, b
         MissingColumnError: The rows lack a key or partition column.
         MissingOptionError: The table does not say how many buckets it has.
     """
-    path = table if isinstance(table, str) else table.path
-    storage = open_storage(path, _storage_options(df.sparkSession, table))
+    spark = df.sparkSession
+    path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
+    storage = open_storage(path, _storage_options(spark, path, table))
     config, _ = changes_to(load_config(storage), TableSettings(bucket_count=buckets), path)
     if config.generates_keys:
         return df
     if tasks is None:
-        tasks = default_tasks(df.sparkSession, config, storage)
+        tasks = default_tasks(spark, config, storage)
     if tasks < 1:
         raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
     return place(df, placement_of(df, config, storage, tasks))
 
 
-def _storage_options(spark: SparkSession, table: HasPath | str) -> Mapping[str, str]:
-    if isinstance(table, str):
-        return resolve_options({}, table, READING, session=spark).options.storage_options
-    return table.storage_options
+def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -> Mapping[str, str]:
+    if isinstance(table, HasPath):
+        return table.storage_options
+    return resolve_options({}, path, READING, session=spark).options.storage_options
 
 
 def placement_of(df: DataFrame, config: TableConfig, storage: Storage, tasks: int) -> Placement:

@@ -45,9 +45,21 @@ def suggest_buckets(
             )
         return sizing.suggest_buckets(rows, partitions=partitions, growth=growth)
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-    if columns:
-        partitions = max(1, rows.select(*columns).distinct().count())
-    return sizing.suggest_buckets(parquet_bytes(rows), partitions=partitions, growth=growth)
+    return _for_bytes(rows, parquet_bytes(rows), columns, partitions, growth)
+
+
+def measured_buckets(rows: DataFrame, partition_by: Sequence[str]) -> int | None:
+    """Return how many buckets suit rows, None where there are none."""
+    size = parquet_bytes(rows)
+    return _for_bytes(rows, size, partition_by) if size else None
+
+
+def _for_bytes(
+    rows: DataFrame, size: int, partition_by: Sequence[str], partitions: int = 1, growth: float = 1.0
+) -> int:
+    if partition_by:
+        partitions = max(1, rows.select(*partition_by).distinct().count())
+    return sizing.suggest_buckets(size, partitions=partitions, growth=growth)
 
 
 def parquet_bytes(df: DataFrame) -> int:

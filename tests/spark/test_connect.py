@@ -19,6 +19,9 @@ pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
 SCRIPT = """
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow
 from pyhudi import HudiTable, colocate, from_spark, suggest_buckets
 from pyhudi.connector.jobs import write
 from pyhudi.errors import NullKeyError, OptionConflictError
@@ -44,6 +47,21 @@ assert suggest_buckets(df) == 1
 colocate(df, table, tasks=2).write.format("pyhudi").option("hoodie.pyhudi.colocated", "true").mode("append").save(path)
 assert table.last_commit().updates == 90
 assert table.last_commit().inserts == 10
+
+assert HudiTable.exists(spark, path) and not HudiTable.exists(spark, path + "/none")
+assert table.schema.simpleString() == "struct<id:bigint,p:string,n:int>"
+assert table.detail().first().buckets == 2
+assert table.upsert(pyarrow.table({"id": [1], "p": ["1"], "n": pyarrow.array([7], "int32")})).updates == 1
+for relative in (lambda: HudiTable(spark, "t"), lambda: df.write.format("pyhudi").mode("append").save("t")):
+    try:
+        relative()
+    except Exception as error:
+        assert "temporary folder" in str(error), error
+    else:
+        raise AssertionError("a table in the folder of the session would go with it")
+assert HudiTable(spark, "~/none").path == os.path.expanduser("~/none")
+with ThreadPoolExecutor(2) as pool:
+    assert list(pool.map(lambda one: HudiTable(spark, one).to_df().count(), [path, path])) == [100, 100]
 
 plain = sys.argv[2]
 df.write.format("pyhudi").options(recordkey="id", partitionby="p").mode("append").save(plain)

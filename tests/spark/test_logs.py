@@ -26,7 +26,10 @@ HudiTable(spark, path + "/loud").delete("id < 3")
 
 
 def test_phases_reach_the_console_of_the_user_who_asks_for_them(tmp_path: Path) -> None:
-    """By option for a plain write; by the level of the user's own logger for a method of `HudiTable`."""
+    """By option for a plain write; by the level of the user's own logger for a method of `HudiTable`.
+
+    The line about a new table comes to everybody.
+    """
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, timeout=240, check=False
     )
@@ -35,6 +38,11 @@ def test_phases_reach_the_console_of_the_user_who_asks_for_them(tmp_path: Path) 
     told = [json.loads(line) for line in lines]
     here = [line for line in done.stderr.splitlines() if line.startswith("here ")]
 
+    new = [line for line in done.stderr.splitlines() if "INFO pyhudi: The new table " in line]
+    assert [line.rpartition(" with ")[2] for line in new] == [
+        "2 buckets for each table, fixed for good.",
+        "8 buckets, the number where none is given, for each table, fixed for good.",
+    ]
     assert not [one for one in told if one.get("table", one.get("path")).endswith("quiet")]
     phases = {one["phase"]: one for one in told if one["event"] == "phase"}
     assert phases.keys() == {"begin", "gather", "spill", "seal", "merge", "reconcile", "complete"}

@@ -141,18 +141,6 @@ def test_one_write_is_one_instant_however_many_tasks_it_has(spark: SparkSession,
     assert len({row[0] for row in rows(spark, path, "_hoodie_commit_seqno")}) == 1_000
 
 
-def test_a_relative_path_is_meant_where_the_driver_is(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pyhudi.connector.datasource import absolute
-
-    monkeypatch.chdir(tmp_path)
-
-    assert absolute("a/b") == str(tmp_path / "a" / "b")
-    assert absolute("s3://bucket/a") == "s3://bucket/a"
-    assert absolute("file:/a/b") == "file:/a/b"
-
-
 @pytest.mark.oldest
 @pytest.mark.parametrize(
     ("columns", "options", "error"),

@@ -32,7 +32,7 @@ IO_NAMES = {"pathlib": {"Path", "PosixPath", "WindowsPath"}}  # the Pure* classe
 IO_CALLS = {"open", "OSFile", "memory_map"}
 IO_EXCEPTIONS = {
     "connector/defaults_file.py": "the environment names the folder of the defaults",
-    "connector/datasource.py": "a relative path is meant where the user is, not where a worker happens to run",
+    "connector/paths.py": "a relative path is meant where Spark plans, not where a worker happens to run",
     "operations/task.py": "a task's spills go to a temporary folder of the machine it runs on",
     "operations/merge_spills.py": "so do the commit's, which also asks for the number of cores",
 }

@@ -1,0 +1,79 @@
+"""What each of the Python processes that Spark starts for a write has to import before it can begin.
+
+Spark starts a process to look the data source up, another to plan the write, one for each task, and one to commit. None
+of them has imported anything of pyhudi before, and the first write of a session waits for each of them in turn.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Written to be run as one process after another, each of which hands over what Spark hands over.
+STEP = """
+import pickle, sys
+from pathlib import Path
+import pyarrow
+import pyspark.sql.datasource
+from pyspark import TaskContext
+
+step, folder = sys.argv[1], Path(sys.argv[2])
+before = set(sys.modules)
+
+
+class Context:
+    partitionId = stageId = taskAttemptId = lambda self: 0
+
+
+if step == "look-up":
+    import pyspark_pyhudi
+elif step == "plan":
+    from pyhudi.connector.datasource import PyHudiDataSource
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    source = PyHudiDataSource({"path": str(folder / "t"), "recordkey": "id"})
+    writer = source.writer(StructType([StructField("id", LongType())]), False)
+    (folder / "writer").write_bytes(pickle.dumps(writer))
+elif step == "task":
+    TaskContext.get = lambda: Context()
+    writer = pickle.loads((folder / "writer").read_bytes())
+    message = writer.write(iter([pyarrow.record_batch({"id": [1, 2, 3]})]))
+    (folder / "message").write_bytes(pickle.dumps(message))
+elif step == "commit":
+    writer = pickle.loads((folder / "writer").read_bytes())
+    writer.commit([pickle.loads((folder / "message").read_bytes())])
+print(*sorted(set(sys.modules) - before))
+"""
+
+OTHER_STORES = {"fsspec", "asyncio", "pyhudi.storage.s3", "pyhudi.storage.remote"}
+METADATA = {"fastavro", "pyhudi.timeline.metadata"}
+OPTIONS = {"pyhudi.connector.option_model", "pyhudi.connector.options"}
+UNWANTED = {
+    "look-up": {"pyarrow.parquet", "pyarrow.compute", "pydantic", "numpy"} | OTHER_STORES | METADATA | OPTIONS,
+    "plan": {"pyarrow.parquet", "pyhudi.operations.task", "pyhudi.operations.commit"} | OTHER_STORES | METADATA,
+    "task": {"pydantic", "pyhudi.operations.commit"} | OTHER_STORES | METADATA | OPTIONS,
+    "commit": {"pyhudi.operations.task"} | OTHER_STORES | OPTIONS,
+}
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """What each step of one write imported."""
+    folder = tmp_path_factory.mktemp("steps")
+    found = {}
+    for step in UNWANTED:
+        command = [sys.executable, "-c", STEP, step, str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found[step] = set(done.stdout.split())
+    assert len(list((Path(folder) / "t").rglob("*.parquet"))) > 0
+    return found
+
+
+@pytest.mark.parametrize("step", UNWANTED)
+def test_a_step_of_a_write_imports_only_what_it_needs(imported: dict[str, set[str]], step: str) -> None:
+    assert "pyhudi.connector.datasource" in imported[step] or step in {"task", "commit"}
+    assert not imported[step] & UNWANTED[step]
