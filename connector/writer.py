@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from ..errors import PyHudiError
-from ..operations.write import TaskResult, WritePlan, abort_write, commit_write, plan_write, run_task
-from ..table.names import WriteToken
 from .logs import shown_logs
-from .option_model import HudiOptions
-from .spark_types import to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..operations.plan import WritePlan
+    from ..operations.task import TaskResult
+    from .option_model import HudiOptions
+
+# Spark plans, writes and commits in processes of their own, none of which has imported anything of pyhudi. Each method
+# here is what such a process is for, and imports what it needs alone.
 
 
 @dataclass(frozen=True)
@@ -44,12 +50,18 @@ class HudiWriter(DataSourceArrowWriter):
         Raises:
             PyHudiError: The options, the schema or the table do not allow it.
         """
+        from ..operations.plan import plan_write  # noqa: PLC0415
+        from .spark_types import to_arrow  # noqa: PLC0415
+
         with shown_logs(options.log_level):
             plan = plan_write(options.to_write_request(path, to_arrow(schema), overwrite=overwrite))
         return cls(plan, options.log_level)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> HudiMessage:
         """Take one task's share."""
+        from ..operations.task import run_task  # noqa: PLC0415
+        from ..table.names import WriteToken  # noqa: PLC0415
+
         context = TaskContext.get()
         if context is None:
             raise PyHudiError("A task of a write runs outside Spark.", "Call operations.write.run_task instead.")
@@ -59,6 +71,8 @@ class HudiWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Complete the instant from the messages of all tasks."""
+        from ..operations.commit import commit_write  # noqa: PLC0415
+
         results = [message.result for message in messages if isinstance(message, HudiMessage)]
         if len(results) < len(messages):
             raise PyHudiError(
@@ -71,5 +85,7 @@ class HudiWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Take back what the tasks did; Spark sends None for those that failed."""
+        from ..operations.abort import abort_write  # noqa: PLC0415
+
         with shown_logs(self._log_level):
             abort_write(self._plan)

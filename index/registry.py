@@ -12,7 +12,6 @@ A built-in name cannot be taken over.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 
 from ..errors import MissingOptionError, OptionConflictError, TableConfigError, UnsupportedTableError
 from ..table import options as key
@@ -48,6 +47,8 @@ def index_for(config: TableConfig) -> Index:
 def _factory(kind: str, config: TableConfig) -> IndexFactory:
     if kind in _BUILT_IN:
         return _BUILT_IN[kind]
+    from importlib.metadata import entry_points  # noqa: PLC0415 (slow, and a built-in index needs none)
+
     offers = {entry for entry in entry_points(group=ENTRY_POINTS) if entry.name.upper() == kind}
     if len(offers) > 1:
         raise OptionConflictError(

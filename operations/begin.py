@@ -11,7 +11,6 @@ from ..timeline.codec import encode
 from ..timeline.instants import State
 from ..timeline.layout import layout_of
 from ..timeline.markers import begin_markers
-from ..timeline.metadata import RequestedReplaceMetadata
 from ..timeline.timeline import load_timeline, remove_pending, request, start
 from .plan import WritePlan
 from .rollback import forget, roll_back
@@ -114,6 +113,8 @@ def _put_on_timeline(plan: WritePlan, storage: Storage) -> None:
     begin_markers(storage, plan.instant_time)
     body = b""
     if plan.action == "replacecommit":
+        from ..timeline.metadata import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/codec.py)
+
         # A pending replacecommit that says nothing of its operation breaks Apache Hudi's conflict check.
         body = encode(RequestedReplaceMetadata(operation_type=plan.operation))
     layout = layout_of(plan.config)

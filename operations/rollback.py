@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import TYPE_CHECKING
 
 from ..errors import CorruptInstantError
 from ..storage.base import Storage, split
@@ -20,13 +21,6 @@ from ..timeline.codec import encode, read_rollback_plan
 from ..timeline.instants import Instant, State
 from ..timeline.layout import Layout, layout_of
 from ..timeline.markers import delete_markers, marked_instants
-from ..timeline.metadata import (
-    InstantInfo,
-    RollbackMetadata,
-    RollbackPartition,
-    RollbackPlan,
-    RollbackRequest,
-)
 from ..timeline.timeline import Timeline, complete, load_timeline, path_of, remove_pending, request, start
 from . import metadata_table
 from .commit_lock import commit_lock
@@ -34,6 +28,9 @@ from .marked_files import marked_files
 from .opened_partitions import forget_partitions
 from .pending import PlannedRollback, refuse_living
 from .settings import WriteSettings
+
+if TYPE_CHECKING:
+    from ..timeline.metadata import RollbackMetadata, RollbackPlan
 
 logger = logging.getLogger("pyhudi")
 
@@ -176,6 +173,8 @@ def _complete(storage: Storage, config: TableConfig, at: str, plan: RollbackPlan
 
 
 def _plan(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
+    from ..timeline.metadata import InstantInfo, RollbackPlan, RollbackRequest  # noqa: PLC0415 (see timeline/codec.py)
+
     requests = [
         RollbackRequest(partition_path=partition, files_to_be_deleted=_absolute(storage, files))
         for partition, files in by_partition(paths).items()
@@ -185,6 +184,8 @@ def _plan(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
 
 
 def _metadata(at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
+    from ..timeline.metadata import RollbackMetadata, RollbackPartition  # noqa: PLC0415
+
     victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]
     deleted: dict[str, list[str]] = {}
     for one in plan.rollback_requests:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import CommitConflictError, CorruptInstantError, UnreadableTimeError
 from ..storage.base import Storage
 from ..timeline.archive import archived_bodies, archived_since, seen_at
 from ..timeline.codec import decode, read_commit, read_rollback_plan
 from ..timeline.instants import WRITE_ACTIONS, Instant
-from ..timeline.metadata import CommitMetadata, InstantModel, ReplaceCommitMetadata, RollbackMetadata
 from ..timeline.timeline import Timeline, load_timeline
 from ..timeline.watermark import Seen
 from .plan import WritePlan
 
-M = TypeVar("M", bound=InstantModel)
+if TYPE_CHECKING:
+    from ..timeline.metadata import CommitMetadata, InstantModel
+
+M = TypeVar("M", bound="InstantModel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Since:
         """
         if write not in self.archived:
             return read_commit(self.storage, self.timeline.layout, write)
+        from ..timeline.metadata import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/codec.py)
+
         kind = ReplaceCommitMetadata if write.group == "replacecommit" else CommitMetadata
         return self._read_archived(kind, write)
 
@@ -87,6 +91,8 @@ class Since:
             victim = None if requested is None else requested.instant_to_rollback
             if victim is not None and victim.commit_time == instant_time:
                 return True
+        from ..timeline.metadata import RollbackMetadata  # noqa: PLC0415
+
         done = (self._read_archived(RollbackMetadata, one) for one in self.archived if one.action == "rollback")
         return any(instant_time in one.commits_rollback for one in done)
 

@@ -9,10 +9,7 @@ from .base import FileInfo, Folder, Staged, Storage
 from .local import LocalStorage
 from .memory import SCHEME as MEMORY_SCHEME
 from .memory import MemoryStorage
-from .objects import ObjectStorage
-from .remote import RemoteStorage
-from .s3 import SCHEMES as S3_SCHEMES
-from .s3 import connect as connect_s3
+from .s3_options import SCHEMES as S3_SCHEMES
 from .secrets import refuse_password
 
 __all__ = ["FileInfo", "Folder", "Staged", "Storage", "open_storage"]
@@ -37,7 +34,13 @@ def open_storage(path: str, options: Mapping[str, str] | None = None) -> Storage
     if path.startswith(MEMORY_SCHEME):
         return MemoryStorage.open(path)
     if path.partition("://")[0] in S3_SCHEMES:
-        return ObjectStorage.open(path, connect_s3, options or {})
+        # The clients of other stores are slow to import, and most processes need none.
+        from .objects import ObjectStorage  # noqa: PLC0415
+        from .s3 import connect  # noqa: PLC0415
+
+        return ObjectStorage.open(path, connect, options or {})
     if _SCHEME.match(path) and not path.startswith("file:"):
+        from .remote import RemoteStorage  # noqa: PLC0415
+
         return RemoteStorage.open(path, options or {})
     return LocalStorage.open(path)

@@ -30,7 +30,6 @@ T = TypeVar("T")
 
 logger = logging.getLogger("pyhudi")
 
-SCHEMES = frozenset({"s3", "s3a", "s3n"})
 STAMP = "pyhudi-stamp"
 
 _RANGE = 8 << 20

@@ -9,6 +9,8 @@ from typing import Any
 
 from ..errors import InvalidOptionError
 
+SCHEMES = frozenset({"s3", "s3a", "s3n"})
+
 _CONNECTIONS = 32
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ..errors import CorruptFileError, StorageError
 from ..storage.base import Storage
@@ -16,6 +15,9 @@ from ..version import VERSION
 from .conform import conform
 from .encodings import dictionary_columns, statistics_columns
 from .schema import with_meta
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 STAMP = b"pyhudi.version"
 MIN_KEY = "hoodie_min_record_key"
@@ -122,6 +124,8 @@ class BaseFileWriter:
 
     def _open(self, rows: pa.Table) -> pq.ParquetWriter:
         """Begin the file, whose columns are encoded as the first row group suggests."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
+
         self._parquet = pq.ParquetWriter(
             self._stream,
             self._schema,
@@ -149,6 +153,8 @@ class BaseFileReader:
     """
 
     def __init__(self, storage: Storage, path: str, *, plain: Collection[str] | None = None) -> None:
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
         self.path = path
         try:
             self._input = storage.open_input(path)

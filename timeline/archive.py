@@ -13,7 +13,6 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ..errors import CorruptInstantError, StorageError, UnreadableTimeError
 from ..storage.base import Storage, join, split
@@ -134,6 +133,8 @@ def _may_hold(path: str, least: str, greatest: str) -> bool:
 
 
 def _read(storage: Storage, path: str, columns: list[str]) -> pa.Table:
+    import pyarrow.parquet as pq  # noqa: PLC0415 (most tables are younger than their archive)
+
     try:
         with pq.ParquetFile(storage.open_input(path)) as file:
             return file.read(columns, use_threads=False).select(columns)

@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import fastavro
 import pyarrow as pa
-from pydantic import ValidationError
 
 from ..errors import CorruptInstantError, StorageError
 from ..storage.base import Storage, join
 from . import avro_schemas as schemas
-from . import metadata as models
 from .instants import Instant, State
 from .layout import Layout
 
-M = TypeVar("M", bound=models.InstantModel)
+if TYPE_CHECKING:
+    from . import metadata as models
 
-_SCHEMAS: Mapping[type[models.InstantModel], dict[str, Any]] = {
-    models.CommitMetadata: schemas.COMMIT,
-    models.ReplaceCommitMetadata: schemas.REPLACE_COMMIT,
-    models.RequestedReplaceMetadata: schemas.REQUESTED_REPLACE,
-    models.RollbackPlan: schemas.ROLLBACK_PLAN,
-    models.RollbackMetadata: schemas.ROLLBACK,
-    models.CleanerPlan: schemas.CLEANER_PLAN,
-    models.CleanMetadata: schemas.CLEAN,
-    models.SavepointMetadata: schemas.SAVEPOINT,
-}
+M = TypeVar("M", bound="models.InstantModel")
+
+# The models, pydantic and fastavro are imported where an instant is opened, because they are slow to import: of the
+# processes that Spark starts for a write, the tasks open none.
+
+
+@cache
+def _schemas() -> Mapping[type[models.InstantModel], dict[str, Any]]:
+    from . import metadata as models  # noqa: PLC0415
+
+    return {
+        models.CommitMetadata: schemas.COMMIT,
+        models.ReplaceCommitMetadata: schemas.REPLACE_COMMIT,
+        models.RequestedReplaceMetadata: schemas.REQUESTED_REPLACE,
+        models.RollbackPlan: schemas.ROLLBACK_PLAN,
+        models.RollbackMetadata: schemas.ROLLBACK,
+        models.CleanerPlan: schemas.CLEANER_PLAN,
+        models.CleanMetadata: schemas.CLEAN,
+        models.SavepointMetadata: schemas.SAVEPOINT,
+    }
 
 
 def encode(model: models.InstantModel) -> bytes:
     """Return the bytes that stand for a model on the timeline."""
+    import fastavro  # noqa: PLC0415
+
     sink = pa.BufferOutputStream()
-    fastavro.writer(sink, _SCHEMAS[type(model)], [model.model_dump(by_alias=True)], codec="null")
+    fastavro.writer(sink, _schemas()[type(model)], [model.model_dump(by_alias=True)], codec="null")
     return bytes(sink.getvalue())
 
 
@@ -49,6 +60,9 @@ def decode(kind: type[M], data: bytes, where: str, *, only: dict[str, Any] | Non
     Raises:
         CorruptInstantError: The bytes are none, are damaged, or lack a field that has no default.
     """
+    import fastavro  # noqa: PLC0415
+    from pydantic import ValidationError  # noqa: PLC0415
+
     if not data:
         raise _corrupt(where, "it is empty")
     try:
@@ -74,6 +88,8 @@ def read_commit(storage: Storage, layout: Layout, instant: Instant) -> models.Co
         CorruptInstantError: The file cannot be parsed.
         StorageError: The file is gone, or the store failed.
     """
+    from . import metadata as models  # noqa: PLC0415
+
     kind = models.ReplaceCommitMetadata if instant.group == "replacecommit" else models.CommitMetadata
     return decode(kind, *_read(storage, layout, instant))
 
@@ -85,6 +101,8 @@ def read_summary(storage: Storage, layout: Layout, instant: Instant) -> models.C
         CorruptInstantError: The file cannot be parsed.
         StorageError: The file is gone, or the store failed.
     """
+    from . import metadata as models  # noqa: PLC0415
+
     whole = schemas.REPLACE_COMMIT if instant.group == "replacecommit" else schemas.COMMIT
     fields = [one for one in whole["fields"] if one["name"] in {"extraMetadata", "operationType"}]
     data, path = _read(storage, layout, instant)
@@ -98,6 +116,8 @@ def read_clean(storage: Storage, layout: Layout, instant: Instant) -> models.Cle
         CorruptInstantError: The file cannot be parsed.
         StorageError: The file is gone, or the store failed.
     """
+    from . import metadata as models  # noqa: PLC0415
+
     if instant.state == State.COMPLETED:
         data, where = _read(storage, layout, instant)
         # Apache Hudi takes an empty one for nothing, and removes it.
@@ -112,6 +132,8 @@ def read_rollback_plan(storage: Storage, layout: Layout, instant: Instant) -> mo
         CorruptInstantError: The file cannot be parsed.
         StorageError: The store failed.
     """
+    from . import metadata as models  # noqa: PLC0415
+
     return _read_plan(models.RollbackPlan, storage, layout, instant)
 
 

@@ -55,7 +55,7 @@ UNWANTED = {
     "look-up": {"pyarrow.parquet", "pyarrow.compute", "pydantic", "numpy"} | OTHER_STORES | METADATA | OPTIONS,
     "plan": {"pyarrow.parquet", "pyhudi.operations.task", "pyhudi.operations.commit"} | OTHER_STORES | METADATA,
     "task": {"pydantic", "pyhudi.operations.commit"} | OTHER_STORES | METADATA | OPTIONS,
-    "commit": {"pyhudi.operations.task"} | OTHER_STORES | OPTIONS,
+    "commit": OTHER_STORES | OPTIONS,
 }
 
 
