@@ -22,7 +22,7 @@ EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
 FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: help install demo test check test-spark40 test-slow test-interop bench bench-memory clean FORCE
+.PHONY: help install demo test check test-spark40 test-slow test-interop dist bench bench-memory clean FORCE
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ test-slow: install ## Run the slow tests: long histories, kills, heartbeats
 
 test-interop: install $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
 	$(BIN)/python -m pytest -m interop $(PYTEST_ARGS)
+
+dist: $(VENV)/.dist ## Build the source archive and the wheel, and try each in an environment of its own
+	@.ci/dist $(BIN)/python
 
 bench: $(VENV)/.bench $(VENV)/.linked $(SPARK40_VENV)/.dependencies $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Compare with other table formats and Parquet on TPC-H lineitem (SF=1)
 	@$(BIN)/python benchmarks/run.py --scale $(SF)
@@ -80,7 +83,7 @@ $(VENV)/.linked $(SPARK40_VENV)/.linked: %/.linked: %/.dependencies %/.modules
 	$*/bin/python $(PIP) install --no-deps --no-build-isolation $(EDITABLE) .
 	@touch $@
 
-$(VENV)/.demo $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.dependencies
+$(VENV)/.demo $(VENV)/.dist $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.dependencies
 	$(BIN)/python $(PIP) install $(EDITABLE) '.[$*]'
 	@touch $@
 

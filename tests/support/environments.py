@@ -21,14 +21,14 @@ _NOT_SOURCE = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pyc
 
 def build_wheel(work: Path) -> Path:
     """Return the wheel, built from a copy of the source, so that the build leaves nothing in the project."""
-    shutil.copytree(ROOT, work / "source", ignore=_NOT_SOURCE)
-    code = f"from setuptools import build_meta; build_meta.build_wheel({str(work)!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=work / "source", capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    [wheel] = work.glob("*.whl")
-    return wheel
+    return _build("wheel", _copy_source(work / "source"), work)
+
+
+def build_wheel_of_sdist(work: Path) -> Path:
+    """Return the wheel that installers make of the source archive where they find no wheel."""
+    shutil.unpack_archive(_build("sdist", _copy_source(work / "source"), work), work)
+    [unpacked] = work.glob("pyhudi-*/")
+    return _build("wheel", unpacked, work)
 
 
 def variables_without(*prefixes: str) -> dict[str, str]:
@@ -49,6 +49,18 @@ def new_environment(folder: Path) -> tuple[Path, Path]:
 def link_packages(site: Path) -> None:
     """Let an environment see the packages of this one, those aside that are installed by a link, as pyhudi is here."""
     (site / "linked.pth").write_text(f"{Path(pa.__file__).parents[1]}\n", encoding="utf-8")
+
+
+def _copy_source(folder: Path) -> Path:
+    shutil.copytree(ROOT, folder, ignore=_NOT_SOURCE)
+    return folder
+
+
+def _build(kind: str, source: Path, work: Path) -> Path:
+    code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(work)!r}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return work / done.stdout.splitlines()[-1]
 
 
 def copy_packages(wheel: Path, site: Path) -> None:
