@@ -27,7 +27,7 @@ from .spark_types import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Nothing may be guessed from the paths, and nothing may be left out in silence.
+# Nothing may be guessed from the paths, nothing may be left out in silence, and no damaged page may pass for whole.
 _READ_AS_THEY_ARE = {
     "recursiveFileLookup": "true",
     "mergeSchema": "false",
@@ -35,6 +35,7 @@ _READ_AS_THEY_ARE = {
     "ignoreMissingFiles": "false",
     "__globPaths__": "false",
     "datetimeRebaseMode": "CORRECTED",
+    "parquet.page.verify-checksum.enabled": "true",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +133,7 @@ class BaseFileWriter:
             store_schema=False,
             use_dictionary=dictionary_columns(rows.drop_columns(sorted(_UNIQUE))),
             write_statistics=statistics_columns(self._schema),
+            write_page_checksum=True,
         )
         return self._parquet
 
@@ -160,15 +161,10 @@ class BaseFileReader:
             self._input = storage.open_input(path)
             # One request for column chunks that lie side by side, where each is a request over a network.
             self._remote = storage.remote
-            self.parquet = pq.ParquetFile(self._input, pre_buffer=self._remote)
+            self.parquet = self._open()
             self.dictionaries = frozenset() if plain is None else _dictionaried(self.parquet) - frozenset(plain)
             if self.dictionaries:
-                self.parquet = pq.ParquetFile(
-                    self._input,
-                    metadata=self.parquet.metadata,
-                    read_dictionary=sorted(self.dictionaries),
-                    pre_buffer=self._remote,
-                )
+                self.parquet = self._open(self.parquet.metadata, sorted(self.dictionaries))
         except FileNotFoundError as error:
             raise StorageError(
                 f"The base file {path} of the table {storage.path} was removed while it was needed.",
@@ -176,6 +172,15 @@ class BaseFileReader:
             ) from error
         except (pa.ArrowInvalid, OSError) as error:
             raise _corrupt(path, error) from error
+
+    def _open(self, footer: pq.FileMetaData | None = None, dictionaries: Sequence[str] | None = None) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            self._input,
+            metadata=footer,
+            read_dictionary=dictionaries,
+            pre_buffer=self._remote,
+            page_checksum_verification=True,
+        )
 
     def __enter__(self) -> BaseFileReader:
         return self
@@ -209,7 +214,7 @@ class BaseFileReader:
         rest = pa.schema([field for field in schema if field.name not in self.dictionaries])
         groups = range(self.parquet.num_row_groups) if row_groups is None else row_groups
         try:
-            for batch in self._iterate(list(groups), columns, batch_rows):
+            for batch in self._iterate(groups, columns, batch_rows):
                 known = conform(batch, rest, fill_missing=True)
                 yield pa.RecordBatch.from_arrays(
                     [(batch if name in self.dictionaries else known).column(name) for name in schema.names],
@@ -218,12 +223,19 @@ class BaseFileReader:
         except (pa.ArrowInvalid, OSError) as error:
             raise _corrupt(self.path, error) from error
 
-    def _iterate(self, row_groups: Sequence[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        # What is fetched ahead is kept until the reader's end, hence a reader of its own for each row group.
-        for some in [[one] for one in row_groups] if self._remote else [list(row_groups)]:
-            yield from self.parquet.iter_batches(
-                batch_size=batch_rows, row_groups=some, columns=columns, use_threads=False
-            )
+    def _iterate(self, row_groups: Iterable[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        # A reader of its own for each row group: what is fetched ahead is kept until the reader's end, and a page whose
+        # header counts too many values must not lend them to the next row group.
+        for number in row_groups:
+            missing = self.parquet.metadata.row_group(number).num_rows
+            for batch in self.parquet.iter_batches(
+                batch_size=batch_rows, row_groups=[number], columns=columns, use_threads=False
+            ):
+                missing -= batch.num_rows
+                yield batch
+            if missing:
+                # Pages of a kind that Parquet C++ does not know are passed over without a word.
+                raise pa.ArrowInvalid(f"row group {number} lacks {missing} of the rows that the footer counts")
 
     def close(self) -> None:
         """Close the file."""

@@ -136,7 +136,7 @@ def _read(storage: Storage, path: str, columns: list[str]) -> pa.Table:
     import pyarrow.parquet as pq  # noqa: PLC0415 (most tables are younger than their archive)
 
     try:
-        with pq.ParquetFile(storage.open_input(path)) as file:
+        with pq.ParquetFile(storage.open_input(path), page_checksum_verification=True) as file:
             return file.read(columns, use_threads=False).select(columns)
     except FileNotFoundError as error:
         raise StorageError(

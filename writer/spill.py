@@ -1,14 +1,16 @@
 """Rows that wait on disk: one file of Arrow streams, one a file group and flush, with its index at the end.
 
-Layout: Arrow IPC streams (LZ4) one after another, then the index as JSON, then the index's length as 8 bytes,
-big-endian. The index lists ``[partition path, bucket, offset, length, rows, Arrow bytes]``, sorted by partition path
-and bucket within each flush, in the order of the flushes.
+Layout: Arrow IPC streams (LZ4) one after another, then the index as JSON, then the index's length as 8 bytes and its
+CRC-32 as 4, big-endian. The index lists ``[partition path, bucket, offset, length, CRC-32, rows, Arrow bytes]``, sorted
+by partition path and bucket within each flush, in the order of the flushes.
 """
 
 from __future__ import annotations
 
 import json
+import struct
 import uuid
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from .rows import Group
 
 _COPIED_AT_ONCE = 32 << 20
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+_END = struct.Struct(">QI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class SpillPiece:
     group: Group
     offset: int
     length: int
+    checksum: int
     rows: int
     nbytes: int
 
@@ -70,16 +74,19 @@ class SpillWriter:
             data = sink.getvalue()
             self._staged.stream.write(data)
             count, nbytes = sum(b.num_rows for b in batches), sum(b.nbytes for b in batches)
-            self._pieces.append(SpillPiece(group, self._position, data.size, count, nbytes))
+            self._pieces.append(SpillPiece(group, self._position, data.size, zlib.crc32(data), count, nbytes))
             self._position += data.size
 
     def publish(self) -> SpillFile:
         """Write the index and make the file visible."""
         index = json.dumps(
-            [[p.group.partition_path, p.group.bucket, p.offset, p.length, p.rows, p.nbytes] for p in self._pieces]
+            [
+                [p.group.partition_path, p.group.bucket, p.offset, p.length, p.checksum, p.rows, p.nbytes]
+                for p in self._pieces
+            ]
         ).encode()
         self._staged.stream.write(index)
-        self._staged.stream.write(len(index).to_bytes(8, "big"))
+        self._staged.stream.write(_END.pack(len(index), zlib.crc32(index)))
         size = self._staged.publish()
         return SpillFile(self._path, size, sum(p.nbytes for p in self._pieces))
 
@@ -92,7 +99,7 @@ class SpillReader:
     """Reads the pieces of one spill file, which is open only while it is read: a commit may have thousands.
 
     Raises:
-        StorageError: The file is gone or cut off.
+        StorageError: The file is gone, cut off or damaged.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
@@ -100,17 +107,14 @@ class SpillReader:
         self._path = path
         with self._open() as file:
             size = file.size()
-            length = int.from_bytes(file.read_at(8, size - 8), "big")
-            index = json.loads(file.read_at(length, size - 8 - length))
-        self.pieces = [
-            SpillPiece(Group(partition, bucket), offset, length, rows, nbytes)
-            for partition, bucket, offset, length, rows, nbytes in index
-        ]
+            length, checksum = _END.unpack(file.read_at(_END.size, size - _END.size))
+            index = json.loads(_span(file, size - _END.size - length, length, checksum))
+        self.pieces = [SpillPiece(Group(partition, bucket), *rest) for partition, bucket, *rest in index]
 
     def batches(self, piece: SpillPiece) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one piece."""
         with self._open() as file:
-            data = file.read_at(piece.length, piece.offset)
+            data = _span(file, piece.offset, piece.length, piece.checksum)
             yield from pa.ipc.open_stream(pa.BufferReader(data))
 
     def delete(self) -> None:
@@ -137,13 +141,23 @@ def bring_near(storage: Storage, spill: SpillFile, local: Storage) -> SpillReade
     return SpillReader(local, name)
 
 
+def _span(file: Any, offset: int, length: int, checksum: int) -> bytes:
+    # Before anything is read: a damaged length may be more than memory holds.
+    if offset < 0:
+        raise ValueError("their index is longer than the file")
+    data: bytes = file.read_at(length, offset)
+    if zlib.crc32(data) != checksum:
+        raise ValueError("their checksum differs")
+    return data
+
+
 @contextmanager
 def _opened(storage: Storage, path: str) -> Iterator[Any]:
     try:
         with storage.open_input(path) as file:
             yield file
-    except (FileNotFoundError, ValueError, OverflowError) as error:
+    except (FileNotFoundError, ValueError, OverflowError, struct.error) as error:
         raise StorageError(
-            f"Rows that a task left in {path} of {storage.path} are gone or cut off ({error}).",
-            "Write again; if it happens again, look for what removes files below .hoodie/.pyhudi.",
+            f"Rows that a task left in {path} of {storage.path} are gone, cut off or damaged ({error}).",
+            "Write again; if it happens again, look for what removes files below .hoodie/.pyhudi, and at the disk.",
         ) from error

@@ -20,8 +20,10 @@ SCRIPT = """
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow
+import pyarrow.parquet as pq
 from pyhudi import HudiTable, colocate, from_spark, suggest_buckets
 from pyhudi.connector.jobs import write
 from pyhudi.errors import NullKeyError, OptionConflictError
@@ -84,6 +86,16 @@ except NullKeyError as error:
     assert str(error).startswith("PyHudiError[NULL_KEY]: ")
 else:
     raise AssertionError("a null key was written")
+newest = max(Path(path).rglob("*.parquet"), key=lambda file: file.stem.split("_")[-1])
+data, chunk = bytearray(newest.read_bytes()), pq.ParquetFile(newest).metadata.row_group(0).column(0)
+data[(chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size - 1] ^= 1
+newest.write_bytes(data)
+try:
+    table.to_df().collect()
+except Exception as error:
+    assert newest.name in str(error), error
+else:
+    raise AssertionError("a flipped bit was shown")
 print("all is well")
 """
 
