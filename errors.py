@@ -34,6 +34,7 @@ The tree::
         ├── UnsupportedTableError       UNSUPPORTED_TABLE      a kind of table not done by pyhudi yet
         ├── CorruptInstantError         CORRUPT_INSTANT        an instant's file cannot be parsed
         ├── CorruptFileError            CORRUPT_FILE           a base file cannot be read
+        ├── MissingFileError            MISSING_FILE           a base file is gone that a commit names
         └── BucketMisfitError           BUCKET_MISFIT          a base file holds keys of another bucket
 
 From a ``df.write`` Spark hands the user only text; its last line reads ``PyHudiError[CODE]: …`` and
@@ -60,6 +61,7 @@ __all__ = [
     "InvalidOptionError",
     "KeyNotFoundError",
     "MissingColumnError",
+    "MissingFileError",
     "MissingOptionError",
     "NotATableError",
     "NullKeyError",
@@ -343,6 +345,12 @@ class CorruptFileError(TableError):
     """A base file cannot be read."""
 
     code = "CORRUPT_FILE"
+
+
+class MissingFileError(TableError):
+    """A base file is gone that a completed commit names."""
+
+    code = "MISSING_FILE"
 
 
 class BucketMisfitError(TableError):

@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from ..storage.base import Storage
 from ..table.config import check_supported, load_config
-from ..table.view import open_view
+from ..table.view import FileView
+from ..table.written import read_written
 from ..timeline.timeline import load_timeline
 
 DETAIL_SCHEMA = pa.schema(
@@ -43,7 +44,7 @@ def detail(storage: Storage) -> pa.Table:
     config = load_config(storage)
     check_supported(config, storage.path, writing=False)
     timeline = load_timeline(storage, config)
-    slices = open_view(storage, timeline).all_slices()
+    slices = FileView(storage, timeline, read_written(storage, timeline)).all_slices()
     newest = timeline.writes[-1] if timeline.writes else None
     row = {
         "name": config.name,

@@ -20,9 +20,10 @@ from ..table.config import TableConfig
 from ..table.fields import root_of, values_of
 from ..table.key_types import PartitionType
 from ..table.keys import KeyGenerator
+from ..table.lost import open_view
 from ..table.names import bucket_of
 from ..table.options import BUCKET_COUNT, TIME_OPTIONS
-from ..table.view import FileSlice, open_view
+from ..table.view import FileSlice
 from ..timeline.timeline import Timeline
 from ..writer.foreign import check_bucket
 from .operation import OVERWRITE_TABLE

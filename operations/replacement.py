@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 
 from ..storage.base import Storage
-from ..table.view import open_view
+from ..table.view import FileView
+from ..table.written import read_written
 from .operation import OVERWRITE_TABLE, REPLACING
 from .plan import WritePlan
 from .since import snapshot
@@ -42,13 +43,18 @@ class Replacement:
         """Return the file ids that go, by partition path; as Apache Hudi has it, partitions without any among them."""
         if self._plan.operation not in REPLACING:
             return {}
-        view = open_view(storage, snapshot(self._plan, storage))
+        timeline = snapshot(self._plan, storage)
+        view = FileView(storage, timeline, read_written(storage, timeline))
         if self._plan.operation == OVERWRITE_TABLE or not self._plan.takes_rows:
-            partitions = [one for one in view.partitions() if self.covers(one)]
+            partitions = [one for one in sorted({*view.partitions(), *view.named_partitions()}) if self.covers(one)]
             self._warn_of_the_rest(partitions)
         else:
             partitions = sorted(self._touched)
-        return {partition: list(view.slices(partition)) for partition in partitions}
+        # A file that is missing goes too: to replace it is a way to mend the table.
+        return {
+            partition: sorted({*view.slices(partition), *(file.file_id for file in view.lost(partition))})
+            for partition in partitions
+        }
 
     def _warn_of_the_rest(self, partitions: list[str]) -> None:
         named = self._plan.settings.partitions_to_delete or ()

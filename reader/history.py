@@ -9,9 +9,11 @@ from ..errors import UnreadableTimeError
 from ..storage.base import FileInfo, Storage, split
 from ..storage.parallel import for_each
 from ..table.cleaned import Clean, cleaned_since, read_cleans
+from ..table.lost import superseded
 from ..table.names import PARQUET
 from ..table.partitions import walk_partitions
-from ..table.view import BaseFile, FileSlice, FileView, read_replaced
+from ..table.view import BaseFile, FileSlice, FileView
+from ..table.written import read_written
 from ..timeline.codec import read_commit
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
@@ -30,6 +32,7 @@ class Files:
         listings: The files, by partition path.
         now: A timeline that names every clean which took some of the files before they were listed.
         cleans: Those cleans, as far as they matter.
+        everything: Whether all partitions were listed.
     """
 
     storage: Storage
@@ -37,6 +40,7 @@ class Files:
     listings: Mapping[str, tuple[FileInfo, ...]]
     now: Timeline
     cleans: list[tuple[Instant, Clean]]
+    everything: bool
 
     @classmethod
     def find(
@@ -59,13 +63,27 @@ class Files:
             listings = {name: tuple(files) for name, files in zip(names, found, strict=True)}
         if not _names_all_cleans(now, time, listings):
             now = Timeline.load(storage, timeline.layout)
-        return cls(storage, timeline, listings, now, read_cleans(storage, now, time))
+        return cls(storage, timeline, listings, now, read_cleans(storage, now, time), partitions is None)
 
     def at(self, timeline: Timeline, time: str) -> tuple[FileView, list[str]]:
         """Return the view of a moment, and the partitions in which it may show or miss something."""
         cleaned = cleaned_since(self.cleans, self.now, timeline, time)
-        view = FileView(self.storage, timeline, read_replaced(self.storage, timeline), self.listings, cleaned)
-        return view, sorted({*self.listings, *cleaned})
+        view = FileView(self.storage, timeline, read_written(self.storage, timeline), self.listings, cleaned)
+        named = view.named_partitions() if self.everything else []
+        return view, sorted({*self.listings, *cleaned, *named})
+
+    def taken(self, lost: Iterable[BaseFile], timeline: Timeline, time: str) -> list[BaseFile]:
+        """Return those of a moment's lost files that cleans took away.
+
+        Raises:
+            MissingFileError: Nobody had reason to take one of the others away.
+            StorageError: One of the others was rolled back.
+        """
+        cleaned = cleaned_since(self.cleans, self.now, timeline, time)
+        named = {file.path for files in cleaned.values() for file in files}
+        by_cleans = [one for one in lost if one.path in named]
+        others = [one for one in lost if one.path not in named]
+        return [*by_cleans, *superseded(self.storage, timeline.layout, others)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +94,7 @@ class Wanted:
     file: Callable[[BaseFile], bool] = lambda file: True
 
     def lost(self, files: Files, timeline: Timeline, time: str) -> list[BaseFile]:
-        """Return the base files of a moment that a clean took away."""
+        """Return the base files of a moment that are not there any more."""
         view, partitions = files.at(timeline, time)
         return [file for path in partitions if self.partition(path) for file in view.lost(path) if self.file(file)]
 
@@ -102,6 +120,8 @@ def show(
 
     Raises:
         UnreadableTimeError: A clean took away a file that would be among them.
+        MissingFileError: Such a file is gone, and no clean took it.
+        StorageError: Such a file was rolled back meanwhile.
     """
     window = moment.window
     if window is not None and not window.instants:
@@ -109,7 +129,7 @@ def show(
     partitions = None if window is None or window.times is None else _written(storage, timeline, window)
     files = Files.find(storage, timeline, now, moment.time, partitions)
     inside = _inside(window, wanted)
-    lost = inside.lost(files, moment.timeline, moment.time)
+    lost = files.taken(inside.lost(files, moment.timeline, moment.time), moment.timeline, moment.time)
     if not lost:
         return inside.slices(files, moment.timeline, moment.time)
     gone = f"cleaning has taken away {len(lost)} of the base files that show it, {lost[0].path} among them"

@@ -66,6 +66,7 @@ class Snapshot:
 
         Raises:
             UnreadableTimeError: A clean took away a file that would be among them.
+            MissingFileError: A commit names such a file, and it is gone.
         """
         buckets = self._buckets(predicates)
         pattern = compile_glob(self.query.path_glob if isinstance(self.query, Changes) else "")

@@ -154,7 +154,6 @@ class BaseFileReader:
     """
 
     def __init__(self, storage: Storage, path: str, *, plain: Collection[str] | None = None) -> None:
-        import pyarrow.parquet as pq  # noqa: PLC0415
 
         self.path = path
         try:
@@ -174,6 +173,8 @@ class BaseFileReader:
             raise _corrupt(path, error) from error
 
     def _open(self, footer: pq.FileMetaData | None = None, dictionaries: Sequence[str] | None = None) -> pq.ParquetFile:
+        import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
+
         return pq.ParquetFile(
             self._input,
             metadata=footer,

@@ -10,8 +10,7 @@ from ..timeline.codec import read_clean
 from ..timeline.instants import Instant
 from ..timeline.metadata import CleanerPlan, CleanMetadata
 from ..timeline.timeline import Timeline
-from .names import BaseFileName
-from .view import BaseFile
+from .view import BaseFile, base_file
 
 Clean = CleanMetadata | CleanerPlan
 
@@ -30,6 +29,16 @@ def read_cleans(storage: Storage, now: Timeline, time: str) -> list[tuple[Instan
     later = [one for one in now.instants if one.action == "clean" and one.requested_time > time]
     found = for_each(storage, lambda one: read_clean(storage, now.layout, one), later)
     return [(instant, clean) for instant, clean in zip(later, found, strict=True) if clean is not None]
+
+
+def names_cleaned(storage: Storage, now: Timeline) -> frozenset[str]:
+    """Return the names of all files that the cleans of a timeline took, or are about to."""
+    return frozenset(
+        name.rpartition("/")[2]
+        for _, clean in read_cleans(storage, now, "")
+        for _, names in _deleted(clean)
+        for name in names
+    )
 
 
 def cleaned_since(
@@ -75,8 +84,5 @@ def _deleted(clean: Clean) -> Iterator[tuple[str, list[str]]]:
 
 
 def _base_files(partition: str, names: list[str]) -> Iterator[BaseFile]:
-    for name in names:
-        parsed = BaseFileName.parse(name.rpartition("/")[2])
-        if parsed is not None:
-            path = join(partition, parsed.format())
-            yield BaseFile(path, 0, parsed.file_id, str(parsed.write_token), parsed.instant_time)
+    found = (base_file(join(partition, name.rpartition("/")[2])) for name in names)
+    return (file for file in found if file is not None)

@@ -10,9 +10,9 @@ from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from .base_file import BaseFileReader
 from .config import TableConfig
+from .lost import open_view
 from .schema import arrow_schema, canonical, without_meta
 from .schema_history import check_history
-from .view import open_view
 
 # They rewrite rows in a schema that may be older than the table's (``WriteOperationType.canUpdateSchema``).
 _KEEP_THE_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
-from ..storage.base import FileInfo, Storage
-from ..storage.parallel import for_each
-from ..timeline.codec import read_commit
-from ..timeline.instants import Instant
+from ..storage.base import FileInfo, Storage, join
 from ..timeline.timeline import Timeline
 from .names import BaseFileName, WriteToken
 from .partitions import is_partition, walk_partitions
-
-FileGroups = frozenset[tuple[str, str]]
+from .written import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +51,7 @@ class FileView:
     Args:
         storage: Rooted at the table.
         timeline: Decides which instants are committed.
-        replaced: What `read_replaced` found.
+        written: What the timeline's completed writes say of files.
         listings: The files of partitions, by path, where they are known already.
         cleaned: Base files that a clean took away since, by partition path; none of them is shown, see `lost`.
     """
@@ -65,13 +60,14 @@ class FileView:
         self,
         storage: Storage,
         timeline: Timeline,
-        replaced: FileGroups,
+        written: Written,
         listings: Mapping[str, tuple[FileInfo, ...]] | None = None,
         cleaned: Mapping[str, tuple[BaseFile, ...]] | None = None,
     ) -> None:
         self._storage = storage
         self._timeline = timeline
-        self._replaced = replaced
+        self._written = written
+        self._replaced = written.replaced
         self._listings = dict(listings or {})
         self._cleaned = dict(cleaned or {})
         self._committed: dict[str, bool] = {}
@@ -91,14 +87,30 @@ class FileView:
         return {file_id: FileSlice(partition_path, file_id, newest[file_id]) for file_id in sorted(newest)}
 
     def lost(self, partition_path: str) -> list[BaseFile]:
-        """Return the base files that `slices` would show of one partition, had no clean taken them away."""
-        cleaned = self._cleaned.get(partition_path)
-        if not cleaned:
+        """Return the base files that `slices` would show of one partition, were they there.
+
+        A clean may have taken them away, or they are those that completed writes name and nobody finds.
+        """
+        present = {info.path for info in self._files(partition_path)}
+        absent = [
+            path
+            for file_id, name in self._written.newest.get(partition_path, {}).items()
+            if (path := join(partition_path, name)) not in present and (partition_path, file_id) not in self._replaced
+        ]
+        cleaned = self._cleaned.get(partition_path, ())
+        if not absent and not cleaned:
             return []
-        files = list(_base_files(self._files(partition_path)))
-        present = {file.path for file in files}
-        newest = self._newest(partition_path, [*files, *cleaned])
+        named = (file for file in map(base_file, absent) if file is not None)
+        newest = self._newest(partition_path, [*_base_files(self._files(partition_path)), *named, *cleaned])
         return [newest[file_id] for file_id in sorted(newest) if newest[file_id].path not in present]
+
+    def named_partitions(self) -> list[str]:
+        """Return the partitions in which completed writes left files of live file groups, whether or not they exist."""
+        return [
+            partition
+            for partition, names in self._written.newest.items()
+            if any((partition, file_id) not in self._replaced for file_id in names)
+        ]
 
     def _newest(self, partition_path: str, files: Iterable[BaseFile]) -> dict[str, BaseFile]:
         newest: dict[str, BaseFile] = {}
@@ -126,34 +138,10 @@ class FileView:
         return [piece for partition in self.partitions() for piece in self.slices(partition).values()]
 
 
-def open_view(storage: Storage, timeline: Timeline) -> FileView:
-    """Return the view of the table as of ``timeline``, having read which file groups were replaced."""
-    return FileView(storage, timeline, read_replaced(storage, timeline))
-
-
-def read_replaced(storage: Storage, timeline: Timeline) -> FileGroups:
-    """Return the file groups that the completed replacecommits of a timeline took away."""
-    replacing = [instant for instant in timeline.completed if instant.action == "replacecommit"]
-    return _EMPTY.union(*for_each(storage, partial(_replaced, storage, timeline), replacing))
-
-
-def _replaced(storage: Storage, timeline: Timeline, instant: Instant) -> FileGroups:
-    """Return the file groups that a completed replacecommit took away; the body of one never changes."""
-    name = storage.path, timeline.layout.folder, instant
-    known = _KNOWN.get(name)
-    if known is None:
-        groups = read_commit(storage, timeline.layout, instant).replaced
-        known = frozenset((partition, file_id) for partition, file_ids in groups.items() for file_id in file_ids)
-        if sum(map(len, _KNOWN.values())) + len(known) > _MOST_KNOWN:
-            _KNOWN.clear()
-        _KNOWN[name] = known
-    return known
-
-
-_EMPTY: FileGroups = frozenset()
-# A process runs many tasks, each of which would read the same bodies again.
-_KNOWN: dict[tuple[str, str, Instant], FileGroups] = {}
-_MOST_KNOWN = 100_000
+def base_file(path: str, size: int = 0) -> BaseFile | None:
+    """Return what the path of a base file says, None where it is none."""
+    name = BaseFileName.parse(path.rpartition("/")[2])
+    return None if name is None else BaseFile(path, size, name.file_id, str(name.write_token), name.instant_time)
 
 
 def _age(file: BaseFile) -> tuple[str, WriteToken]:
@@ -161,7 +149,5 @@ def _age(file: BaseFile) -> tuple[str, WriteToken]:
 
 
 def _base_files(listing: Iterable[FileInfo]) -> Iterator[BaseFile]:
-    for info in listing:
-        name = BaseFileName.parse(info.path.rpartition("/")[2])
-        if name is not None:
-            yield BaseFile(info.path, info.size, name.file_id, str(name.write_token), name.instant_time)
+    found = (base_file(info.path, info.size) for info in listing)
+    return (file for file in found if file is not None)

@@ -169,6 +169,15 @@ COMMIT = _top("HoodieCommitMetadata", *_COMMIT)
 
 REPLACE_COMMIT = _top("HoodieReplaceCommitMetadata", *_COMMIT, may("partitionToReplaceFileIds", mapping(array(STRING))))
 
+# What a commit says of files, to be read alone.
+_NAMED_FILE = record("HoodieWriteStat", *strings("fileId", "path"))
+COMMIT_FILES = _top("HoodieCommitMetadata", may("partitionToWriteStats", mapping(array(_NAMED_FILE))))
+REPLACE_COMMIT_FILES = _top(
+    "HoodieReplaceCommitMetadata",
+    may("partitionToWriteStats", mapping(array(_NAMED_FILE))),
+    may("partitionToReplaceFileIds", mapping(array(STRING))),
+)
+
 REQUESTED_REPLACE = _top(
     "HoodieRequestedReplaceMetadata",
     *strings("operationType"),

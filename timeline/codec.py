@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +21,20 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="models.InstantModel")
 
 # The models, pydantic and fastavro are imported where an instant is opened, because they are slow to import: of the
-# processes that Spark starts for a write, the tasks open none.
+# processes that Spark starts for a write, the tasks need no models, and those of a first write open no instant.
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFiles:
+    """What a completed write says of files alone.
+
+    Attributes:
+        stats: The ``fileId`` and ``path`` of each file, by partition path.
+        replaced: File ids that readers no longer see, by partition path.
+    """
+
+    stats: Mapping[str, list[dict[str, str | None]]] = field(default_factory=dict)
+    replaced: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 @cache
@@ -60,8 +74,19 @@ def decode(kind: type[M], data: bytes, where: str, *, only: dict[str, Any] | Non
     Raises:
         CorruptInstantError: The bytes are none, are damaged, or lack a field that has no default.
     """
-    import fastavro  # noqa: PLC0415
     from pydantic import ValidationError  # noqa: PLC0415
+
+    record = _record(data, where, only)
+    try:
+        return kind.model_validate(record)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise _corrupt(where, f"its field {field} does not fit ({first['msg']})") from error
+
+
+def _record(data: bytes, where: str, only: dict[str, Any] | None) -> Any:
+    import fastavro  # noqa: PLC0415
 
     if not data:
         raise _corrupt(where, "it is empty")
@@ -73,12 +98,7 @@ def decode(kind: type[M], data: bytes, where: str, *, only: dict[str, Any] | Non
         raise _corrupt(where, f"it is not a whole Avro file ({type(error).__name__}: {error})") from error
     if not records:
         raise _corrupt(where, "it holds no record")
-    try:
-        return kind.model_validate(records[0])
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise _corrupt(where, f"its field {field} does not fit ({first['msg']})") from error
+    return records[0]
 
 
 def read_commit(storage: Storage, layout: Layout, instant: Instant) -> models.CommitMetadata:
@@ -107,6 +127,19 @@ def read_summary(storage: Storage, layout: Layout, instant: Instant) -> models.C
     fields = [one for one in whole["fields"] if one["name"] in {"extraMetadata", "operationType"}]
     data, path = _read(storage, layout, instant)
     return decode(models.CommitSummary, data, path, only={**whole, "fields": fields})
+
+
+def read_files(storage: Storage, layout: Layout, instant: Instant) -> CommitFiles:
+    """Return what a completed commit, deltacommit or replacecommit says of files alone; quick for large ones.
+
+    Raises:
+        CorruptInstantError: The file cannot be parsed.
+        StorageError: The file is gone, or the store failed.
+    """
+    only = schemas.REPLACE_COMMIT_FILES if instant.group == "replacecommit" else schemas.COMMIT_FILES
+    data, path = _read(storage, layout, instant)
+    record = _record(data, path, only)
+    return CommitFiles(record["partitionToWriteStats"] or {}, record.get("partitionToReplaceFileIds") or {})
 
 
 def read_clean(storage: Storage, layout: Layout, instant: Instant) -> models.CleanMetadata | models.CleanerPlan | None:

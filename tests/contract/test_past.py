@@ -17,7 +17,8 @@ from pyhudi.errors import PyHudiError
 from pyhudi.reader import history, moment
 from pyhudi.reader.window import CommitTimes, Window
 from pyhudi.table import cleaned
-from pyhudi.table.view import FileView, read_replaced
+from pyhudi.table.view import FileView
+from pyhudi.table.written import read_written
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from support.past_checks import check_cleaned, check_past
@@ -85,20 +86,27 @@ def overtaken_commits_show(patch: Patch) -> None:
 
 def what_is_replaced_later_is_gone_before(patch: Patch) -> None:
     def of_the_present(storage: Any, timeline: Timeline) -> Any:
-        return read_replaced(storage, Timeline.load(storage, timeline.layout))
+        return read_written(storage, Timeline.load(storage, timeline.layout))
 
-    patch.setattr(history, "read_replaced", of_the_present)
+    patch.setattr(history, "read_written", of_the_present)
 
 
 def cleaned_files_are_not_missed(patch: Patch) -> None:
     patch.setattr(FileView, "lost", lambda self, partition: [])
 
 
+def only_cleans_tell(patch: Patch) -> None:
+    """As where the commits that named the files are archived."""
+    patch.setattr(history, "superseded", lambda *_: [])
+
+
 def cleans_are_trusted(patch: Patch) -> None:
+    only_cleans_tell(patch)
     patch.setattr(cleaned, "_keeps", lambda *_: True)
 
 
 def cleans_that_died_are_passed_over(patch: Patch) -> None:
+    only_cleans_tell(patch)
     read = cleaned.read_clean
     patch.setattr(
         cleaned,

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyhudi.table.view as view
 import pytest
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import commit_write
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
+from pyhudi.table import written
 from pyhudi.table.base_file import BaseFileReader
 from support.drive import plan, task
 from support.s3 import S3Server, new_url
@@ -40,7 +40,7 @@ FIRST = {"colocated": Cost(7, 8, 4, 40), "plain": Cost(6, 6, 2, 40)}
 UPSERT = {"colocated": Cost(7, 2, 5, 36), "plain": Cost(6, 2, 2, 40)}
 OVERWRITE = {"colocated": Cost(7, 5, 4, 38), "plain": Cost(6, 4, 2, 40)}
 DELETE_PARTITION = Cost(4, 1, 0, 38)
-READ = Cost(0, 1, 0, 5)
+READ = Cost(0, 1, 0, 6)
 PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
 # (tasks, partitions, buckets of each), one of them larger at a time.
 SHAPES = [(1, 1, 1), (6, 6, 1), (1, 6, 1), (1, 1, 8), (3, 6, 4)]
@@ -159,31 +159,31 @@ def test_a_longer_timeline_takes_no_more_requests(s3: S3Server, operation: str) 
     assert len(set(counts[1:])) == 1
 
 
-def test_a_fresh_process_reads_each_overwrite_once(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the first look at a long history of overwrites costs a request for each, and later ones nothing."""
+def test_a_fresh_process_reads_each_commit_once(s3: S3Server) -> None:
+    """So the first look at a long history costs a request for each of its commits, and later ones what is new."""
     url = new_url()
-    write(s3, url, (1, 1, 2), 0, True)
-    for value in range(1, 7):
+    for value in range(8):
         write(s3, url, (1, 1, 2), value, True, "insert_overwrite" if value % 3 else "insert_overwrite_table")
-    # Or the newest overwrite would be read once more, for its columns, as the newest commit of any kind is.
-    write(s3, url, (1, 1, 2), 7, True)
 
-    def overwrites_read(value: int) -> tuple[int, int, int]:
-        """Upsert and return all requests, those that read a replacecommit, and how many of them were read."""
+    def bodies_read(value: int) -> tuple[int, int, int]:
+        """Upsert and return all requests, those that read commits, and how many commits were read."""
         total = sum(write(s3, url, (1, 1, 2), value, True).values())
-        names = [name for kind, name, _ in s3.seen if kind == "GET" and name.endswith(".replacecommit")]
+        names = [name for kind, name, _ in s3.seen if kind == "GET" and name.endswith("commit")]
         return total, len(names), len(set(names))
 
-    monkeypatch.setattr(view, "_KNOWN", {})
-    fresh, warm = overwrites_read(8), overwrites_read(9)
-    assert fresh == (warm[0] + 6, 6, 6)
-    assert warm[1:] == (0, 0)
+    written._KNOWN.clear()
+    fresh, warm, again = bodies_read(8), bodies_read(9), bodies_read(10)
+    # The newest is read for its columns, too.
+    assert fresh[2] == 8
+    assert (warm[2], again[2]) == (1, 1)
+    assert fresh[0] == warm[0] + 7
 
-    monkeypatch.setattr(view, "_KNOWN", {})
     reads = []
-    for _ in range(2):
+    for clear in (True, False):
+        if clear:
+            written._KNOWN.clear()
         with s3.watched() as requests:
             open_snapshot(url).slices(())
         reads.append(sum(requests.values()))
-    assert reads[0] == reads[1] + 6
+    assert reads[0] == reads[1] + 11
     assert reads[1] <= READ.of(0, 1, 2)

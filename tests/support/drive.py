@@ -14,9 +14,9 @@ from pyhudi.storage import open_storage
 from pyhudi.table.base_file import BaseFileReader
 from pyhudi.table.config import load_config
 from pyhudi.table.latest_schema import latest_schema
+from pyhudi.table.lost import open_view
 from pyhudi.table.names import WriteToken
 from pyhudi.table.schema import with_meta
-from pyhudi.table.view import open_view
 from pyhudi.timeline.timeline import load_timeline
 
 NOTHING_SAID = TableSettings()

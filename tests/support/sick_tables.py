@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,8 @@ from support.drive import carry_out, plan, write
 
 PROPERTIES = ".hoodie/hoodie.properties"
 TIMELINE = ".hoodie/timeline"
+COMMIT = f"{TIMELINE}/*_*.commit"
+BASE = "x/*.parquet"
 
 
 def at(name: str, change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
@@ -85,9 +88,21 @@ def written_by_others(path: Path, *, keys: str) -> None:
 
 
 def rename_bucket(path: Path) -> None:
-    """Give a base file the name that an index without buckets would."""
+    """Give a base file the name that an index without buckets would, and say so in its commit."""
     (file,) = path.glob("x/*.parquet")
-    file.rename(file.with_name(f"abcdef12{file.name[8:]}"))
+    file_id, renamed = file.name.partition("_")[0], f"abcdef12{file.name[8:]}"
+    at(COMMIT, lambda data: data.replace(file_id.encode(), renamed.partition("_")[0].encode()))(path)
+    file.rename(file.with_name(renamed))
+
+
+def move_base_file(to: str) -> Callable[[Path], None]:
+    """Move the one base file of a partition to a folder, or to a name that begins otherwise."""
+
+    def spoil(path: Path) -> None:
+        (file,) = path.glob(BASE)
+        file.rename(path / f"{to}{file.name[1:]}")
+
+    return spoil
 
 
 @dataclass(frozen=True)
@@ -125,8 +140,6 @@ NEWER = [
         ),
     )
 ]
-COMMIT = f"{TIMELINE}/*_*.commit"
-BASE = "x/*.parquet"
 SICK = [
     *(
         Sick(f"properties {name}", errors.TableConfigError, (f"{{path}}/{PROPERTIES}", *says), spoil)
@@ -249,5 +262,20 @@ SICK = [
             "of noise": lambda data: b"PAR1" + bytes(range(200)) + b"PAR1",
             "with noise inside": lambda data: data[:4] + b"\xee" * 200 + data[204:],
         }.items()
+    ),
+    *(
+        Sick(
+            f"base file {name}",
+            errors.MissingFileError,
+            ("{path}", "x/0000000", "is gone", "which the commit 20", "backup"),
+            spoil,
+        )
+        for name, spoil in (
+            ("lost", lambda path: [file.unlink() for file in path.glob(BASE)]),
+            ("lost with its folder", lambda path: shutil.rmtree(path / "x")),
+            ("moved out of its partition", move_base_file("0")),
+            ("of another name", move_base_file("x/1")),
+            ("that has become a folder", become_folder(BASE)),
+        )
     ),
 ]

@@ -1,0 +1,119 @@
+"""What completed writes say of files, folded once and continued, against the same asked anew of every commit."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from pyhudi.errors import StorageError
+from pyhudi.storage import open_storage
+from pyhudi.storage.base import Storage
+from pyhudi.table import written
+from pyhudi.table.written import Written, read_written
+from pyhudi.timeline.codec import encode
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.layout import LayoutV2
+from pyhudi.timeline.metadata import CommitMetadata, ReplaceCommitMetadata, WriteStat
+from pyhudi.timeline.timeline import Timeline, path_of
+
+LAYOUT = LayoutV2()
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(str(tmp_path))
+
+
+def complete(storage: Storage, number: int, groups: list[str], replaced: list[str] | None = None) -> Instant:
+    """Put a completed write on the timeline that names a file of each group, and files that are no base files."""
+    action = "commit" if replaced is None else "replacecommit"
+    instant = Instant(f"{number:017d}", action, State.COMPLETED, f"{number + 500:017d}")
+    stats = [
+        *(WriteStat(file_id=one, path=f"p/{one}_0-0-0_{instant.requested_time}.parquet") for one in groups),
+        WriteStat(file_id="logged", path=f"p/.logged_{instant.requested_time}.log.1_0-0-0"),
+        WriteStat(file_id="failed"),
+        WriteStat(),
+    ]
+    body = (
+        CommitMetadata(partition_to_write_stats={"p": stats})
+        if replaced is None
+        else ReplaceCommitMetadata(
+            partition_to_write_stats={"p": stats}, partition_to_replace_file_ids={"p": replaced, "q": []}
+        )
+    )
+    storage.write(path_of(LAYOUT, instant), encode(body))
+    return instant
+
+
+def anew(storage: Storage, timeline: Timeline) -> Written:
+    """Ask every commit, as a process that knows nothing."""
+    known = written._KNOWN.copy()
+    written._KNOWN.clear()
+    found = read_written(storage, timeline)
+    written._KNOWN.clear()
+    written._KNOWN.update(known)
+    return found
+
+
+def test_the_newest_file_of_each_group_and_what_was_replaced(storage: Storage) -> None:
+    complete(storage, 1, ["a", "b"])
+    last = complete(storage, 2, ["b"], replaced=["a"])
+    found = read_written(storage, Timeline.load(storage, LAYOUT))
+
+    one, two = f"{1:017d}", f"{2:017d}"
+    assert found.newest == {"p": {"a": f"a_0-0-0_{one}.parquet", "b": f"b_0-0-0_{two}.parquet"}}
+    assert found.replaced_by == {last: {("p", "a")}}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_continued_answer_is_that_of_all_commits(storage: Storage, seed: int) -> None:
+    """Commits complete out of order, are archived and rolled back; some looks are back in time."""
+    dice = random.Random(seed)
+    waiting = dice.sample(range(1, 60), 40)
+    waiting.sort(key=lambda number: number + dice.randrange(8))
+    done: list[Instant] = []
+    for number in waiting:
+        groups = dice.sample("abcdef", dice.randrange(4))
+        done.append(complete(storage, number, groups, dice.sample("abc", 1) if dice.random() < 0.2 else None))
+        done.sort(key=lambda one: one.requested_time)
+        while len(done) > 12:
+            storage.delete(path_of(LAYOUT, done.pop(0)))
+        if dice.random() < 0.1:
+            storage.delete(path_of(LAYOUT, done.pop()))
+        timeline = Timeline.load(storage, LAYOUT)
+        for moment in (timeline, timeline.as_of_request(dice.choice(done).requested_time) if done else timeline):
+            assert read_written(storage, moment) == anew(storage, moment)
+
+
+def test_no_body_is_read_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    original = written.read_files
+    monkeypatch.setattr(written, "read_files", lambda *known: read.append(known[-1].requested_time) or original(*known))
+    for number in range(1, 8):
+        complete(storage, number, ["a"])
+        if number > 3:
+            storage.delete(path_of(LAYOUT, Timeline.load(storage, LAYOUT).writes[0]))
+        read_written(storage, Timeline.load(storage, LAYOUT))
+
+    assert read == [f"{number:017d}" for number in range(1, 8)]
+
+
+def test_a_commit_that_is_archived_while_it_is_read_is_left_out(storage: Storage) -> None:
+    first, second = complete(storage, 1, ["a"]), complete(storage, 2, ["b"])
+    timeline = Timeline.load(storage, LAYOUT)
+    storage.delete(path_of(LAYOUT, first))
+
+    assert list(read_written(storage, timeline).newest["p"]) == ["b"]
+    storage.delete(path_of(LAYOUT, second))
+    with pytest.raises(StorageError, match="archived or rolled back"):
+        anew(storage, timeline)
+
+
+def test_a_process_forgets_tables_that_it_looked_at_long_ago(storage: Storage, tmp_path: Path) -> None:
+    for number in range(written._MOST_KNOWN + 5):
+        other = open_storage(str(tmp_path / str(number)))
+        complete(other, 1, ["a"])
+        read_written(other, Timeline.load(other, LAYOUT))
+
+    assert len(written._KNOWN) == written._MOST_KNOWN
