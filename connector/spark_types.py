@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 (the name that Spark's own documentation uses)
 
 from ..errors import ColumnDifference, MissingColumnError, SchemaMismatchError, UnsupportedTypeError
+from ..table.schema import without_meta
 
 _TO_ARROW: dict[str, pa.DataType] = {
     "BooleanType": pa.bool_(),
@@ -89,7 +90,7 @@ def requested_schema(table: pa.Schema, asked: T.StructType, where: str) -> pa.Sc
     """Return the Arrow schema of a read that Spark was told to give the schema ``asked``.
 
     Args:
-        table: The table's columns, canonical, with meta columns.
+        table: The table's columns, canonical, with meta columns; none but those where an empty table tells none.
         asked: The user's schema, or the one that the read declared itself.
         where: The table's path, for messages.
 
@@ -98,8 +99,8 @@ def requested_schema(table: pa.Schema, asked: T.StructType, where: str) -> pa.Sc
         SchemaMismatchError: A column has another type in the table, or may be null there and not here.
         UnsupportedTypeError: A column of a type that no Hudi table holds was asked for.
     """
-    own = select(table, [field.name for field in asked.fields], where)
     wanted = to_arrow(asked)
+    own = select(table if without_meta(table) else wanted, [field.name for field in asked.fields], where)
     differences = []
     for ours, theirs, field in zip(own, asked.fields, wanted, strict=True):
         if not _shows(ours, field):

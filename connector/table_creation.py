@@ -15,10 +15,8 @@ from ..operations.operation import INSERT
 from ..operations.plan import WritePlan, plan_write
 from ..operations.settings import WriteRequest
 from ..storage import Storage, open_storage
-from ..table import options as properties
 from ..table.config import TableConfig, create_config
 from ..table.key_types import PartitionType
-from ..table.schema import avro_schema
 from .frames import Rows, to_frame
 from .option_names import OPTIONS
 from .option_sources import WRITING, find_config, resolve_options
@@ -54,8 +52,7 @@ def create_table(
     plan, measured = plan_write(request), None
     if rows is not None and request.table.bucket_count is None and not plan.config.generates_keys:
         plan, measured = _measured(request, plan, rows)
-    text = avro_schema(plan.schema, plan.config.name)
-    if not create_config(storage, TableConfig({**plan.config.properties, properties.CREATE_SCHEMA: text})):
+    if not create_config(storage, plan.new_config):
         raise _exists(path)
     _make_timeline_folder(storage, plan.config)
     announce(plan.config, path, "" if measured is None else "So many suit the rows given, by suggest_buckets.")

@@ -68,7 +68,7 @@ def _forget_table(plan: WritePlan, storage: Storage) -> None:
     """Take back the properties of a table that this write was about to create and nobody else uses."""
     if not load_timeline(storage, plan.config).instants:
         try:
-            mine = load_config(storage).properties == plan.config.properties
+            mine = load_config(storage).properties == plan.new_config.properties
         except TableNotFoundError:
             return
         if mine:

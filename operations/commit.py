@@ -12,6 +12,7 @@ from ..errors import OptionConflictError, PlacementError, StorageError
 from ..storage.base import Storage
 from ..storage.parallel import for_each
 from ..table.config import create_config, load_config, update_config
+from ..table.options import CREATE_SCHEMA
 from ..table.partitions import metafile_of, write_partition_metafile
 from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
@@ -170,7 +171,7 @@ def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[GroupOutcom
 
 def _settle_table(plan: WritePlan, storage: Storage) -> None:
     """Make a new table's properties, or teach an existing one what this write knows; retire its metadata table."""
-    if plan.creates_table and not create_config(storage, plan.config):
+    if plan.creates_table and not create_config(storage, plan.new_config):
         _check_same_table(plan, load_config(storage).properties)
     if plan.config_changes:
         _check_same_lesson(plan, load_config(storage).properties)
@@ -180,7 +181,8 @@ def _settle_table(plan: WritePlan, storage: Storage) -> None:
 
 def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
     ours = plan.config.properties
-    differing = sorted(key for key in {*ours, *theirs} if ours.get(key, "") != theirs.get(key, ""))
+    # Whether the columns of both go together was looked at before.
+    differing = sorted(key for key in {*ours, *theirs} - {CREATE_SCHEMA} if ours.get(key, "") != theirs.get(key, ""))
     if differing:
         key = differing[0]
         raise OptionConflictError(

@@ -18,7 +18,8 @@ from ..table.config import COMMIT_TIME_ORDERING, TableConfig, check_supported, l
 from ..table.deletes import IS_DELETED
 from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
-from ..table.schema import check_storable, without_meta
+from ..table.options import CREATE_SCHEMA
+from ..table.schema import avro_schema, check_storable, without_meta
 from ..timeline.archive import archive_state
 from ..timeline.clock import next_time
 from ..timeline.owner import Owner
@@ -96,6 +97,12 @@ class WritePlan:
     def schema(self) -> pa.Schema:
         """The table's data columns."""
         return pa.ipc.read_schema(pa.py_buffer(zlib.decompress(self.packed_schema)))
+
+    @property
+    def new_config(self) -> TableConfig:
+        """The properties of a table that this write creates: with its columns, which outlive its commits."""
+        columns = avro_schema(self.schema, self.config.name)
+        return TableConfig({**self.config.properties, CREATE_SCHEMA: columns})
 
     @property
     def spec(self) -> RowSpec:

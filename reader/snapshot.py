@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..errors import TableConfigError, TableNotFoundError, UnreadableTimeError, UnsupportedTableError
+from ..errors import TableConfigError, UnreadableTimeError, UnsupportedTableError
 from ..index.registry import index_for
 from ..storage import open_storage
 from ..storage.base import Storage, join
@@ -31,6 +32,8 @@ from .query import Changes, Query
 from .statistics import leaves_of, matching_row_groups
 from .window import CommitTimes
 
+logger = logging.getLogger("pyhudi")
+
 _FOOTER_THREADS = 16
 
 
@@ -44,7 +47,8 @@ class Snapshot:
         timeline: As of the moment at which the query was made; later instants are unseen.
         now: As it was when the table was opened.
         moment: What of the timeline the query shows.
-        schema: All columns, the meta columns first, as Apache Hudi shows them; canonical types.
+        schema: All columns, the meta columns first, as Apache Hudi shows them; canonical types. The meta columns alone
+            where the table is empty and does not say which it has.
         query: None for the table as it is.
     """
 
@@ -160,8 +164,10 @@ def open_snapshot(
                 "columns of then cannot be told.",
                 "Make the DataFrame anew.",
             )
-        raise TableNotFoundError(
-            f"The table {storage.path} has properties, but nothing was ever written to it, so that it has no columns.",
-            "Write to it first.",
+        # Apache Hudi's TRUNCATE TABLE leaves such a table where it was not made by CREATE TABLE.
+        logger.warning(
+            "table %s is empty, and nothing in it says which columns it has; give spark.read a schema, or write to it",
+            storage.path,
         )
+        schema = pa.schema([])
     return Snapshot(storage, config, timeline, now, moment, with_meta(schema), query)

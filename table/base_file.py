@@ -154,7 +154,6 @@ class BaseFileReader:
     """
 
     def __init__(self, storage: Storage, path: str, *, plain: Collection[str] | None = None) -> None:
-
         self.path = path
         try:
             self._input = storage.open_input(path)

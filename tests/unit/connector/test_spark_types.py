@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.connector.spark_types import requested_schema, select, to_arrow, to_spark
 from pyhudi.errors import MissingColumnError, SchemaMismatchError, UnsupportedTypeError
-from pyhudi.table.schema import canonical
+from pyhudi.table.schema import canonical, with_meta
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -188,3 +188,9 @@ def test_a_schema_with_other_types_is_refused_with_both(asked: T.StructType, sho
         requested_schema(TABLE, asked, "t")
 
     assert shown in caught.value.what
+
+
+def test_an_empty_table_that_tells_no_columns_has_those_that_are_asked_for() -> None:
+    asked = struct("anything", T.IntegerType())
+
+    assert requested_schema(with_meta(pa.schema([])), asked, "t").equals(to_arrow(asked))
