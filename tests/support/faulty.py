@@ -22,6 +22,7 @@ STEPS = frozenset(
         "delete",
         "delete_folder",
         "stage",
+        "sweep",
     }
 )
 
