@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 UTC = datetime.timezone.utc
 
 
+@pytest.mark.oldest
 def test_what_a_relative_path_means_is_settled_by_the_driver(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,6 +48,7 @@ def test_a_relative_path_is_one_table_for_df_write_and_for_hudi_table(
     assert colocate(spark.range(5), Path(relative), tasks=2).count() == 5
 
 
+@pytest.mark.oldest
 def test_a_table_says_whether_it_is_there_and_what_it_is(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "data.csv").write_text("a,b")
@@ -86,6 +88,7 @@ def test_times_may_be_of_python(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.read.format("pyhudi").options(**options).load(table.path).count() == 1
 
 
+@pytest.mark.oldest
 def test_rows_may_be_of_pandas_or_arrow(spark: SparkSession, tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {"id": [1, 2], "name": ["a", None], "kind": pd.Categorical(["x", "y"]), "v": [1.5, float("nan")]},

@@ -11,6 +11,7 @@ from pyhudi import HudiTable
 from pyspark.sql import SparkSession
 
 
+@pytest.mark.oldest
 def test_tables_are_made_written_and_read_in_any_thread(spark: SparkSession, tmp_path: Path) -> None:
     """Three threads with a table each write at once, and a fourth reads one of the tables all the while."""
     shared = HudiTable.create(spark, tmp_path / "t0", "id bigint", record_key="id", buckets=1)

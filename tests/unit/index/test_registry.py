@@ -75,7 +75,7 @@ def offer_one_bucket(table: TableConfig) -> BucketIndex:
 def entries(monkeypatch: pytest.MonkeyPatch, *offers: tuple[str, str]) -> None:
     points = [importlib.metadata.EntryPoint(name, value, ENTRY_POINTS) for name, value in offers]
     found = importlib.metadata.EntryPoints(points)
-    monkeypatch.setattr("pyhudi.index.registry.entry_points", lambda group: found.select(group=group))
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: found.select(group=group))
     monkeypatch.setattr(importlib.metadata.EntryPoint, "load", lambda self: offer_one_bucket)
 
 
