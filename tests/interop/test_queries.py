@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.instants import completed, upserted
 from interop.scenarios import BUCKETS, PARTITIONED, Model, as_rows, without_file_names
+from interop.writer import write_without_spark
+from pyhudi.reader.query import Changes
+from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import SparkSession
+from support.past import rows_of
 
 pytestmark = pytest.mark.interop
 
@@ -80,3 +85,47 @@ def test_show_commits_lists_our_instants_with_their_counts(apache: ApacheHudi, w
     assert {line["action"] for line in shown} == {"commit"}
     assert [line["total_update_records_written"] for line in reversed(shown)] == [0, 10, 0]
     assert {line["total_errors"] for line in shown} == {0}
+
+
+URL_ENCODED = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+    "hoodie.index.type": "BUCKET",
+    BUCKETS: "1",
+}
+
+
+def test_apache_hudi_leaves_encoded_partitions_encoded_where_it_shows_changes(
+    tmp_path: Path, apache: ApacheHudi
+) -> None:
+    """When this fails, docs/queries.md has to change."""
+    rows = pa.table({"id": [1], "p": ["x/y"], "value": [7]})
+    write_without_spark(tmp_path / "t", rows, URL_ENCODED)
+    apache.write(tmp_path / "theirs", rows, URL_ENCODED)
+
+    for table in (tmp_path / "t", tmp_path / "theirs"):
+        assert apache.read(table)["p"].to_pylist() == ["x/y"]
+        assert apache.read(table, INCREMENTAL)["p"].to_pylist() == ["x%2Fy"]
+        changed = rows_of(open_snapshot(str(table), query=Changes("earliest")))
+        assert [row[:3] for row in changed] == [("x/y", 1, 7)]
+
+
+def test_a_procedure_that_writes_builds_the_metadata_table_unless_it_is_told_not_to(
+    tmp_path: Path, apache: ApacheHudi
+) -> None:
+    """The other half of what docs/queries.md says of procedures is that pyhudi's next write takes it away."""
+    table = tmp_path / "t"
+    for n in range(3):
+        write_without_spark(table, pa.table({"id": [1], "p": ["a"], "n": [n]}), {} if n else URL_ENCODED)
+    apache.sql(f"create table of_procedures using hudi location '{table}'")
+    built = []
+    for setting in ("false", "true"):
+        apache.sql(f"set hoodie.metadata.enable={setting}")
+        apache.sql("call run_clean(table => 'of_procedures', retain_commits => 1)")
+        built.append((table / ".hoodie" / "metadata").exists())
+        write_without_spark(table, pa.table({"id": [1], "p": ["a"], "n": [9]}), {})
+        assert not (table / ".hoodie" / "metadata").exists()
+
+    assert built == [False, True]
