@@ -32,8 +32,9 @@ TEMPLATE = """\
 # Options
 
 Every option has Apache Hudi's own key, so that the options of a Hudi job go on working; some have a short name besides.
-Keys are understood in any case. A name that nobody knows is an error that shows the nearest one; one option given under
-two names with two values is an error too.
+Keys are understood in any case. A name that nobody knows is an error that shows the nearest one, and a name of Delta
+Lake's, Iceberg's or Flink's one that says [what does that here](coming-from.md); one option given under two names with
+two values is an error too.
 
 - [Where options come from](#where-options-come-from)
 {contents}

@@ -38,7 +38,7 @@ def ours(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.set(PUSHDOWN, before)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/queries.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/queries.md", "docs/coming-from.md"])
 def test_every_snippet_runs_and_prints_what_the_page_shows(ours: SparkSession, tmp_path: Path, page: str) -> None:
     namespace: dict[str, object] = {}
     for snippet, expected in steps(page):
