@@ -157,13 +157,13 @@ def open_snapshot(
     )
     latest = isinstance(query, Changes) and not query.schema_of_end
     schema = latest_schema(storage, config, timeline if latest else moment.timeline)
+    if watermark is not None and timeline.completed_until and not timeline.completed:
+        raise UnreadableTimeError(
+            f"The table {storage.path} has archived all that was complete when the DataFrame was made, so that its "
+            "columns of then cannot be told.",
+            "Make the DataFrame anew.",
+        )
     if schema is None:
-        if watermark is not None and timeline.completed_until:
-            raise UnreadableTimeError(
-                f"The table {storage.path} has archived all that was complete when the DataFrame was made, so that its "
-                "columns of then cannot be told.",
-                "Make the DataFrame anew.",
-            )
         # Apache Hudi's TRUNCATE TABLE leaves such a table where it was not made by CREATE TABLE.
         logger.warning(
             "table %s is empty, and nothing in it says which columns it has; give spark.read a schema, or write to it",
