@@ -82,8 +82,9 @@ def _read(path: str, including: tuple[str, ...]) -> Iterator[Line]:
             f"The defaults file {path} includes itself, by way of {' and '.join(including)}.",
             "Remove one of the include lines.",
         )
-    folder, _, name = path.rpartition("/")
-    text = open_storage(folder or "/").read(name).decode("utf-8", "replace")
+    folder = path.rpartition("/")[0]
+    # The file is the root itself, to which links may lead: systems put configuration in place by them.
+    text = open_storage(path).read("").decode("utf-8", "replace")
     for number, line in enumerate(_LINE_END.split(text), 1):
         place = f"{path}:{number}"
         flat = _BLANKS.sub(" ", line).strip()

@@ -44,7 +44,7 @@ def create_table(
     keyed = {"recordkey": _names(record_key), "buckets": buckets} if record_key else {OPTIONS["operation"].key: INSERT}
     named = {**keyed, "partitionby": _names(partition_by), **({"orderby": _names(order_by)} if order_by else {})}
     parsed = resolve_options({**options, **named}, path, WRITING, session=spark, warn=True).options
-    storage = open_storage(path, parsed.storage_options)
+    storage = open_storage(path, parsed.storage_options, durable=parsed.durable)
     if find_config(storage) is not None:
         raise _exists(path)
     columns, rows = _columns_of(spark, schema)

@@ -178,6 +178,12 @@ class WriteOptions(BaseModel):
     row_group_bytes: Size = option(
         DEFAULTS.row_group_bytes, "Bytes that a row group aims at.", "hoodie.parquet.block.size"
     )
+    durable: bool = option(
+        DEFAULTS.durable,
+        "Whether a write waits until the disk keeps it, so that a power cut takes nothing of what is done; stores of "
+        "objects always keep it.",
+        "hoodie.pyhudi.durable",
+    )
     bloom_filter: bool | None = option(
         None,
         "Whether base files carry a bloom filter of their keys; a bucket index needs none.",
@@ -228,6 +234,7 @@ class WriteOptions(BaseModel):
             heartbeat_misses=self.heartbeat_misses,
             compression="none" if self.compression == "uncompressed" else self.compression,
             row_group_bytes=self.row_group_bytes,
+            durable=self.durable,
             bloom_filter=self.bloom_filter,
             extra_metadata=dict(self.extra_metadata),
         )

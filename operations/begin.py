@@ -39,6 +39,8 @@ def begin(plan: WritePlan, storage: Storage) -> None:
     deadline = time.monotonic() + _WAIT_FOR_FIRST_S
     while time.monotonic() < deadline:
         if _begun(plan, storage):
+            # What is seen is not yet kept; a data file may not reach the disk before it.
+            storage.flush([layout_of(plan.config).folder])
             return
         refuse_sealed(plan, storage)
         time.sleep(_POLL_S)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from ..errors import OptionConflictError, PlacementError, StorageError
-from ..storage.base import Storage
+from ..storage.base import Storage, is_unflushed
 from ..storage.parallel import for_each
 from ..table.config import create_config, load_config, update_config
 from ..table.options import CREATE_SCHEMA
@@ -18,6 +18,7 @@ from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
 from ..timeline.codec import encode
 from ..timeline.instants import State
+from ..timeline.layout import layout_of
 from ..timeline.timeline import Timeline, complete, load_timeline
 from ..writer.group_writer import GroupOutcome
 from . import metadata_table
@@ -118,6 +119,9 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
         _reconcile(plan, storage, outcomes)
     written = sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None})
     changed = Changes.of(outcomes, replaced, replacement)
+    with phases.phase("flush"):
+        # Nothing may say that the write is done before the disk keeps what it names.
+        storage.flush([*written, *([layout_of(plan.config).folder] if plan.creates_table else [])])
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
     metadata = build_metadata(plan, outcomes, replaced, seconds)
     if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
@@ -144,9 +148,9 @@ def _complete(plan: WritePlan, storage: Storage, timeline: Timeline, body: bytes
     at = next_time(int(time.time() * 1000), timeline.greatest_time(), plan.config.timezone)
     try:
         complete(storage, timeline, plan.instant_time, plan.action, at, body)
-    except StorageError:
+    except StorageError as error:
         found = load_timeline(storage, plan.config).find(plan.instant_time)
-        if found is None or found.state != State.COMPLETED:
+        if is_unflushed(error) or found is None or found.state != State.COMPLETED:
             raise
 
 

@@ -75,7 +75,7 @@ def commit_lock(storage: Storage, instant_time: str, *, patience_s: float = PATI
     pause = _POLL_S
     while True:
         asked = time.monotonic()
-        if storage.create(LOCK, held):
+        if storage.create(LOCK, held, durable=False):
             break
         if asked > deadline:
             raise ConcurrentWriteError(
@@ -119,7 +119,7 @@ def _release(storage: Storage, held: bytes) -> None:
     """Give the lock back; a failure may not turn a completed write into a failed one."""
     try:
         if _read(storage) == held:
-            storage.delete(LOCK)
+            storage.delete(LOCK, durable=False)
     except StorageError:
         logger.warning("table %s: the commit lock stays until it is stale", storage.path, exc_info=True)
 
@@ -129,16 +129,16 @@ def _break_if_dead(storage: Storage, found: bytes) -> bool:
     if not _is_dead(storage, found):
         return False
     note = f"{LOCK}.broken-{uuid.uuid5(uuid.NAMESPACE_OID, found.decode(errors='replace')).hex}"
-    if not storage.create(note, b""):
+    if not storage.create(note, b"", durable=False):
         # Whoever made the note may have died right after.
         if _age(storage, note) > STALE_S:
-            storage.delete(note)
+            storage.delete(note, durable=False)
         return False
     try:
         if _read(storage) == found:
-            storage.delete(LOCK)
+            storage.delete(LOCK, durable=False)
     finally:
-        storage.delete(note)
+        storage.delete(note, durable=False)
     return True
 
 

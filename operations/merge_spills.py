@@ -50,7 +50,7 @@ def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile],
     if not spills:
         return []
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-        return _merge(plan, storage, spills, open_storage(folder), phases)
+        return _merge(plan, storage, spills, open_storage(folder, durable=False), phases)
 
 
 def _merge(

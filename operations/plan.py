@@ -115,7 +115,7 @@ class WritePlan:
 
     def storage(self) -> Storage:
         """Open the table's store."""
-        return open_storage(self.path, self.storage_options)
+        return open_storage(self.path, self.storage_options, durable=self.settings.durable)
 
 
 def plan_write(request: WriteRequest) -> WritePlan:

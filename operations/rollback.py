@@ -20,7 +20,7 @@ from ..timeline.clock import next_time
 from ..timeline.codec import encode, read_rollback_plan
 from ..timeline.instants import Instant, State
 from ..timeline.layout import Layout, layout_of
-from ..timeline.markers import delete_markers, marked_instants
+from ..timeline.markers import delete_markers, has_markers
 from ..timeline.timeline import Timeline, complete, load_timeline, path_of, remove_pending, request, start
 from . import metadata_table
 from .commit_lock import commit_lock
@@ -118,7 +118,7 @@ def files_of(storage: Storage, instant_time: str) -> list[str]:
 
     A write of ours leaves a marker before each file, so that without markers it left no file.
     """
-    if instant_time in marked_instants(storage):
+    if has_markers(storage, instant_time):
         return marked_files(storage, instant_time)
     if storage.has_files(owner.folder(instant_time)):
         return []

@@ -83,6 +83,7 @@ class WriteSettings:
         heartbeat_misses: How many missed touches make a writer dead.
         compression: Parquet codec of base files.
         row_group_bytes: Uncompressed bytes that one row group aims at.
+        durable: Whether the write outlasts a power cut once it is done.
         bloom_filter: None for the default of the index.
         extra_metadata: Additional key-values for the instant's extraMetadata.
     """
@@ -112,6 +113,7 @@ class WriteSettings:
     heartbeat_misses: int = 2
     compression: str = "zstd"
     row_group_bytes: int = 120 * MIB
+    durable: bool = True
     bloom_filter: bool | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
 

@@ -33,12 +33,12 @@ def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own
     Raises:
         ConcurrentWriteError: There is a rollback to be completed, and somebody else held the commit lock all the time.
     """
-    seals, now = storage.list(owner.SEALS), storage.now()
-    storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S))
+    seals, now = storage.list(owner.SEALS, strict=False), storage.now()
+    storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
     storage.sweep((META_FOLDER, layout_of(config).folder, owner.ROOT, owner.SEALS, heartbeat.ROOT), SEAL_KEPT_S)
     working = {name for name in storage.look(owner.ROOT).folders if name != split(owner.SEALS)[1]}
     marked = set(marked_instants(storage))
-    beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT)}
+    beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT, strict=False)}
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
     timeline, age_s = load_timeline(storage, config), settings.foreign_age_s
     finish_rollbacks(storage, timeline, config, GIVEN_UP_S if age_s is None else age_s)
@@ -54,7 +54,7 @@ def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own
 
 
 def _deserted(storage: Storage, instant_time: str, tolerance_s: float) -> bool:
-    times = [info.modified for info in storage.list(owner.folder(instant_time), recursive=True)]
+    times = [info.modified for info in storage.list(owner.folder(instant_time), recursive=True, strict=False)]
     beat = heartbeat.age(storage, instant_time)
     ages = [storage.now() - time for time in times] + ([] if beat is None else [beat])
     return not ages or min(ages) > tolerance_s

@@ -99,7 +99,7 @@ class _Task:
         if not alone:
             return self._hand_over(batches)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-            return self._finish(batches, open_storage(folder))
+            return self._finish(batches, open_storage(folder, durable=False))
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         keys = KeyGenerator(self._plan.config, self._plan.schema)

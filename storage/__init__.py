@@ -18,13 +18,14 @@ __all__ = ["FileInfo", "Folder", "Staged", "Storage", "open_storage"]
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
-def open_storage(path: str, options: Mapping[str, str] | None = None) -> Storage:
+def open_storage(path: str, options: Mapping[str, str] | None = None, *, durable: bool = True) -> Storage:
     """Open the store of a table's path.
 
     Args:
         path: A plain path, ``file:…``, ``memory://…``, ``s3://…`` (also ``s3a`` and ``s3n``), or another URL that
             fsspec knows; the last can only be read.
         options: What is needed to reach a remote store.
+        durable: False where a power cut may take what is written; a store of objects keeps it in any case.
 
     Raises:
         InvalidOptionError: The path's scheme is not known, or the path has a password in it.
@@ -43,4 +44,4 @@ def open_storage(path: str, options: Mapping[str, str] | None = None) -> Storage
         from .remote import RemoteStorage  # noqa: PLC0415
 
         return RemoteStorage.open(path, options or {})
-    return LocalStorage.open(path)
+    return LocalStorage.open(path, durable=durable)

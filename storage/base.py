@@ -36,10 +36,12 @@ class Folder:
     Attributes:
         files: Its files, sorted by path; checksum sidecars are left out.
         folders: The names of its direct sub-folders, sorted.
+        links: The names of symbolic links in it, sorted, which are neither: nobody follows them.
     """
 
     files: tuple[FileInfo, ...] = ()
     folders: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 class Staged(Protocol):
@@ -65,6 +67,10 @@ class Staged(Protocol):
 
 class Storage(Protocol):
     """One table's files; paths are relative to its root, "/"-separated, "" being the root itself.
+
+    What a method that changes something has done outlasts a power cut once it returns, but for what its ``durable`` and
+    its own words leave out. The names of folders are kept in any case: what is made in one later may have to last.
+    No method follows a symbolic link below the root: a path that leads through one is refused.
 
     Objects can be pickled. Every method raises StorageError when the store fails or refuses.
     """
@@ -94,8 +100,14 @@ class Storage(Protocol):
             FileNotFoundError: There is no such file.
         """
 
-    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
-        """Return the files of a folder sorted by path, none where the folder is absent."""
+    def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
+        """Return the files of a folder sorted by path, none where the folder is absent.
+
+        Args:
+            folder: Where to look.
+            recursive: Whether the files of its sub-folders are among them.
+            strict: Whether a link is refused, because what it leads to would be missing; passed over otherwise.
+        """
 
     def look(self, folder: str) -> Folder:
         """Return the files and the sub-folders of a folder; nothing where it is absent."""
@@ -112,28 +124,57 @@ class Storage(Protocol):
     def now(self) -> float:
         """Return the store's clock in epoch seconds."""
 
-    def write(self, path: str, data: bytes) -> None:
-        """Put a whole file in place of whatever was there; readers see the old bytes or the new ones."""
+    def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Put a whole file in place of whatever was there; readers see the old bytes or the new ones.
 
-    def create(self, path: str, data: bytes) -> bool:
-        """Put a whole file where none is.
-
-        Returns:
-            False, with nothing changed, where the file exists already.
+        Args:
+            path: The file.
+            data: All of its bytes.
+            durable: False for a file that nobody needs after a power cut.
         """
 
-    def delete(self, *paths: str) -> None:
-        """Delete files; one that is absent is no error."""
+    def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
+        """Put a whole file where none is.
+
+        Args:
+            path: The file.
+            data: All of its bytes.
+            durable: False for a file that nobody needs after a power cut.
+
+        Returns:
+            False, with nothing changed, where the file exists already; it outlasts a power cut then, too.
+        """
+
+    def delete(self, *paths: str, durable: bool = True) -> None:
+        """Delete files; one that is absent is no error.
+
+        Args:
+            paths: The files.
+            durable: False for files that may come back after a power cut.
+        """
 
     def delete_folder(self, path: str) -> None:
-        """Delete a folder with everything in it; one that is absent is no error."""
+        """Delete a folder with everything in it; one that is absent is no error.
 
-    def stage(self, path: str, aside: str) -> Staged:
+        Parts of it may come back after a power cut. Of links only the links go, and a link in its place stays.
+        """
+
+    def stage(self, path: str, aside: str, *, durable: bool = True) -> Staged:
         """Begin a file that becomes visible when it is whole.
 
         Args:
             path: Its final name.
             aside: Folder in which it grows.
+            durable: False for a file that nobody needs after a power cut. Of others the bytes outlast one when they
+                are published, and their names once `flush` was called for their folders.
+        """
+
+    def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
+        """Bring onto the disk what others made in some folders, and what `Staged.publish` named there.
+
+        Args:
+            folders: Where it was done; the folders above them are flushed too, each once.
+            new: Whether the root may be new, so that those above it count as well.
         """
 
     def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
@@ -188,6 +229,41 @@ def check_inside(path: str) -> None:
             f"The path {path!r} is not below the table's root.",
             "Look at the file that names it (a marker, a commit): it was damaged or made by something else.",
         )
+
+
+class Unflushed(OSError):  # noqa: N818 (the cause of a StorageError, not an error of its own)
+    """Something was done in a folder, and the disk refused to keep it."""
+
+
+def is_unflushed(error: StorageError) -> bool:
+    """Return whether what failed is done, in everybody's sight, and may be undone by a power cut.
+
+    To ask the disk again is no answer: it reports once what it has lost, and then says that all is well.
+    """
+    return isinstance(error.__cause__, Unflushed)
+
+
+def refuse_links(shown: str, folder: str, links: Iterable[str]) -> None:
+    """Refuse a folder in which there are links: what they lead to would silently be missing.
+
+    Args:
+        shown: The table's path as the user gave it.
+        folder: Below the table's root.
+        links: The names of links in it.
+
+    Raises:
+        StorageError: There is one.
+    """
+    for name in links:
+        raise linked(join(shown, folder, name))
+
+
+def linked(shown: str) -> StorageError:
+    """Return the StorageError for a link below a table's root."""
+    return StorageError(
+        f"{shown} is a symbolic link, and pyhudi follows none below a table's root.",
+        "Put what it leads to in its place, or remove it.",
+    )
 
 
 @contextmanager

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import os
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,17 +25,30 @@ from .base import (
     is_sidecar,
     is_temporary,
     join,
+    linked,
+    refuse_links,
     sidecar,
     split,
     storage_errors,
     temporary_name,
 )
+from .disk import (
+    create_in_place,
+    flush_above,
+    flush_folder,
+    link_on_the_way,
+    make_folder,
+    open_new,
+    remove_tree,
+    write_new,
+)
 
-T = TypeVar("T")
+logger = logging.getLogger("pyhudi")
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _BUFFER = 1 << 20
-_ATTEMPTS = 3
+# Links that were spoken of already: they stay where they are, and every listing meets them.
+_told: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +60,20 @@ class LocalStorage:
 
     Attributes:
         path: The table's path as the user gave it.
-        root: The folder, absolute.
+        root: The folder, absolute; links may lead to it, while none below it is followed.
+        durable: Whether what is done outlasts a power cut, see `disk`.
     """
 
     path: str
     root: str
+    durable: bool = True
 
     @classmethod
-    def open(cls, path: str) -> LocalStorage:
+    def open(cls, path: str, *, durable: bool = True) -> LocalStorage:
         """Open a plain path or one that begins with ``file:``; the folder need not exist."""
         plain = path.rstrip("/") or "/"
-        return cls(plain, os.path.abspath(local_path(plain)))  # noqa: PTH100 - normalises ".." without following links
+        # Normalises ".." without following links.
+        return cls(plain, os.path.abspath(local_path(plain)), durable)  # noqa: PTH100
 
     @property
     def remote(self) -> bool:
@@ -70,35 +87,43 @@ class LocalStorage:
     def read(self, path: str) -> bytes:
         """Return a file's bytes."""
         with storage_errors("read", self._shown(path), absence=True), _no_folder_no_file():
-            return self._at(path).read_bytes()
+            return self._target(path).read_bytes()
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Return a file as a seekable pyarrow ``NativeFile``."""
         with storage_errors("open", self._shown(path), absence=True), _no_folder_no_file():
-            return pa.OSFile(str(self._at(path)), "r")
+            return pa.OSFile(str(self._target(path)), "r")
 
-    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+    def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
         """Return the files of a folder sorted by path; those that vanish meanwhile are left out."""
         found = self.look(folder)
+        if strict:
+            refuse_links(self.path, folder, found.links)
         if not recursive:
             return [*found.files]
-        below = [info for name in found.folders for info in self.list(join(folder, name), recursive=True)]
+        folders = [join(folder, name) for name in found.folders]
+        below = [info for one in folders for info in self.list(one, recursive=True, strict=strict)]
         return sorted([*found.files, *below], key=lambda info: info.path)
 
     def look(self, folder: str) -> Folder:
-        """Return the files and the sub-folders of a folder; those that vanish meanwhile are left out."""
-        files, folders = [], []
+        """Return what is in a folder; what vanishes meanwhile is left out."""
+        files: list[FileInfo] = []
+        names: dict[bool, list[str]] = {True: [], False: []}
         with storage_errors("list", self._shown(folder)):
             for entry in self._entries(folder):
                 try:
-                    status = entry.stat()
+                    status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                if stat.S_ISDIR(status.st_mode):
-                    folders.append(entry.name)
+                is_link = stat.S_ISLNK(status.st_mode)
+                if is_link or stat.S_ISDIR(status.st_mode):
+                    names[is_link].append(entry.name)
                 elif not is_sidecar(entry.name):
                     files.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
-        return Folder(tuple(sorted(files, key=lambda info: info.path)), tuple(sorted(folders)))
+        links = tuple(sorted(name for name in names[True] if not is_sidecar(name)))
+        for name in links:
+            self._tell_once(join(folder, name))
+        return Folder(tuple(sorted(files, key=lambda info: info.path)), tuple(sorted(names[False])), links)
 
     def exists(self, path: str) -> bool:
         """Return whether there is a file at the path."""
@@ -113,7 +138,7 @@ class LocalStorage:
         """Return a file's modification time in epoch seconds; None where it is absent."""
         with storage_errors("look at", self._shown(path)):
             try:
-                status = self._at(path).stat()
+                status = self._target(path).stat()
             except (FileNotFoundError, NotADirectoryError):
                 return None
             return None if stat.S_ISDIR(status.st_mode) else status.st_mtime
@@ -122,63 +147,87 @@ class LocalStorage:
         """Return this machine's clock, which stamps the files of a local file system."""
         return time.time()
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Put a whole file in place of whatever was there, by rename."""
+        durable = durable and self.durable
         with storage_errors("write", self._shown(path)):
-            temporary = self._temporary(path, data)
+            target = self._entry(path)
+            temporary = target.parent / temporary_name()
+            write_new(temporary, data, durable=durable, folders=self.durable)
             try:
-                self._drop_sidecar(path)
-                temporary.replace(self._at(path))
+                if self._drop_sidecar(path) and durable:
+                    # The new file must not come back from a power cut beside the old one's checksum.
+                    flush_folder(target.parent)
+                temporary.replace(target)
             except BaseException:
                 temporary.unlink(missing_ok=True)
                 raise
+            if durable:
+                flush_folder(target.parent)
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
         """Put a whole file where none is, by hard link; in place where the file system knows no links."""
+        durable = durable and self.durable
         with storage_errors("create", self._shown(path)):
-            target = self._at(path)
+            target = self._entry(path)
             if os.path.lexists(target):
-                return False
-            temporary = self._temporary(path, data)
-            try:
-                self._drop_sidecar(path)
-                target.hardlink_to(temporary)
-            except FileExistsError:
-                # Over NFS the answer to a link that was made may be lost and the repetition refused: open(2), O_EXCL.
-                return temporary.stat().st_nlink > 1
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-                return _create_in_place(target, data)
-            finally:
-                temporary.unlink(missing_ok=True)
-            return True
+                made = False
+            else:
+                made = self._create(path, target, data, durable=durable)
+                if durable:
+                    flush_folder(target.parent)
+        if durable and not made:
+            # Who made it a moment ago may not have come to that yet.
+            self.flush([split(path)[0]])
+        return made
 
-    def delete(self, *paths: str) -> None:
+    def delete(self, *paths: str, durable: bool = True) -> None:
         """Delete files; one that is absent is no error."""
+        folders: dict[Path, str] = {}
         for path in paths:
             with storage_errors("delete", self._shown(path)), suppress(NotADirectoryError):
+                entry = self._entry(path)
                 self._drop_sidecar(path)
-                self._at(path).unlink(missing_ok=True)
+                entry.unlink(missing_ok=True)
+                folders.setdefault(entry.parent, path)
+        if durable and self.durable:
+            for folder, path in folders.items():
+                with storage_errors("delete", self._shown(path)):
+                    flush_folder(folder)
 
     def delete_folder(self, path: str) -> None:
         """Delete a folder with everything in it; one that is absent is no error."""
         with storage_errors("delete", self._shown(path)):
-            for attempt in range(1, _ATTEMPTS + 1):
-                try:
-                    _remove_tree(self._at(path))
-                    return
-                except OSError as error:
-                    # Somebody may put a file into the folder while it is being emptied.
-                    if error.errno not in {errno.ENOTEMPTY, errno.EEXIST} or attempt == _ATTEMPTS:
-                        raise
+            folder = self._entry(path)
+            if path and folder.is_symlink():
+                self._tell_once(path)
+            else:
+                remove_tree(folder)
 
-    def stage(self, path: str, aside: str) -> LocalStaged:
+    def stage(self, path: str, aside: str, *, durable: bool = True) -> LocalStaged:
         """Begin a file that becomes visible when it is whole."""
-        check_inside(path)
-        temporary = self._at(join(aside, f".{uuid.uuid4().hex}-{split(path)[1]}"))
         with storage_errors("create", self._shown(path)):
-            return LocalStaged(self, path, temporary, _with_parent(temporary, lambda: temporary.open("xb", 0)))
+            self._entry(path)
+            temporary = self._entry(join(aside, f".{uuid.uuid4().hex}-{split(path)[1]}"))
+            return LocalStaged(
+                self, path, temporary, open_new(temporary, folders=self.durable), durable=durable and self.durable
+            )
+
+    def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
+        """Flush folders and those above them, from the lowest to the root."""
+        if not self.durable:
+            return
+        found = {""} if new else set()
+        for folder in folders:
+            found.add("")
+            names = folder.split("/")
+            found.update("/".join(names[: count + 1]) for count in range(len(names)))
+        for folder in sorted(found, key=len, reverse=True):
+            with storage_errors("flush", self._shown(folder)):
+                flush_folder(self._target(folder))
+        if new:
+            with storage_errors("flush", self.path):
+                flush_above(Path(self.root))
 
     def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
         """Remove the temporary files of `write` and `create` that killed processes left in the given folders."""
@@ -186,56 +235,99 @@ class LocalStorage:
             with storage_errors("sweep", self._shown(folder)):
                 for entry in self._entries(folder):
                     with suppress(FileNotFoundError):
-                        if is_temporary(entry.name) and self.now() - entry.stat().st_mtime > older_than_s:
+                        age_s = self.now() - entry.stat(follow_symlinks=False).st_mtime
+                        if is_temporary(entry.name) and age_s > older_than_s:
                             Path(entry.path).unlink()
 
     def publish(self, temporary: Path, path: str) -> None:
         """Move a finished file to its final name."""
-        target = self._at(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        target = self._entry(path)
+        make_folder(target.parent, durable=self.durable)
         self._drop_sidecar(path)
         temporary.replace(target)
+
+    def _create(self, path: str, target: Path, data: bytes, *, durable: bool) -> bool:
+        temporary = target.parent / temporary_name()
+        write_new(temporary, data, durable=durable, folders=self.durable)
+        try:
+            self._drop_sidecar(path)
+            target.hardlink_to(temporary)
+        except FileExistsError:
+            # Over NFS the answer to a link that was made may be lost and the repetition refused: open(2), O_EXCL.
+            return temporary.stat().st_nlink > 1
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return create_in_place(target, data, durable=durable)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return True
 
     def _at(self, path: str) -> Path:
         check_inside(path)
         return Path(self.root, path)
+
+    def _target(self, path: str) -> Path:
+        """Return where a file or folder is, to which no link leads."""
+        at = self._at(path)
+        self._refuse_link(path)
+        return at
+
+    def _entry(self, path: str) -> Path:
+        """Return where a name is, which may be that of a link, in a folder to which no link leads."""
+        at = self._at(path)
+        self._refuse_link(split(path)[0])
+        return at
+
+    def _refuse_link(self, path: str) -> None:
+        link = link_on_the_way(self.root, path)
+        if link is not None:
+            raise linked(self._shown(link))
+
+    def _tell_once(self, path: str) -> None:
+        shown = self._shown(path)
+        if shown not in _told:
+            _told.add(shown)
+            logger.warning("%s is a symbolic link; it is left as it is, and not followed", shown)
 
     def _shown(self, path: str) -> str:
         return join(self.path, path)
 
     def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
         try:
-            with os.scandir(self._at(folder)) as entries:
+            with os.scandir(self._target(folder)) as entries:
                 yield from entries
         except (FileNotFoundError, NotADirectoryError):
             return
 
-    def _temporary(self, path: str, data: bytes) -> Path:
-        temporary = self._at(path).parent / temporary_name()
+    def _drop_sidecar(self, path: str) -> bool:
+        """Delete the checksum of a file; True where there was one."""
         try:
-            _with_parent(temporary, lambda: temporary.write_bytes(data))
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        return temporary
-
-    def _drop_sidecar(self, path: str) -> None:
-        self._at(sidecar(path)).unlink(missing_ok=True)
+            self._at(sidecar(path)).unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
 
 class LocalStaged:
     """A file that grows aside and is renamed to its final name when it is whole."""
 
-    def __init__(self, storage: LocalStorage, path: str, temporary: Path, raw: io.FileIO) -> None:
+    def __init__(
+        self, storage: LocalStorage, path: str, temporary: Path, raw: io.FileIO, *, durable: bool = True
+    ) -> None:
         self._storage = storage
         self._path = path
         self._temporary = temporary
+        self._durable = durable
         self._shown = join(storage.path, path)
         self.stream: Any = io.BufferedWriter(_Reporting(raw, self._shown), _BUFFER)
 
     def publish(self) -> int:
         """Close the stream and rename the file; returns its size in bytes."""
         with storage_errors("publish", self._shown):
+            self.stream.flush()
+            if self._durable:
+                os.fsync(self.stream.fileno())
             self.stream.close()
             size = self._temporary.stat().st_size
             self._storage.publish(self._temporary, self._path)
@@ -258,6 +350,9 @@ class _Reporting(io.RawIOBase):
 
     def writable(self) -> bool:
         return True
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
 
     def tell(self) -> int:
         return self._raw.tell()
@@ -291,44 +386,3 @@ def _no_folder_no_file() -> Iterator[None]:
         yield
     except NotADirectoryError as error:
         raise FileNotFoundError(error.errno, error.strerror) from error
-
-
-def _with_parent(path: Path, action: Callable[[], T]) -> T:
-    """Do something that needs a path's folder, making the folder only where it turns out to be absent."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return action()
-        except FileNotFoundError:
-            # Another process may remove the folder again before it is used, hence more than one attempt.
-            path.parent.mkdir(parents=True, exist_ok=True)
-    return action()
-
-
-def _create_in_place(target: Path, data: bytes) -> bool:
-    try:
-        file = target.open("xb")
-    except FileExistsError:
-        return False
-    try:
-        with file:
-            file.write(data)
-    except BaseException:
-        target.unlink(missing_ok=True)
-        raise
-    return True
-
-
-def _remove_tree(path: Path) -> None:
-    try:
-        entries = list(os.scandir(path))
-    except FileNotFoundError:
-        return
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            _remove_tree(Path(entry.path))
-        else:
-            Path(entry.path).unlink(missing_ok=True)
-    try:
-        path.rmdir()
-    except FileNotFoundError:
-        return

@@ -63,7 +63,7 @@ class MemoryStorage:
         """Return a file as a seekable pyarrow ``NativeFile``."""
         return pa.BufferReader(self.read(path))
 
-    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+    def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
         """Return the files of a folder sorted by path, none where the folder is absent."""
         return [
             FileInfo(join(folder, name), len(file.data), file.modified)
@@ -94,12 +94,12 @@ class MemoryStorage:
         """Return this machine's clock, which stamps the files."""
         return time.time()
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Put a whole file in place of whatever was there."""
         with _LOCK:
             _FILES[self._key(path)] = _File(bytes(data), self.now())
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
         """Put a whole file where none is."""
         key = self._key(path)
         with _LOCK:
@@ -108,7 +108,7 @@ class MemoryStorage:
             _FILES[key] = _File(bytes(data), self.now())
         return True
 
-    def delete(self, *paths: str) -> None:
+    def delete(self, *paths: str, durable: bool = True) -> None:
         """Delete files; one that is absent is no error."""
         for path in paths:
             with _LOCK:
@@ -121,11 +121,14 @@ class MemoryStorage:
             for key in [key for key in _FILES if key.startswith(prefix)]:
                 del _FILES[key]
 
-    def stage(self, path: str, aside: str) -> MemoryStaged:
+    def stage(self, path: str, aside: str, *, durable: bool = True) -> MemoryStaged:
         """Begin a file that becomes visible when it is whole; ``aside`` is not needed here."""
         check_inside(path)
         check_inside(aside)
         return MemoryStaged(self, path)
+
+    def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
+        """Do nothing: memory does not outlast a power cut."""
 
     def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
         """Do nothing: a killed process takes its memory along."""

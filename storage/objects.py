@@ -136,7 +136,7 @@ class ObjectStorage:
             client, key = self._client(), self._key(path)
             return pa.PythonFile(ObjectInput(client, key, self.uri(path)), mode="r")
 
-    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+    def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
         """Return the files of a folder sorted by path, in one listing."""
         with self._errors("list", folder):
             found = self._client().list(self._prefix(folder), delimited=not recursive)
@@ -171,12 +171,12 @@ class ObjectStorage:
         with self._errors("ask for its time", ""):
             return self._client().now()
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Put a whole file in place of whatever was there."""
         with self._errors("write", path):
             self._client().put(self._key(path), data)
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
         """Put a whole file where none is.
 
         A client that got no answer tries again, and is then refused because of the object that its first try made. The
@@ -195,7 +195,7 @@ class ObjectStorage:
                 found = client.stat(key)
             return found is not None and found.stamp == stamp
 
-    def delete(self, *paths: str) -> None:
+    def delete(self, *paths: str, durable: bool = True) -> None:
         """Delete files; one that is absent is no error."""
         if paths:
             with self._errors("delete", paths[0]):
@@ -209,10 +209,13 @@ class ObjectStorage:
             if found:
                 client.delete([one.key for one in found])
 
-    def stage(self, path: str, aside: str) -> ObjectStaged:
+    def stage(self, path: str, aside: str, *, durable: bool = True) -> ObjectStaged:
         """Begin a file that becomes visible when its upload is completed; ``aside`` is not needed here."""
         check_inside(aside)
         return ObjectStaged(self._client(), self._key(path), self.uri(path))
+
+    def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
+        """Do nothing: the store keeps what it said that it has."""
 
     def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
         """Give up uploads into the table that killed processes never completed, wherever they were bound for."""

@@ -69,7 +69,7 @@ class RemoteStorage:
         with self._errors("open", path, absence=True):
             return pa.PythonFile(self._files().open(self._at(path), "rb"), mode="r")
 
-    def list(self, folder: str, *, recursive: bool = False) -> list[FileInfo]:
+    def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
         """Return the files of a folder sorted by path, none where the folder is absent."""
         with self._errors("list", folder):
             return self._files_among(self._entries(folder, recursive=recursive))
@@ -99,15 +99,15 @@ class RemoteStorage:
         """Return this machine's clock, the store's being unknown to who may not write."""
         return time.time()
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Refuse."""
         self._refuse()
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
         """Refuse."""
         self._refuse()
 
-    def delete(self, *paths: str) -> None:
+    def delete(self, *paths: str, durable: bool = True) -> None:
         """Refuse."""
         self._refuse()
 
@@ -115,7 +115,11 @@ class RemoteStorage:
         """Refuse."""
         self._refuse()
 
-    def stage(self, path: str, aside: str) -> Staged:
+    def stage(self, path: str, aside: str, *, durable: bool = True) -> Staged:
+        """Refuse."""
+        self._refuse()
+
+    def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
         """Refuse."""
         self._refuse()
 

@@ -43,7 +43,9 @@ def load_config(storage: Storage) -> TableConfig:
 
 def create_config(storage: Storage, config: TableConfig) -> bool:
     """Write the configuration of a new table; False, and nothing changed, when there is one already."""
-    return storage.create(PROPERTIES_PATH, config.encode())
+    made = storage.create(PROPERTIES_PATH, config.encode())
+    storage.flush([], new=True)
+    return made
 
 
 def update_config(storage: Storage, changes: Mapping[str, str | None]) -> TableConfig:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import CorruptFileError, PartitionValueError
-from ..storage.base import FileInfo, Storage
+from ..storage.base import FileInfo, Storage, refuse_links
 from ..storage.parallel import for_each
 from .properties import format_properties, parse_properties
 
@@ -90,6 +90,7 @@ def walk_partitions(storage: Storage) -> dict[str, tuple[FileInfo, ...]]:
     while level:
         below: list[str] = []
         for folder, content in zip(level, for_each(storage, storage.look, level), strict=True):
+            refuse_links(storage.path, folder, content.links)
             if is_partition(folder, content.files):
                 found[folder] = content.files
             else:

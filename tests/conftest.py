@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.places import Place
 from support.s3 import S3Server, new_url
+
+
+@pytest.fixture(scope="session", autouse=True)
+def waits_for_no_disk() -> Iterator[None]:
+    """Spare the thousands of writes of this process the disk's time; what is flushed is test_power_cuts.py's to ask."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ def path_of(instant_time: str) -> str:
 
 def touch(storage: Storage, instant_time: str) -> None:
     """Say that the instant's writer lives now."""
-    storage.write(path_of(instant_time), b"")
+    storage.write(path_of(instant_time), b"", durable=False)
 
 
 def age(storage: Storage, instant_time: str) -> float | None:
@@ -38,7 +38,7 @@ def age(storage: Storage, instant_time: str) -> float | None:
 
 def delete(storage: Storage, instant_time: str) -> None:
     """Delete an instant's heartbeat."""
-    storage.delete(path_of(instant_time))
+    storage.delete(path_of(instant_time), durable=False)
 
 
 class HeartbeatThread:

@@ -73,7 +73,7 @@ def write_markers(storage: Storage, instant_time: str, number: int, markers: Ite
 def read_markers(storage: Storage, instant_time: str) -> list[Marker]:
     """Return what an instant's markers name, sorted by path, in either form."""
     root = folder(instant_time)
-    listed = [info.path for info in storage.list(root, recursive=True)]
+    listed = [info.path for info in storage.list(root, recursive=True, strict=False)]
     batches = [path for path in listed if _BATCH.fullmatch(path[len(root) + 1 :])]
     lines = [path[len(root) + 1 :] for path in listed]
     for batch in for_each(storage, partial(_batch, storage), batches):
@@ -86,6 +86,11 @@ def read_markers(storage: Storage, instant_time: str) -> list[Marker]:
 def delete_markers(storage: Storage, instant_time: str) -> None:
     """Delete an instant's markers."""
     storage.delete_folder(folder(instant_time))
+
+
+def has_markers(storage: Storage, instant_time: str) -> bool:
+    """Return whether an instant has markers."""
+    return storage.has_files(folder(instant_time))
 
 
 def marked_instants(storage: Storage) -> list[str]:

@@ -125,12 +125,12 @@ def is_gone(owner: Owner) -> bool | None:
 
 def seal(storage: Storage, instant_time: str) -> None:
     """Forbid the tasks of a write to publish any more; doing so twice is no error."""
-    storage.create(_sealed(instant_time), b"")
+    storage.create(_sealed(instant_time), b"", durable=False)
 
 
 def seal_for_good(storage: Storage, instant_time: str) -> None:
     """Seal a write that is given up, so that a task which was about to begin it takes that back."""
-    storage.write(_sealed(instant_time), _GIVEN_UP)
+    storage.write(_sealed(instant_time), _GIVEN_UP, durable=False)
 
 
 def is_given_up(storage: Storage, instant_time: str) -> bool:

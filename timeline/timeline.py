@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..storage.base import Storage, join, split
+from ..storage.base import Storage, join, refuse_links, split
 from .instants import WRITE_ACTIONS, Instant, State
 from .layout import HasTimeline, Layout, LayoutV2, layout_of
 from .watermark import Seen, Watermark
@@ -40,7 +40,10 @@ class Timeline:
     @classmethod
     def load(cls, storage: Storage, layout: Layout) -> Timeline:
         """Read the timeline as it is now, in one listing; files that are no instants are passed over."""
-        names = (split(info.path)[1] for info in storage.list(layout.folder))
+        content = storage.look(layout.folder)
+        # An instant that is a link would silently be missing.
+        refuse_links(storage.path, layout.folder, (name for name in content.links if layout.parse(name)))
+        names = (split(info.path)[1] for info in content.files)
         found = (layout.parse(name) for name in names)
         return cls(_newest_states(one for one in found if one is not None), layout)
 

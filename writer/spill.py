@@ -59,7 +59,7 @@ class SpillWriter:
 
     def __init__(self, storage: Storage, path: str, aside: str) -> None:
         self._path = path
-        self._staged = storage.stage(path, aside)
+        self._staged = storage.stage(path, aside, durable=False)
         self._position = 0
         self._pieces: list[SpillPiece] = []
 
@@ -119,7 +119,7 @@ class SpillReader:
 
     def delete(self) -> None:
         """Delete the file."""
-        self._storage.delete(self._path)
+        self._storage.delete(self._path, durable=False)
 
     def _open(self) -> AbstractContextManager[Any]:
         return _opened(self._storage, self._path)
@@ -130,7 +130,7 @@ def bring_near(storage: Storage, spill: SpillFile, local: Storage) -> SpillReade
     if not storage.remote:
         return SpillReader(storage, spill.path)
     name = f"{uuid.uuid4().hex}.spill"
-    staged = local.stage(name, "")
+    staged = local.stage(name, "", durable=False)
     try:
         with _opened(storage, spill.path) as file:
             while data := file.read(_COPIED_AT_ONCE):

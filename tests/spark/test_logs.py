@@ -45,7 +45,7 @@ def test_phases_reach_the_console_of_the_user_who_asks_for_them(tmp_path: Path) 
     ]
     assert not [one for one in told if one.get("table", one.get("path")).endswith("quiet")]
     phases = {one["phase"]: one for one in told if one["event"] == "phase"}
-    assert phases.keys() == {"begin", "gather", "spill", "seal", "merge", "reconcile", "complete"}
+    assert phases.keys() == {"begin", "gather", "spill", "seal", "merge", "reconcile", "flush", "complete"}
     assert phases["gather"].keys() >= {"table", "instant", "task", "seconds", "rows"}
     assert sum(one["rows"] for one in told if one.get("phase") == "gather") == 12
     assert [one["operation"] for one in told if one["event"] == "commit"] == ["UPSERT", "DELETE"]

@@ -54,6 +54,14 @@ def test_each_line_says_where_it_stands(folder: Path) -> None:
     ]
 
 
+def test_a_file_that_is_a_link_is_followed(folder: Path) -> None:
+    """Kubernetes puts configuration in place by links."""
+    there = put(folder.parent / "elsewhere", "hoodie.a=1", "data.conf")
+    (folder / "hudi-defaults.conf").symlink_to(there)
+
+    assert [line.key for line in read_defaults()] == ["hoodie.a"]
+
+
 def test_the_file_that_the_environment_names_comes_after_the_machines_own(folder: Path) -> None:
     put(folder.parent / "etc", "hoodie.a=machine\nhoodie.b=machine")
     put(folder, "hoodie.a=named")

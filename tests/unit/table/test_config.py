@@ -355,10 +355,10 @@ def test_an_update_first_finishes_one_that_was_left_half_done(storage: MemorySto
 class Watched(MemoryStorage):
     """A store in which something happens right before one kind of step."""
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
         if path == BACKUP_PATH:
             MemoryStorage(self.path).write(BACKUP_PATH, data)
-        return super().create(path, data)
+        return super().create(path, data, durable=durable)
 
 
 class Snooped:

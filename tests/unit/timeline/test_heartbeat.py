@@ -29,13 +29,13 @@ class Touched(LocalStorage):
             object.__setattr__(self, name, value)
         return self
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         object.__setattr__(self, "touches", self.touches + 1)
         if self.touches >= self.wanted:
             self.reached.set()
         if self.touches <= self.failures:
             raise StorageError("The store could not write.", "Try again.")
-        LocalStorage.write(self, path, data)
+        LocalStorage.write(self, path, data, durable=durable)
 
 
 def open_touched(folder: Path, touches: int, failures: int = 0) -> Touched:
