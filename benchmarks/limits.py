@@ -23,6 +23,10 @@ REWRITE = f"{LIMIT} pyarrow rewrites the files"
 FORWARD = f"{LIMIT} a Python source forwards batches"
 SINK = f"{LIMIT} a Python sink drops batches"
 PLACED_SINK = f"{LIMIT} a Python sink drops batches of placed rows"
+# Rows of what it costs that writes wait for the disk; no format is one of them either.
+FLUSH = "flush:"
+FLUSHED = f"{FLUSH} df.write, warm"
+UNFLUSHED = f"{FLUSH} the same with hoodie.pyhudi.durable=false"
 PLAIN = "pyhudi"
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from limits import LIMIT
+from limits import FLUSH, LIMIT
 
 OURS, OTHERS = "#c2410c", "#94a3b8"
 PANELS = {
@@ -37,7 +37,7 @@ def draw(results: Path, picture: Path) -> None:
         bars = {
             row: sum(by_phase[phase] for phase in phases) / len(phases)
             for row, by_phase in seconds.items()
-            if all(phase in by_phase for phase in phases) and not row.startswith(LIMIT)
+            if all(phase in by_phase for phase in phases) and not row.startswith((LIMIT, FLUSH))
         }
         bars = dict(sorted(bars.items(), key=lambda bar: bar[1], reverse=True))
         colors = [OURS if row.startswith("pyhudi") else OTHERS for row in bars]

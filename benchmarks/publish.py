@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from limits import LIMIT
+from limits import FLUSH, LIMIT
 from picture import draw
 from promises import verdicts
 from run import ROOT, table
@@ -24,9 +24,15 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(LIMIT)}
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((LIMIT, FLUSH))}
     limits = {row: of_row for row, of_row in seconds.items() if row.startswith(LIMIT)}
-    return {"systems": table(systems), "limits": table(limits), "promises": verdicts(seconds)}
+    flushing = {row: of_row for row, of_row in seconds.items() if row.startswith(FLUSH)}
+    return {
+        "systems": table(systems),
+        "limits": table(limits),
+        "flushing": table(flushing),
+        "promises": verdicts(seconds),
+    }
 
 
 def main(results: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,11 +38,19 @@ class Run:
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def timed(self, row: str, phase: str, work: Callable[[], Any]) -> Any:
-        """Do the work and note how long it took."""
+        """Do the work and note how long it took, on a disk that has nothing left to write of what came before."""
+        os.sync()
         start = time.perf_counter()
         result = work()
         self.seconds.setdefault(row, {})[phase] = round(time.perf_counter() - start, 2)
         return result
+
+    def synced(self, row: str, phase: str, of: str) -> None:
+        """Note how long another row's phase, which has just ended, and a sync of all file systems took together."""
+        start = time.perf_counter()
+        os.sync()
+        took = self.seconds[of][phase] + time.perf_counter() - start
+        self.seconds.setdefault(row, {})[phase] = round(took, 2)
 
     def read(self, row: str, phase: str, work: Callable[[], Any]) -> Any:
         """Do a read and note how long it took; of one that is soon done, the median of several times."""

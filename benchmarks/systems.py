@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from limits import PLAIN, limits
+from limits import FLUSHED, PLAIN, UNFLUSHED, limits
 from lineitem import KEYS, ORDERING, PARTITION, point_key
+from promises import SYNCED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,6 +70,22 @@ def pyhudi_plain(run: Run) -> list[Any]:
     return by_format
 
 
+def flushing(run: Run) -> list[Any]:
+    """What it costs that a write waits for the disk: the same writes with and without, in a session that is warm."""
+    spark = run.session()
+
+    def write(rows: str, table: str, *, durable: bool) -> None:
+        writer = spark.read.parquet(rows).write.format("pyhudi").options(**OPTIONS)
+        writer.option("hoodie.pyhudi.durable", durable).mode("append").save(f"{run.table}/{table}")
+
+    write(str(run.data / "base"), "warm", durable=False)
+    for durable, row in ((True, FLUSHED), (False, UNFLUSHED)):
+        run.writes(row, lambda rows, durable=durable: write(rows, str(durable), durable=durable))
+    found = run.reads("untimed", lambda: spark.read.format("pyhudi").load(f"{run.table}/{True}"))
+    del run.seconds["untimed"]
+    return found
+
+
 def pyhudi_colocated(run: Run) -> list[Any]:
     """pyhudi through HudiTable, which places each file group in one task; reads are those of the plain run."""
     from pyhudi import HudiTable
@@ -98,6 +115,7 @@ def parquet(run: Run) -> list[Any]:
         rows.repartition(8, PARTITION).write.partitionBy(PARTITION).parquet(run.table)
 
     run.timed("Parquet", "load", write)
+    run.synced(SYNCED, "load", "Parquet")
     return run.reads("Parquet", lambda: spark.read.parquet(run.table))
 
 
@@ -211,6 +229,7 @@ SYSTEMS = {
     "hudi-cow-bucket": System(apache_hudi, venv=".venv-hudi"),
     PLAIN: System(pyhudi_plain),
     "limits": System(limits),
+    "flushing": System(flushing),
     "pyhudi-colocated": System(pyhudi_colocated),
     "delta": System(delta, venv=".venv-spark40"),
     "delta-vectors": System(delta_vectors, venv=".venv-spark40"),
