@@ -21,6 +21,8 @@ FIRST = [parted("a", 1, 2, value=1), parted("b", 3, value=1)]
 SECOND = [parted("a", 2, 4, value=2)]
 AFTER = [("k1", 1), ("k2", 2), ("k3", 1), ("k4", 2)]
 OLD = "20200101000000000"
+# Its files count as those of a write that failed, an old one's as archived.
+YOUNG = "20990101000000000"
 
 
 def make(root: Path) -> Path:
@@ -72,7 +74,7 @@ BESIDE = [
     ".hoodie/metadata",
 ]
 # Links inside of folders that are swept: they go with the folder, and nothing beyond them.
-INSIDE = [f".hoodie/.pyhudi/{OLD}/spills", f".hoodie/.temp/{OLD}/a"]
+INSIDE = [f".hoodie/.pyhudi/{OLD}/spills", f".hoodie/.temp/{YOUNG}/a"]
 # Links in place of what a write needs: it is refused, and they are named.
 ON_THE_WAY = [".hoodie", ".hoodie/timeline", ".hoodie/.pyhudi", ".hoodie/.temp", ".hoodie/.heartbeat", "a"]
 
@@ -144,6 +146,17 @@ def test_a_read_that_would_miss_what_a_link_leads_to_is_refused(tmp_path: Path, 
         rows_of(table, "id", "value")
 
 
+def test_a_write_to_a_file_group_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    """Its rows would be lost with the next base file, which is made without them."""
+    table = tmp_path / "t"
+    write(table, FIRST, table=PARTED)
+    at = next((table / "a").glob("*.parquet"))
+    shutil.move(at, tmp_path / at.name)
+    at.symlink_to(tmp_path / at.name)
+    with pytest.raises(StorageError, match=f"{at.name} is a symbolic link"):
+        upsert(table)
+
+
 def test_a_file_that_is_a_link_is_replaced_and_deleted_itself(tmp_path: Path) -> None:
     """Neither its target nor the folder of its target is touched."""
     storage = local.LocalStorage.open(str(tmp_path / "t"))
@@ -155,6 +168,13 @@ def test_a_file_that_is_a_link_is_replaced_and_deleted_itself(tmp_path: Path) ->
     storage.write("p/replaced", b"new")
     storage.delete("p/deleted")
 
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/kept").write_bytes(b"kept")
+    (tmp_path / "t/folder").symlink_to(tmp_path / "full")
+    storage.delete_folder("folder")
+
+    assert files_below(tmp_path / "full") == {"kept": b"kept"}
+    assert (tmp_path / "t/folder").is_symlink()
     assert storage.create("p/created", b"new") is False
     assert (tmp_path / "target").read_bytes() == b"kept"
     assert storage.read("p/replaced") == b"new"

@@ -23,6 +23,7 @@ STEPS = frozenset(
         "delete_folder",
         "stage",
         "sweep",
+        "flush",
     }
 )
 
