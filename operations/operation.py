@@ -33,6 +33,11 @@ class Operation:
     rules: MergeRules
     sorts: bool = False
 
+    @property
+    def breaks_ties(self) -> bool:
+        """Whether it can matter which of two incoming rows came later."""
+        return self.rules.fold and self.name not in {DELETE, DELETE_PARTITION}
+
 
 def makes_keyless(request: WriteRequest) -> bool:
     """Return whether a write that makes its table asks for generated keys: it names no key and looks none up."""

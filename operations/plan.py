@@ -19,7 +19,7 @@ from ..table.deletes import IS_DELETED
 from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
 from ..table.options import CREATE_SCHEMA
-from ..table.schema import avro_schema, check_storable, without_meta
+from ..table.schema import POSITION, avro_schema, check_storable, without_meta
 from ..timeline.archive import archive_state
 from ..timeline.clock import next_time
 from ..timeline.owner import Owner
@@ -61,6 +61,7 @@ class WritePlan:
         rollbacks: Dead writes that this one rolls back first.
         packed_schema: The table's data columns, an Arrow schema message, compressed: plans travel with every task.
         flagged: Whether incoming rows have a delete flag that the table does not keep.
+        positioned: Whether incoming rows say where they stood before they were moved, and it matters.
         settings: How to go about the work.
         replays: Requested time of the completed instant of the same write id; nothing is to be done then.
     """
@@ -80,6 +81,7 @@ class WritePlan:
     rollbacks: tuple[PlannedRollback, ...]
     packed_schema: bytes
     flagged: bool
+    positioned: bool
     settings: WriteSettings
     replays: str | None = None
 
@@ -111,7 +113,10 @@ class WritePlan:
             return RowSpec(pa.schema([]), (), deletes=True)
         flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
         ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
-        return RowSpec(pa.schema([*self.schema, *flag]), ordering, deletes=False, marker=self.config.delete_marker)
+        moved = [pa.field(POSITION, pa.int64(), nullable=False)] if self.positioned else []
+        return RowSpec(
+            pa.schema([*self.schema, *flag, *moved]), ordering, deletes=False, marker=self.config.delete_marker
+        )
 
     def storage(self) -> Storage:
         """Open the table's store."""
@@ -125,6 +130,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         PyHudiError: The options, the schema or the table do not allow the write; see `pyhudi.errors`.
     """
     storage = open_storage(request.path, request.storage_options)
+    request, moved = _without_position(request)
     try:
         existing = load_config(storage)
         generates_keys = existing.generates_keys
@@ -143,9 +149,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         config, changes = changes_to(existing, request.table, storage.path)
     timeline, watermark = _pin(storage, config, request.write.based_on)
     schema = latest_schema(storage, config, timeline, writing=True) if existing is not None else None
-    incoming = without_meta(request.schema)
     schema = _columns(config, schema, request, operation)
-
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
         replays = find_write(storage, timeline, request.write_id)
@@ -171,12 +175,27 @@ def plan_write(request: WriteRequest) -> WritePlan:
         watermark=watermark,
         rollbacks=tuple(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False)),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
-        flagged=IS_DELETED in incoming.names and IS_DELETED not in schema.names,
+        flagged=IS_DELETED in request.schema.names and IS_DELETED not in schema.names,
+        positioned=moved and chosen.breaks_ties,
         settings=request.write,
         replays=replays,
     )
     check_judges(plan.spec, plan.config.payload, storage.path)
     return plan
+
+
+def _without_position(request: WriteRequest) -> tuple[WriteRequest, bool]:
+    """Return the request without the column by which placed rows say where they stood, and whether they had it."""
+    if not request.write.colocated or POSITION not in request.schema.names:
+        return request, False
+    kind = request.schema.field(POSITION).type
+    if kind != pa.int64():
+        raise UnsupportedTypeError(
+            f"The column {POSITION!r} of rows that pyhudi.colocate placed is a bigint, and these have one of {kind}.",
+            "Leave the column as colocate made it, and give a column of your own another name.",
+        )
+    schema = pa.schema([field for field in request.schema if field.name != POSITION])
+    return replace(request, schema=schema), True
 
 
 def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest, operation: str) -> pa.Schema:

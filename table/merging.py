@@ -31,7 +31,9 @@ _SPACE_FOR_A_KEY = 16
 _MOST_BITS = 22
 
 
-def fold(keys: pa.Array, ordering: Ordering = (), resets: Mask | None = None) -> Positions:
+def fold(
+    keys: pa.Array, ordering: Ordering = (), resets: Mask | None = None, stood: Positions | None = None
+) -> Positions:
     """Return the positions of the rows that win among their own key, in ascending order.
 
     Args:
@@ -39,15 +41,18 @@ def fold(keys: pa.Array, ordering: Ordering = (), resets: Mask | None = None) ->
         ordering: Each n values, none null.
         resets: Which of the n rows win against all above them and lose against any below, whatever their ordering
             values; None for none.
+        stood: Where the n rows stood, the later one further down; None where they stand so here.
     """
     codes = keys.dictionary_encode()
     if len(codes.dictionary) == len(keys):
         return np.arange(len(keys), dtype=np.int64)
     code = codes.indices.to_numpy(zero_copy_only=False)
-    by_key = np.lexsort([*map(_ranks, reversed(ordering)), *_since_reset(code, resets), code])
-    sorted_code = code[by_key]
-    last = np.append(sorted_code[1:] != sorted_code[:-1], True)
-    return np.sort(by_key[last]).astype(np.int64)
+    ranks = list(map(_ranks, reversed(ordering)))
+    if stood is None:
+        return np.sort(_last_of_each(code, ranks, resets))
+    order = np.argsort(stood, kind="stable")
+    last = _last_of_each(code[order], [one[order] for one in ranks], None if resets is None else resets[order])
+    return np.sort(order[last])
 
 
 def base_wins(base: Ordering, incoming: Ordering) -> Mask:
@@ -63,6 +68,15 @@ def base_wins(base: Ordering, incoming: Ordering) -> Mask:
         wins |= tied & mask(pc.greater(ours, theirs))
         tied &= mask(pc.equal(ours, theirs))
     return wins
+
+
+def _last_of_each(code: Positions, ranks: Sequence[Positions], resets: Mask | None) -> Positions:
+    """Return the position of each code's greatest row by the ranks, the last of them first; of equals the later one."""
+    by_key = np.lexsort([*ranks, *_since_reset(code, resets), code])
+    sorted_code = code[by_key]
+    last = np.append(sorted_code[1:] != sorted_code[:-1], True)
+    found: Positions = by_key[last].astype(np.int64)
+    return found
 
 
 def _since_reset(code: Positions, resets: Mask | None) -> list[Positions]:

@@ -17,6 +17,8 @@ META_COLUMNS = (
 )
 # A sixth one that Apache Hudi fills where hoodie.allow.operation.metadata.field asks for it, and never takes from rows.
 OPERATION_COLUMN = "_hoodie_operation"
+# By it rows that were moved say where they stood, which decides ties; no table keeps it.
+POSITION = "_pyhudi_position"
 
 
 def avro_schema(schema: pa.Schema, table_name: str, *, meta: bool = False) -> str:
@@ -81,6 +83,11 @@ def check_storable(schema: pa.Schema) -> None:
         raise UnsupportedTypeError(
             f"Column {own[0]!r} has the name of one of Hudi's own columns.", "Drop the column before writing."
         )
+    if POSITION in schema.names:
+        raise UnsupportedTypeError(
+            f"Column {POSITION!r} says where rows stood before pyhudi.colocate moved them, and no table keeps it.",
+            "Write such rows with hoodie.pyhudi.colocated=true, or drop the column.",
+        )
     _check_names(list(schema), "")
     canonical(schema)
 
@@ -116,6 +123,7 @@ def _check_inside(kind: pa.DataType, path: str) -> None:
 
 __all__ = [
     "META_COLUMNS",
+    "POSITION",
     "arrow_schema",
     "avro_schema",
     "canonical",

@@ -74,7 +74,7 @@ class MergeCounts:
 def folded(spec: RowSpec, incoming: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows that win among their own key, deletes among them, in the order in which they came."""
     unordered = spec.unordered(incoming, spec.deleted(incoming))
-    winners = fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered)
+    winners = fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered, spec.stood(incoming))
     return incoming if len(winners) == incoming.num_rows else incoming.take(pa.array(winners))
 
 

@@ -14,6 +14,8 @@ from ..table.arrays import Mask, mask
 from ..table.base_file import RECORD_KEY
 from ..table.conform import conform
 from ..table.deletes import IS_DELETED, DeleteMarker, deleted
+from ..table.merging import Positions
+from ..table.schema import POSITION
 from .routes import Router
 
 CHUNK_BYTES = 32 << 20
@@ -37,7 +39,7 @@ class RowSpec:
     """What the rows of one write hold.
 
     Attributes:
-        columns: The data columns that are kept of each row, canonical types.
+        columns: The data columns that are kept of each row, canonical types, and `POSITION` where rows were moved.
         ordering_fields: The columns that decide who wins, the first one first; none for the later row.
         deletes: True where every row is a delete, whatever its ordering values.
         marker: The value of a column by which rows are deletes, beside the flag ``_hoodie_is_deleted``.
@@ -62,6 +64,10 @@ class RowSpec:
     def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
         """Return the values of each ordering field; none where the later row wins."""
         return () if self.deletes else tuple(rows.column(name) for name in self.ordering_fields)
+
+    def stood(self, rows: pa.RecordBatch) -> Positions | None:
+        """Return where the rows stood before they were moved; None where they stand in their order."""
+        return rows.column(POSITION).to_numpy() if POSITION in self.columns.names else None
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
         """Return which rows are deletes."""

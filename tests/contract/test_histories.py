@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyhudi.errors import UnsupportedTypeError
+from pyhudi.operations.settings import WriteSettings
+from support.checks import assert_whole
+from support.drive import read, write
 from support.histories import (
+    POSITIONED,
     ROOMY,
+    TABLE,
     TINY,
     check_abort,
     check_deleted_partitions,
@@ -15,10 +23,13 @@ from support.histories import (
     check_history,
     check_lost_attempts,
     check_many_row_groups,
+    check_placed_ties,
     check_ties,
+    part,
+    row,
 )
-from support.model import Step, histories
-from support.places import Place
+from support.model import SCHEMA, Step, histories
+from support.places import Place, below
 from support.s3 import S3Server, new_url
 
 
@@ -49,6 +60,28 @@ def test_histories_on_s3_give_what_the_dict_says(
 def test_a_tie_goes_to_the_later_row_of_the_later_task(place: Place) -> None:
     """Among equal ordering values the higher Spark partition wins, then the further row, then the newer write."""
     check_ties(place)
+
+
+def test_a_tie_of_rows_that_were_moved_goes_to_the_one_that_stood_later(place: Place) -> None:
+    """Rows that are placed by file group arrive in any order, and say where they stood."""
+    check_placed_ties(place)
+
+
+def test_where_rows_stood_is_taken_of_placed_rows_alone(place: Place) -> None:
+    """Elsewhere the column would become one of the table."""
+    table = below(place, "t")
+    rows = part(row("k", ts=1, value=1)).append_column(POSITIONED, pa.array([0], pa.int64()))
+    placed = WriteSettings(colocated=True)
+    with pytest.raises(UnsupportedTypeError, match=r"_pyhudi_position.*colocated=true"):
+        write(table, rows, table=TABLE)
+    with pytest.raises(UnsupportedTypeError, match="bigint"):
+        write(table, rows.cast(pa.schema([*SCHEMA, (POSITIONED.name, pa.string())])), table=TABLE, settings=placed)
+
+    write(table, rows, table=TABLE, settings=placed)
+    for operation in ("insert", "bulk_insert", "delete", "insert_overwrite"):
+        write(table, rows, operation=operation, settings=placed)
+    assert POSITIONED.name not in read(table).column_names
+    assert_whole(table, unique=False)
 
 
 def test_keys_that_are_there_already_and_keys_that_are_there_twice(place: Place) -> None:

@@ -53,6 +53,7 @@ from support.histories import (
     check_history,
     check_lost_attempts,
     check_many_row_groups,
+    check_placed_ties,
     check_ties,
 )
 from support.model import Step, histories
@@ -141,11 +142,15 @@ def tombstones_win_always(patch: Patch) -> None:
 
 
 def ties_go_to_the_earlier_row(patch: Patch) -> None:
-    def fold(keys: pa.Array, ordering: Ordering, resets: Any) -> Any:
+    def fold(keys: pa.Array, ordering: Ordering, *_: Any) -> Any:
         return np.sort(len(keys) - 1 - original(keys[::-1], [values[::-1] for values in ordering]))
 
     original = merge.fold
     patch.setattr(merge, "fold", fold)
+
+
+def moved_rows_forget_where_they_stood(patch: Patch) -> None:
+    patch.setattr(RowSpec, "stood", lambda self, rows: None)
 
 
 def ties_go_to_the_base(patch: Patch) -> None:
@@ -461,6 +466,7 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
     (tombstones_are_kept_as_rows, check_histories),
     (tombstones_win_always, check_histories),
     (ties_go_to_the_earlier_row, check_ties),
+    (moved_rows_forget_where_they_stood, check_placed_ties),
     (ties_go_to_the_base, check_ties),
     (tasks_are_folded_backwards, check_ties),
     (ordering_values_are_ignored, check_histories),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import tempfile
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from pyhudi.connector.options import parse_options
 from pyhudi.errors import DuplicateKeyError
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import TaskResult, WritePlan, abort_write, commit_write
+from pyhudi.table.schema import POSITION
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
 from support.model import SCHEMA, Counts, Model, Row, Step
@@ -22,9 +24,11 @@ from support.places import Place, below, files_below, on_disk
 from support.readers import rows_by_hudi_rs
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
+UNORDERED = replace(TABLE, ordering_fields=())
 ROOMY = WriteSettings()
 TINY = WriteSettings(batch_size=400, task_max_size=1200)
 COLUMNS = ("p", "id", "ts", "value")
+POSITIONED = pa.field(POSITION, pa.int64(), nullable=False)
 
 
 def check_history(
@@ -42,8 +46,9 @@ def check_history(
     with tempfile.TemporaryDirectory() as folder:
         table = table or below(folder, "t")
         for step in history:
-            planned = plan(table, SCHEMA, operation=step.operation, table=TABLE, settings=settings_of(step, bounds))
-            parts = by_partition(step) if bounds.colocated else step.parts()
+            parts = placed(step, chance) if bounds.colocated else step.parts()
+            schema = parts[0].schema if parts else SCHEMA
+            planned = plan(table, schema, operation=step.operation, table=TABLE, settings=settings_of(step, bounds))
             expected = model.apply(step)
             if expected is None:
                 with pytest.raises(DuplicateKeyError):
@@ -76,9 +81,13 @@ def run_tasks(planned: WritePlan, parts: Sequence[pa.Table], chance: random.Rand
     return results
 
 
-def by_partition(step: Step) -> list[pa.Table]:
-    """Return a step's rows so that each file group is in one part."""
+def placed(step: Step, chance: random.Random) -> list[pa.Table]:
+    """Return a step's rows so that each file group is in one part, in any order, with where they stood before."""
     table = pa.concat_tables(step.parts())
+    stood = pa.array(range(table.num_rows), pa.int64())
+    table = table.append_column(POSITIONED, stood).take(
+        pa.array(chance.sample(range(table.num_rows), table.num_rows), pa.int64())
+    )
     return [table.filter(pc.equal(table.column("p"), name)) for name in ("a", "ab")]
 
 
@@ -107,6 +116,29 @@ def check_ties(folder: Place) -> None:
     write(table, part(row("k", ts=7, value=4, deleted=True)))
     assert rows_of(table, "value") == []
     assert_whole(table)
+
+
+def check_placed_ties(folder: Place) -> None:
+    """Assert that rows which were moved before the write are held against one another as they stood before."""
+    rows = [
+        *(row("tie", ts=7, value=n) for n in range(4)),
+        row("late delete", ts=7, value=0),
+        row("late delete", ts=7, value=1, deleted=True),
+        row("late row", ts=7, value=0, deleted=True),
+        row("late row", ts=7, value=1),
+        *(row("greater", ts=9 - n, value=n) for n in range(3)),
+    ]
+    for number, (mode, bounds) in enumerate(itertools.product((TABLE, UNORDERED), (ROOMY, TINY))):
+        expected = [("greater", 0 if mode is TABLE else 2), ("late row", 1), ("tie", 3)]
+        there = list(range(len(rows)))
+        for moved in (there, there[::-1], random.Random(5).sample(there, len(there))):
+            stood = pa.array([n << 33 for n in moved], pa.int64())
+            incoming = part(*(rows[n] for n in moved)).append_column(POSITIONED, stood)
+            table = below(folder, f"t{number}-{moved[0]}-{moved[1]}")
+            write(table, incoming, table=mode, settings=replace(bounds, colocated=True))
+
+            assert rows_of(table, "id", "value") == expected
+            assert_whole(table)
 
 
 def check_duplicates(folder: Place) -> None:

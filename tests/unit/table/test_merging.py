@@ -85,6 +85,16 @@ def test_a_reset_wins_against_what_is_above_and_loses_against_what_is_below() ->
     assert fold(keys, [values], resets).tolist() == [4, 5, 6, 9]
 
 
+def test_rows_that_were_moved_are_folded_as_they_stood() -> None:
+    keys, values = pa.array(["a", "b", "a", "a", "b"]), pa.array([1, 5, 2, 2, 5])
+    resets = np.array([1, 0, 0, 0, 0], dtype=np.bool_)
+
+    assert fold(keys, [values], stood=np.array([0, 9, 8, 7, 1])).tolist() == [1, 2]
+    assert fold(keys, stood=np.array([5, 9, 3, 1, 11])).tolist() == [0, 4]
+    assert fold(keys, [values], resets, np.array([8, 1, 0, 9, 2])).tolist() == [3, 4]
+    assert fold(keys, [values], resets, np.array([9, 1, 0, 8, 2])).tolist() == [0, 4]
+
+
 def test_among_the_rows_below_a_reset_the_greater_value_wins() -> None:
     keys = pa.array(["k"] * 5 + ["l"] * 2)
     values = pa.array([99, 0, 3, 7, 5, 1, 2], pa.int32())
