@@ -127,6 +127,7 @@ Operation = Annotated[
 ]
 DupPolicy = Annotated[Literal["none", "drop", "fail"], BeforeValidator(_lower)]
 OverwriteMode = Annotated[Literal["dynamic", "static"], BeforeValidator(_lower)]
+Placing = Annotated[Literal["auto", "always", "never"], BeforeValidator(_lower)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 SortMode = Annotated[
     Literal[

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..errors import PyHudiError, from_spark
 from ..operations.history import last_commit
-from ..operations.operation import makes_keyless
+from ..operations.operation import choose_operation, makes_keyless
 from ..operations.plan import GENERATED_ID
 from ..operations.result import CommitResult
 from ..operations.settings import WriteRequest
@@ -23,12 +23,15 @@ from ..operations.table_settings import changes_to, new_config
 from ..operations.write import write_without_rows
 from ..storage import Storage
 from ..table.config import TableConfig, load_config
+from ..table.schema import POSITION
 from .datasource import PyHudiDataSource
 from .frames import make_active
 from .logs import level_here
-from .option_names import OPTIONS
+from .option_names import OPTIONS, name_of
 from .option_sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
-from .placement import can_place, default_tasks, place, placement_of
+from .option_types import Placing
+from .placement import can_place, place, placement_of
+from .placing import places
 from .spark_types import to_arrow
 
 if TYPE_CHECKING:
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
+# The commit merges any number of rows within its bounds of memory; the option's bound is there for df.write.
+_NO_BOUND = 1 << 62
+_CHOSEN_HERE = {"colocated", "commit_merge_max_bytes"}
 _MERGED_BY_THE_COMMIT = (
     "The commit of the write to %s merges its rows, because Spark 4.0 places rows of tables whose keys are not whole "
     "numbers only where pandas is installed."
@@ -45,7 +51,7 @@ _MERGED_BY_THE_COMMIT = (
 def write_placed(
     df: DataFrame, path: str, storage: Storage, resolved: ResolvedOptions, *, creates: bool = False
 ) -> CommitResult:
-    """Write rows, those of each file group brought into one task first.
+    """Write rows, those of each file group brought into one task first where that is worth it.
 
     Args:
         df: The rows.
@@ -64,26 +70,38 @@ def write_placed(
     config = _config(request, storage, creates=creates)
     settings = {
         OPTIONS["log_level"].key: level_here(),
-        **resolved.texts,
+        **{key: text for key, text in resolved.texts.items() if name_of(key) not in _CHOSEN_HERE},
         DEFAULTS_ENABLED: "false",  # they are in the line above
         OPTIONS["write_id"].key: write_id,
         OPTIONS["application"].key: options.application or _application(spark),
     }
     make_active(spark)
     with own_errors():
-        # Where keys are generated, each task writes file groups of its own.
-        if not config.generates_keys:
-            placement = placement_of(df, config, storage, default_tasks(spark, config, storage))
-            if can_place(df, placement):
-                df = place(df, placement)
-                settings[OPTIONS["colocated"].key] = "true"
-            else:
-                logger.warning(_MERGED_BY_THE_COMMIT, path)
-        df.write.format(PyHudiDataSource.name()).options(**settings).mode("append").save(path)
+        placed = _placed(df, request, config, storage, options.place_rows)
+        if placed is None:
+            settings[OPTIONS["commit_merge_max_bytes"].key] = str(_NO_BOUND)
+        else:
+            settings[OPTIONS["colocated"].key] = "true"
+        rows = df if placed is None else placed
+        rows.write.format(PyHudiDataSource.name()).options(**settings).mode("append").save(path)
     # A first write that came without rows, and was to leave no instant then, has made no table.
     done = last_commit(storage, write_id) if not creates or find_config(storage) else None
     nothing = CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
     return _told(done or nothing, began)
+
+
+def _placed(
+    df: DataFrame, request: WriteRequest, config: TableConfig, storage: Storage, wish: Placing
+) -> DataFrame | None:
+    """Return the rows of each file group in one task; None where the commit is to merge them."""
+    # Where keys are generated, each task writes file groups of its own. What was placed before says where it stood.
+    if config.generates_keys or not (POSITION in df.columns or places(df, wish)):
+        return None
+    placement = placement_of(df, config, storage)
+    if not can_place(df, placement):
+        logger.warning(_MERGED_BY_THE_COMMIT, storage.path)
+        return None
+    return place(df, placement, breaks_ties=choose_operation(request).breaks_ties)
 
 
 def _config(request: WriteRequest, storage: Storage, *, creates: bool) -> TableConfig:

@@ -2,11 +2,17 @@
 
 A file group goes to the slot ``(hash of its partition path + its bucket) mod n``: few buckets still use all tasks,
 because the partitions begin at different slots. Spark computes it itself where it can (`slot_expression`); else the key
-and partition columns, and no others, go through Python. Spark 4.1 and later place rows by that number directly
-(``repartitionById``); Spark 4.0 only places by hash, so each slot is replaced by an integer whose hash
-(``Murmur3Hash``, seed 42) leads there. Where Spark cannot compute the slot, all columns then go through Python
-(``mapInArrow``, for which that Spark wants pandas installed; no other part of pyhudi does). Without pandas `HudiTable`
-writes as a plain ``df.write`` does there.
+and partition columns, and no others, go through Python. Spark places rows by hash, so each slot is replaced by an
+integer whose hash (``Murmur3Hash``, seed 42) leads there. Nobody asks for a number of tasks, so that adaptive execution
+puts small slots together, as many as make a task worth its while; it never takes a slot apart. Where a number is asked
+for, Spark 4.1 and later place rows by slot directly (``repartitionById``).
+
+Spark 4.0 has no function in Python that takes Arrow columns. Where it cannot compute the slot itself, all columns then
+go through Python (``mapInArrow``, for which that Spark wants pandas installed; no other part of pyhudi does). Without
+pandas `HudiTable` writes as a plain ``df.write`` does there.
+
+A shuffle brings the rows of one slot together in any order. Where it can matter which of two rows came later, each
+carries where it stood: its Spark partition and its place in it.
 """
 
 from __future__ import annotations
@@ -28,6 +34,7 @@ from ..operations.write_schema import key_schema
 from ..storage import Storage, open_storage
 from ..table.config import TableConfig, load_config
 from ..table.latest_schema import latest_schema
+from ..table.schema import POSITION
 from ..timeline.timeline import load_timeline
 from .option_sources import READING, resolve_options
 from .paths import AnyPath, absolute_for
@@ -62,16 +69,18 @@ class HasPath(Protocol):
 def colocate(
     df: DataFrame, table: HasPath | AnyPath, *, tasks: int | None = None, buckets: int | None = None
 ) -> DataFrame:
-    """Return the same rows, those of each file group in one partition.
+    """Return the same rows, those of each file group in one partition, with a column that says where each stood.
 
     Write the result with the option ``hoodie.pyhudi.colocated=true``, and do nothing to it in between that moves rows.
-    `HudiTable` does both by itself. Rows of one key keep no order among themselves: give an ordering field where it
-    matters which of them is newer. Rows for a table that generates its keys come back as they are.
+    `HudiTable` does both by itself where it is worth it. A column ``_pyhudi_position``, which no table keeps, says
+    where each row stood before, and decides ties as if nothing had been moved; drop it, and a tie goes to any of the
+    rows. Rows for a table that generates its keys come back as they are.
 
     Args:
         df: Rows to be written.
         table: The table, or its path.
-        tasks: Number of partitions; without it what `default_tasks` says.
+        tasks: Number of partitions; without it Spark's adaptive execution chooses, or, where that is off, what
+            `default_tasks` says.
         buckets: The number of buckets of a table made by Apache Hudi, which keeps no note of it.
 
     Raises:
@@ -85,9 +94,7 @@ def colocate(
     config, _ = changes_to(load_config(storage), TableSettings(bucket_count=buckets), path)
     if config.generates_keys:
         return df
-    if tasks is None:
-        tasks = default_tasks(spark, config, storage)
-    if tasks < 1:
+    if tasks is not None and tasks < 1:
         raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
     return place(df, placement_of(df, config, storage, tasks))
 
@@ -98,15 +105,21 @@ def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -
     return resolve_options({}, path, READING, session=spark).options.storage_options
 
 
-def placement_of(df: DataFrame, config: TableConfig, storage: Storage, tasks: int) -> Placement:
+def placement_of(df: DataFrame, config: TableConfig, storage: Storage, tasks: int | None = None) -> Placement:
     """Return where the rows of ``df`` go, which may have wider key columns than the table has so far.
+
+    Args:
+        df: The rows.
+        config: The table's properties, as they are or will be.
+        storage: Rooted at the table.
+        tasks: Into how many tasks exactly; None where Spark may choose.
 
     Raises:
         SchemaMismatchError: A key or partition column has a type in which keys would be spelt otherwise.
         DuplicateColumnError: Two columns have the name of one.
     """
     known = latest_schema(storage, config, load_timeline(storage, config))
-    undecided = Placement(config, None, tasks)
+    undecided = Placement(config, None, tasks) if tasks else _uncounted(df.sparkSession, config, storage)
     _refuse_twins(df, undecided.columns)
     given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
     return replace(undecided, schema=key_schema(known, given, config, storage.path))
@@ -123,8 +136,18 @@ def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:
             )
 
 
+def _uncounted(spark: SparkSession, config: TableConfig, storage: Storage) -> Placement:
+    """Return a placement into as many slots as Spark shuffles to, where it puts small ones together by itself."""
+    adaptive = "spark.sql.adaptive."
+    if "false" in {spark.conf.get(adaptive + one) for one in ("enabled", "coalescePartitions.enabled")}:
+        return Placement(config, None, default_tasks(spark, config, storage))
+    first = spark.conf.get(adaptive + "coalescePartitions.initialPartitionNum", None)
+    slots = int(first or spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    return Placement(config, None, slots, exactly=False)
+
+
 def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) -> int:
-    """Return into how many tasks the rows of one write are placed when nobody says.
+    """Return into how many tasks the rows of one write are placed when neither the user nor Spark chooses.
 
     ``spark.sql.shuffle.partitions``, which a session has on Spark Connect too, but no more than the table has file
     groups, which are the units of work: the buckets of an unpartitioned table; of a partitioned one four times those of
@@ -140,14 +163,20 @@ def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) ->
 
 def can_place(df: DataFrame, placement: Placement) -> bool:
     """Return whether this Spark can bring the rows of a slot into one partition."""
-    return _places_by_id(df) or slot_expression(placement, df.schema) is not None or find_spec("pandas") is not None
+    return _has_arrow_udf(df) or slot_expression(placement, df.schema) is not None or find_spec("pandas") is not None
 
 
-def place(df: DataFrame, placement: Placement) -> DataFrame:
+def place(df: DataFrame, placement: Placement, *, breaks_ties: bool = True) -> DataFrame:
     """Return the rows of ``df`` with those of each slot in one partition.
+
+    Args:
+        df: The rows.
+        placement: Where they go.
+        breaks_ties: Whether each row is to carry where it stood, unless it does already.
 
     Raises:
         MissingColumnError: The rows lack a key or partition column.
+        DuplicateColumnError: A column has a name that pyhudi needs.
     """
     missing = [name for name in placement.columns if name not in df.columns]
     if missing:
@@ -157,12 +186,27 @@ def place(df: DataFrame, placement: Placement) -> DataFrame:
             "Add the column, or correct the case of its name.",
         )
     slot = slot_expression(placement, df.schema)
-    if _places_by_id(df):
-        return df.repartitionById(placement.tasks, _slot_column(placement) if slot is None else slot.cast("int"))
-    return _place_by_hash(df, placement, slot)
+    if breaks_ties and POSITION not in df.columns:
+        _refuse_name(df, POSITION)
+        # The partition in the upper 31 bits, the row's place in it in the lower 33.
+        df = df.withColumn(POSITION, sf.monotonically_increasing_id())
+    if slot is None and _has_arrow_udf(df):
+        slot = _slot_column(placement)
+    if slot is None:
+        return _place_through_python(df, placement)
+    if placement.exactly and hasattr(type(df), "repartitionById"):
+        return df.repartitionById(placement.tasks, slot.cast("int"))
+    # As a column it would be compiled into the method of the whole stage, then too large for Java to speed up.
+    chosen = sf.get(sf.array(*map(sf.lit, integers_by_slot(placement.tasks).tolist())), slot.cast("int"))
+    return _by_hash(df, placement, chosen)
 
 
-def _places_by_id(df: DataFrame) -> bool:
+def _by_hash(df: DataFrame, placement: Placement, integer: Column | str) -> DataFrame:
+    return df.repartition(placement.tasks, integer) if placement.exactly else df.repartition(integer)
+
+
+def _has_arrow_udf(df: DataFrame) -> bool:
+    """Return whether this Spark, 4.1 or later, calls Python with the columns that decide and no others."""
     return hasattr(type(df), "repartitionById")
 
 
@@ -175,15 +219,14 @@ def _slot_column(placement: Placement) -> Any:
     return arrow_udf(slot, IntegerType())(*map(sf.col, placement.columns))
 
 
-def _place_by_hash(df: DataFrame, placement: Placement, slot: Column | None) -> DataFrame:
-    integers = integers_by_slot(placement.tasks)
-    if slot is not None:
-        # As a column it would be compiled into the method of the whole stage, then too large for Java to speed up.
-        chosen = sf.get(sf.array(*map(sf.lit, integers.tolist())), slot.cast("int"))
-        return df.repartition(placement.tasks, chosen)
-    if _SLOT in map(str.lower, df.columns):
-        raise DuplicateColumnError(f"The rows have a column {_SLOT!r}, a name that pyhudi needs.", "Rename it.")
-    stand_ins = pa.array(integers)
+def _refuse_name(df: DataFrame, name: str) -> None:
+    if name in map(str.lower, df.columns):
+        raise DuplicateColumnError(f"The rows have a column {name!r}, a name that pyhudi needs.", "Rename it.")
+
+
+def _place_through_python(df: DataFrame, placement: Placement) -> DataFrame:
+    _refuse_name(df, _SLOT)
+    stand_ins = pa.array(integers_by_slot(placement.tasks))
 
     def add_slot(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -192,7 +235,7 @@ def _place_by_hash(df: DataFrame, placement: Placement, slot: Column | None) -> 
             yield pa.RecordBatch.from_arrays([*batch.columns, column], schema=pa.schema(fields))
 
     schema = StructType([*df.schema.fields, StructField(_SLOT, IntegerType())])
-    return df.mapInArrow(add_slot, schema).repartition(placement.tasks, _SLOT).drop(_SLOT)
+    return _by_hash(df.mapInArrow(add_slot, schema), placement, _SLOT).drop(_SLOT)
 
 
 def integers_by_slot(tasks: int) -> Slots:

@@ -25,11 +25,13 @@ class Placement:
         config: The table's properties.
         schema: The table's columns, None where nobody knows them yet.
         tasks: Number of slots.
+        exactly: Whether each slot is to have a task of its own; else Spark may put several into one.
     """
 
     config: TableConfig
     schema: pa.Schema | None
     tasks: int
+    exactly: bool = True
 
     @property
     def columns(self) -> list[str]:

@@ -17,6 +17,7 @@ from .option_types import (
     Operation,
     OverwriteMode,
     Patterns,
+    Placing,
     Size,
     SortMode,
     option,
@@ -157,9 +158,16 @@ class WriteOptions(BaseModel):
         "Promises that every file group's rows sit in one task, as `pyhudi.colocate` leaves them.",
         "hoodie.pyhudi.colocated",
     )
+    place_rows: Placing = option(
+        "auto",
+        "Whether `HudiTable` brings the rows of each file group into one task first, so that executors merge, or "
+        "leaves that to the commit; `auto` where the executors have more cores and rows enough for them.",
+        "hoodie.pyhudi.place.rows",
+    )
     commit_merge_max_bytes: Size = option(
         DEFAULTS.commit_merge_max_bytes,
-        "Bytes that the commit of a write that was not colocated may merge by itself.",
+        "Bytes that the commit of a write that was not colocated may merge by itself; no bound for `HudiTable`, which "
+        "decides by itself what is left to the commit.",
         "hoodie.pyhudi.commit.merge.max.bytes",
     )
     write_id: str = option(

@@ -32,7 +32,8 @@ logger = logging.getLogger("pyhudi")
 
 COMMIT_TOKEN = WriteToken(0, 0, 0)
 _WARN_FROM = 8
-_MOST_WORKERS = 8
+MOST_WORKERS = 8
+"""How many file groups the commit merges at once, at most."""
 
 
 def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], phases: Phases) -> list[GroupOutcome]:
@@ -68,7 +69,7 @@ def _merge(
     progress = Progress(phases, "merge", len(jobs), level)
     # Tasks count from 1.
     fence = Fence(plan, storage, 0, sealed_by_us=True, partitions=planner.known_partitions)
-    workers = max(1, min(os.cpu_count() or 1, len(jobs), _MOST_WORKERS))
+    workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
     with ThreadPoolExecutor(workers) as pool:
         writer = group_writer(
             plan,

@@ -44,8 +44,9 @@ def write_plainly(spark: SparkSession, path: Path, step: Step, *, creates: bool)
     return HudiTable(spark, str(path)).last_commit()
 
 
-def write_placed(spark: SparkSession, path: Path, step: Step) -> CommitResult | None:
-    table, df, options = HudiTable(spark, str(path)), frame(spark, step), dict(step.options)
+def write_by_table(spark: SparkSession, path: Path, step: Step) -> CommitResult | None:
+    table, df = HudiTable(spark, str(path)), frame(spark, step)
+    options = {"hoodie.pyhudi.place.rows": "always" if step.shuffle % 3 else "never", **step.options}
     if step.operation == "insert_overwrite_table":
         return table.overwrite(df, **options)
     if step.operation == "delete_partition":
@@ -63,7 +64,7 @@ def test_a_random_history_gives_what_the_dict_says(spark: SparkSession, tmp_path
         if number == 0 and chance.random() < 0.5:
             HudiTable.create(spark, str(path), DDL, record_key="id", partition_by="p", order_by="ts", buckets=3)
         creates = not path.exists()
-        write = write_placed if not creates and chance.random() < 0.5 else partial(write_plainly, creates=creates)
+        write = write_by_table if not creates and chance.random() < 0.5 else partial(write_plainly, creates=creates)
         expected = model.apply(step)
         if expected is None:
             with pytest.raises(DuplicateKeyError):

@@ -85,7 +85,7 @@ def test_every_operation_is_a_method_that_tells_what_it_did(spark: SparkSession,
     last = table.overwrite(numbers(spark, 100, 101))
     assert (last.operation, last.inserts) == ("INSERT_OVERWRITE_TABLE", 1)
     assert rows(table.to_df(), "id") == [(100,)]
-    assert last.seconds["total"] >= last.seconds["tasks.merge"]
+    assert last.seconds["total"] >= last.seconds["merge"]
 
 
 def test_rows_are_deleted_by_a_condition(spark: SparkSession, table: HudiTable) -> None:
@@ -117,13 +117,6 @@ def test_partitions_are_deleted_by_name_alone(table: HudiTable) -> None:
 
 
 @pytest.mark.oldest
-def test_merging_is_left_to_the_tasks(spark: SparkSession, table: HudiTable) -> None:
-    done = table.upsert(numbers(spark, 0, 1_000))
-
-    assert done.seconds.get("merge", 0.0) == 0.0, "the commit merged nothing"
-
-
-@pytest.mark.oldest
 def test_rows_are_written_without_pandas_too(
     spark: SparkSession, table: HudiTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -132,9 +125,10 @@ def test_rows_are_written_without_pandas_too(
     texts = numbers(spark, 0, 100).selectExpr("string(id) key", "n")
     of_texts = HudiTable.create(spark, f"{table.path}-of-texts", texts, record_key="key", buckets=2)
 
-    assert table.upsert(numbers(spark, 0, 100)).inserts == 100
+    placed = {"hoodie.pyhudi.place.rows": "always"}
+    assert table.upsert(numbers(spark, 0, 100), **placed).inserts == 100
     assert "pandas" not in caplog.text
-    assert of_texts.upsert(texts).inserts == 100
+    assert of_texts.upsert(texts, **placed).inserts == 100
     assert ("only where pandas is installed" in caplog.text) == (not hasattr(DataFrame, "repartitionById"))
 
 
@@ -326,20 +320,11 @@ def test_colocate_puts_every_file_group_into_one_partition(spark: SparkSession, 
     placed = colocate(numbers(spark, 0, 1_000), table, tasks=5)
 
     assert placed.rdd.getNumPartitions() == 5
-    assert placed.columns == ["id", "n", "p"]
+    assert placed.columns == ["id", "n", "p", "_pyhudi_position"]
     placed.write.format("pyhudi").option("hoodie.pyhudi.colocated", "true").mode("append").save(table.path)
     by_file = table.to_df().groupBy("_hoodie_file_name", "p").count()
     assert by_file.count() == 6
     assert table.to_df().count() == 1_000
-
-
-def test_without_a_number_colocate_uses_no_more_tasks_than_an_unpartitioned_table_has_buckets(
-    spark: SparkSession, table: HudiTable, tmp_path: Path
-) -> None:
-    single = HudiTable.create(spark, str(tmp_path / "single"), "id bigint", record_key="id", buckets=2)
-
-    assert colocate(numbers(spark, 0, 10), table.path).rdd.getNumPartitions() == 3
-    assert colocate(spark.range(10), single).rdd.getNumPartitions() == 2
 
 
 @pytest.mark.oldest

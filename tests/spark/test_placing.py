@@ -1,0 +1,136 @@
+"""Rows that `HudiTable` places by file group, and those that it leaves to the commit: the same table in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyhudi import HudiTable, colocate
+from pyhudi.connector import placing
+from pyhudi.errors import DuplicateColumnError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+ALWAYS = {"hoodie.pyhudi.place.rows": "always"}
+# Skewed partitions are split, and shuffles read where they were written, as soon as Spark may.
+RESTLESS = {
+    "spark.sql.shuffle.partitions": "20",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1k",
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.1",
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1",
+    "spark.sql.adaptive.forceOptimizeSkewedJoin": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "10m",
+}
+
+
+@contextmanager
+def said(spark: SparkSession, options: dict[str, str]) -> Iterator[None]:
+    """Set options of the session for a while."""
+    before = {key: spark.conf.get(key, None) for key in options}
+    try:
+        for key, value in options.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
+
+
+def tied(spark: SparkSession, key: str) -> DataFrame:
+    """Return 2,000 rows in four partitions, forty of each of fifty keys, which nothing but their place tells apart."""
+    return spark.range(0, 2_000, numPartitions=4).selectExpr(f"{key} key", "id n", "1 ts", "id % 2 p")
+
+
+def rows(df: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in df.select(*columns).collect())
+
+
+def create(spark: SparkSession, path: Path, df: DataFrame, **table: Any) -> HudiTable:
+    return HudiTable.create(spark, str(path), df, record_key="key", partition_by="p", buckets=3, **table)
+
+
+@pytest.mark.parametrize("key", ["id % 50", "concat('k', id % 50)"], ids=["number", "text"])
+@pytest.mark.parametrize("order_by", ["ts", ()], ids=["event time", "commit time"])
+@pytest.mark.oldest
+def test_a_tie_goes_to_the_row_that_stood_later_however_rows_were_moved(
+    spark: SparkSession, tmp_path: Path, key: str, order_by: Any
+) -> None:
+    df = tied(spark, key)
+    table = create(spark, tmp_path / "t", df, order_by=order_by)
+    expected = list(range(1_950, 2_000))
+
+    # A shuffle may bring rows in any order; this is the worst.
+    backwards = colocate(df, table).sortWithinPartitions(sf.desc("_pyhudi_position"))
+    backwards.write.format("pyhudi").option("hoodie.pyhudi.colocated", "true").mode("append").save(table.path)
+    assert sorted(row.n for row in table.to_df(["n"]).collect()) == expected
+    assert table.to_df().columns[5:] == df.columns
+
+    done = table.upsert(df.withColumn("n", -sf.col("n")), **ALWAYS)
+    assert (done.updates, done.seconds.get("merge", 0.0)) == (50, 0.0)
+    assert sorted(-row.n for row in table.to_df(["n"]).collect()) == expected
+
+
+@pytest.mark.oldest
+def test_the_commit_merges_on_one_machine_and_tasks_where_they_are_told_to(spark: SparkSession, tmp_path: Path) -> None:
+    df = tied(spark, "id")
+    table = create(spark, tmp_path / "t", df)
+
+    left = table.upsert(df, **{"hoodie.pyhudi.commit.merge.max.bytes": 1, "hoodie.pyhudi.colocated": True})
+    told = table.upsert(df, **ALWAYS)
+    again = table.upsert(colocate(df, table))
+
+    assert "tasks.spill" in left.seconds
+    assert "tasks.merge" not in left.seconds
+    assert "tasks.spill" not in told.seconds
+    assert "tasks.spill" not in again.seconds
+    assert (told.updates, again.updates) == (2_000, 2_000)
+
+
+def test_the_query_runs_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placing, "local_cores", lambda spark: None)
+    seen = spark.sparkContext.accumulator(0)
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            seen.add(batch.num_rows)
+            yield batch
+
+    df = tied(spark, "id")
+    table = create(spark, tmp_path / "t", df)
+    few = table.upsert(df.mapInArrow(count, df.schema))
+    monkeypatch.setattr(placing, "estimated_bytes", lambda df: None)
+    many = table.upsert(df.mapInArrow(count, df.schema))
+
+    assert seen.value == 4_000
+    assert ("tasks.spill" in few.seconds, "tasks.spill" in many.seconds) == (True, False)
+    assert many.updates == 2_000
+
+
+def test_spark_puts_small_slots_together_and_takes_none_apart(spark: SparkSession, tmp_path: Path) -> None:
+    df = tied(spark, "id")
+    table = create(spark, tmp_path / "t", df)
+
+    with said(spark, {"spark.sql.shuffle.partitions": "40"}):
+        assert colocate(df, table).rdd.getNumPartitions() == 1
+    with said(spark, {"spark.sql.adaptive.enabled": "false"}):
+        assert colocate(df, table).rdd.getNumPartitions() == 3
+        single = HudiTable.create(spark, str(tmp_path / "single"), "id bigint", record_key="id", buckets=2)
+        assert colocate(spark.range(10), single.path).rdd.getNumPartitions() == 2, "no more than the table has buckets"
+    with said(spark, RESTLESS):
+        skewed = df.join(df.selectExpr("key", "n other").where("key % 7 > 0"), "key", "left").select(*df.columns)
+        assert colocate(skewed, table).rdd.getNumPartitions() > 1
+        assert table.upsert(skewed, **ALWAYS).inserts == 2_000
+
+
+def test_a_column_may_not_have_the_name_of_where_rows_stood(spark: SparkSession, tmp_path: Path) -> None:
+    df = tied(spark, "id")
+    table = create(spark, tmp_path / "t", df)
+
+    with pytest.raises(DuplicateColumnError, match="_pyhudi_position"):
+        colocate(df.withColumn("_PYHUDI_position", sf.lit(1)), table)
