@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -110,8 +110,9 @@ class GroupRows:
         """How many rows."""
         return sum(piece.rows for _, piece in self.pieces) + sum(int(batch.num_rows) for batch in self.memory)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows."""
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield all rows, with some of their columns or all; they may be asked for again."""
         for reader, piece in self.pieces:
-            yield from reader.batches(piece)
-        yield from self.memory
+            yield from reader.batches(piece, columns)
+        for batch in self.memory:
+            yield batch if columns is None else batch.select(columns)

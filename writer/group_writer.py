@@ -1,13 +1,14 @@
 """One file group's new base file: previous base and incoming rows in, a published Parquet file out.
 
-Rows that do not fit into memory are dealt with in passes: both sides are first spread over as many spilled parts as
-needed by the hash of the record key (a grace hash join), then each part is merged alone.
+Of rows that do not fit into memory the columns are read first by which rows are judged; the rows themselves are read
+again, batch by batch, when it is known which of them arrive. Where even these columns do not fit, both sides are spread
+over as many spilled parts as needed by the hash of the record key (a grace hash join), and each part is merged alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..storage.base import Storage
+from ..table.arrays import Mask
 from ..table.base_file import FILE_NAME, RECORD_KEY, BaseFileReader, BaseFileWriter, constant, file_schema
 from ..table.names import BaseFileName, WriteToken
 from ..table.schema import with_meta
@@ -30,6 +32,9 @@ from .sort import RowSorter
 from .spill import SpillReader, SpillWriter
 
 ARRIVAL_ROWS = 65_536
+# Of what may be merged at once, the share of the deciding columns of rows that wait elsewhere: folding them and looking
+# keys up takes several times their bytes.
+_DECIDING_SHARE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,37 +172,43 @@ class GroupWriter:
 
     def _parts(
         self, job: GroupJob, rows: GroupRows, file: BaseFileReader | None
-    ) -> Generator[tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]]:
-        """Yield incoming rows small enough for memory, each with the base rows that may hold their keys.
+    ) -> Generator[tuple[Incoming | None, Iterator[pa.RecordBatch]]]:
+        """Yield incoming rows few enough for memory, each with the base rows that may hold their keys.
 
         Base rows whose keys nobody looks up come alone.
         """
+        deciding = self.spec.deciding
         adds = self.rules.meeting is Meeting.ADD
         if adds:
             yield None, self._base(job, file)
         if adds and not self.rules.fold:
             for batch in rechunk(rows.batches()):
-                yield batch, iter(())
+                yield Incoming.of([batch], deciding), iter(())
             return
         base = iter(()) if adds else self._base(job, file)
         if rows.nbytes <= self.memory:
-            yield concat(list(rows.batches())), base
+            yield Incoming.of(list(rows.batches()), deciding), base
+            return
+        judges = _within(rows.batches(deciding), self.memory // _DECIDING_SHARE)
+        if judges is not None:
+            yield Incoming(concat(judges), rows.batches), base
             return
         # Half of what fits, because parts are not equal and what was read last is still in memory.
         parts = math.ceil(2 * rows.nbytes / self.memory)
         with self._spread(rows.batches(), parts) as incoming, self._spread(base, parts) as of_base:
             for part in range(parts):
                 batches = list(incoming.part(part))
-                yield concat(batches) if batches else None, of_base.part(part)
+                yield Incoming.of(batches, deciding) if batches else None, of_base.part(part)
 
     def _merge_part(
-        self, incoming: pa.RecordBatch, base: Iterator[pa.RecordBatch], output: _Output, where: str
+        self, incoming: Incoming, base: Iterator[pa.RecordBatch], output: _Output, where: str
     ) -> MergeCounts:
         kind: type[Merger | Inserter] = Merger if self.rules.meeting is Meeting.MERGE else Inserter
-        merger = kind(self.spec, incoming, self.rules, where)
+        merger = kind(self.spec, incoming.deciding, self.rules, where)
         for batch in merger.survivors(base):
             output.keep(batch)
-        output.arrive(merger.arrivals())
+        for batch in rechunk(incoming.chosen(merger.arrivals())):
+            output.arrive(batch)
         return merger.counts
 
     def _base(self, job: GroupJob, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
@@ -238,6 +249,43 @@ class GroupWriter:
                 writer.append({Group("", n): held for n, held in enumerate(waiting) if held})
                 waiting, size = [[] for _ in range(parts)], 0
         writer.append({Group("", n): held for n, held in enumerate(waiting) if held})
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """Incoming rows that are merged at once.
+
+    Attributes:
+        deciding: The columns by which they are judged, of all rows, in memory.
+        batches: Yields the whole rows, in the same order, from wherever they wait.
+    """
+
+    deciding: pa.RecordBatch
+    batches: Callable[[], Iterable[pa.RecordBatch]]
+
+    @classmethod
+    def of(cls, batches: list[pa.RecordBatch], deciding: list[str]) -> Incoming:
+        """Return rows that are in memory; at least one batch."""
+        return cls(concat([batch.select(deciding) for batch in batches]), lambda: batches)
+
+    def chosen(self, wanted: Mask) -> Iterator[pa.RecordBatch]:
+        """Yield those of the rows that are wanted."""
+        start = 0
+        for batch in self.batches():
+            of_batch = wanted[start : start + batch.num_rows]
+            start += batch.num_rows
+            yield batch if of_batch.all() else batch.filter(pa.array(of_batch))
+
+
+def _within(batches: Iterable[pa.RecordBatch], nbytes: int) -> list[pa.RecordBatch] | None:
+    """Return the batches, None where they hold more bytes than that."""
+    held, size = [], 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > nbytes:
+            return None
+        held.append(batch)
+    return held
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DuplicateKeyError
+from ..table.arrays import Mask
 from ..table.base_file import RECORD_KEY
 from ..table.merging import KeyProbe
 from .merge import Meeting, MergeCounts, MergeRules, folded
@@ -15,13 +16,13 @@ from .rows import RowSpec
 
 
 class Inserter:
-    """Adds one set of incoming rows, small enough for memory, to a base of which every row stays.
+    """Holds one set of incoming rows against a base of which every row stays.
 
     Deletes among the rows remove nothing.
 
     Args:
         spec: What the incoming rows hold.
-        incoming: Keyed rows, later ones further down.
+        incoming: The deciding columns of keyed rows, later ones further down; small enough for memory.
         rules: Whether rows of one key are folded, and what becomes of a row whose key is there.
         where: Names the file group, for errors.
     """
@@ -29,11 +30,14 @@ class Inserter:
     def __init__(self, spec: RowSpec, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
         self._meeting = rules.meeting
         self._where = where
-        rows = folded(spec, incoming) if rules.fold else incoming
-        deleted = spec.deleted(rows)
-        self._rows = rows.filter(pa.array(~deleted)) if deleted.any() else rows
+        self._added = np.ones(incoming.num_rows, dtype=np.bool_)
+        if rules.fold:
+            self._added[:] = False
+            self._added[folded(spec, incoming)] = True
+        deleted = spec.deleted(incoming) & self._added
+        self._added &= ~deleted
+        self._keys = incoming.column(RECORD_KEY)
         self.counts = MergeCounts(not_found=int(np.count_nonzero(deleted)))
-        self._met = np.zeros(self._rows.num_rows, dtype=np.bool_)
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the base rows, all of them, having looked which incoming keys are among theirs.
@@ -45,7 +49,7 @@ class Inserter:
             yield from base
             return
         # Keys may repeat among the incoming rows, so that each distinct one is looked for once.
-        keys = self._rows.column(RECORD_KEY).dictionary_encode()
+        keys = self._keys.filter(pa.array(self._added)).dictionary_encode()
         probe: KeyProbe | None = None
         met = np.zeros(len(keys.dictionary), dtype=np.bool_)
         for batch in base:
@@ -57,13 +61,14 @@ class Inserter:
             if self._meeting is Meeting.FAIL and met.any():
                 raise self._duplicate(keys.dictionary.filter(pa.array(met)))
             yield batch
-        self._met = met[keys.indices.to_numpy(zero_copy_only=False)]
+        dropped = met[keys.indices.to_numpy(zero_copy_only=False)]
+        self.counts.dropped = int(np.count_nonzero(dropped))
+        self._added[np.flatnonzero(self._added)[dropped]] = False
 
-    def arrivals(self) -> pa.RecordBatch:
-        """Return the incoming rows that are added; call it after `survivors` is exhausted."""
-        self.counts.dropped = int(np.count_nonzero(self._met))
-        self.counts.inserts = self._rows.num_rows - self.counts.dropped
-        return self._rows.filter(pa.array(~self._met)) if self.counts.dropped else self._rows
+    def arrivals(self) -> Mask:
+        """Return which of the incoming rows are added; call it after `survivors` is exhausted."""
+        self.counts.inserts = int(np.count_nonzero(self._added))
+        return self._added
 
     def _duplicate(self, keys: pa.Array) -> DuplicateKeyError:
         return DuplicateKeyError(

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import KeyNotFoundError
+from ..table.arrays import Mask
 from ..table.base_file import RECORD_KEY
-from ..table.merging import KeyProbe, base_wins, fold
+from ..table.merging import KeyProbe, Positions, base_wins, fold
 from .rows import RowSpec
 
 
@@ -71,22 +72,21 @@ class MergeCounts:
         self.dropped += other.dropped
 
 
-def folded(spec: RowSpec, incoming: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows that win among their own key, deletes among them, in the order in which they came."""
+def folded(spec: RowSpec, incoming: pa.RecordBatch) -> Positions:
+    """Return the positions of the rows that win among their own key, deletes among them, in ascending order."""
     unordered = spec.unordered(incoming, spec.deleted(incoming))
-    winners = fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered, spec.stood(incoming))
-    return incoming if len(winners) == incoming.num_rows else incoming.take(pa.array(winners))
+    return fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered, spec.stood(incoming))
 
 
 class Merger:
-    """Merges one set of incoming rows, small enough for memory, with the base rows of the same keys.
+    """Holds one set of incoming rows against the base rows of the same keys, by the columns that decide.
 
     A base may hold a key several times, because inserts add rows without looking. An incoming row then takes the place
     of every row of its key that it beats, and is itself left out where one of them beats it.
 
     Args:
         spec: What the incoming rows hold.
-        incoming: Keyed rows, later ones further down.
+        incoming: The deciding columns of keyed rows, later ones further down; small enough for memory.
         rules: Whether every delete must find its key.
         where: Names the file group, for errors.
     """
@@ -96,7 +96,9 @@ class Merger:
         self._rules = rules
         self._where = where
         self.counts = MergeCounts()
-        self._incoming = folded(spec, incoming)
+        self._given = incoming.num_rows
+        self._winners = folded(spec, incoming)
+        self._incoming = incoming if len(self._winners) == self._given else incoming.take(pa.array(self._winners))
         self._deleted = spec.deleted(self._incoming)
         self._unordered = spec.unordered(self._incoming, self._deleted)
         self._matched = np.zeros(self._incoming.num_rows, dtype=np.bool_)
@@ -130,8 +132,8 @@ class Merger:
             stays[rows] = False
             yield batch.filter(pa.array(stays))
 
-    def arrivals(self) -> pa.RecordBatch:
-        """Return the incoming rows that belong in the new file; call it after `survivors` is exhausted.
+    def arrivals(self) -> Mask:
+        """Return which of the incoming rows belong in the new file; call it after `survivors` is exhausted.
 
         Raises:
             KeyNotFoundError: A delete found nothing, and the rules say that it must.
@@ -145,7 +147,9 @@ class Merger:
             deletes=self._removed - updates,
             not_found=int(np.count_nonzero(self._deleted & ~self._matched)),
         )
-        return self._incoming if live.all() else self._incoming.filter(pa.array(live))
+        arriving = np.zeros(self._given, dtype=np.bool_)
+        arriving[self._winners[live]] = True
+        return arriving
 
     def _check_found(self) -> None:
         missing = np.flatnonzero(self._deleted & ~self._matched)

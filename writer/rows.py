@@ -56,6 +56,12 @@ class RowSpec:
         return pa.schema([pa.field(RECORD_KEY, pa.string(), nullable=False), *self.columns])
 
     @property
+    def deciding(self) -> list[str]:
+        """The columns by which rows are held against one another: the record key, the judges, and where rows stood."""
+        names = {*self.judges.names, POSITION}
+        return [RECORD_KEY, *(name for name in self.columns.names if name in names)]
+
+    @property
     def judges(self) -> pa.Schema:
         """The columns by which rows are judged: the ordering fields, the flag and the marker's, all nullable."""
         names = {*self.ordering_fields, IS_DELETED, *([self.marker.field] if self.marker else [])}

@@ -111,11 +111,16 @@ class SpillReader:
             index = json.loads(_span(file, size - _END.size - length, length, checksum))
         self.pieces = [SpillPiece(Group(partition, bucket), *rest) for partition, bucket, *rest in index]
 
-    def batches(self, piece: SpillPiece) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one piece."""
+    def batches(self, piece: SpillPiece, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one piece, with some of their columns or all."""
         with self._open() as file:
-            data = _span(file, piece.offset, piece.length, piece.checksum)
-            yield from pa.ipc.open_stream(pa.BufferReader(data))
+            data = pa.py_buffer(_span(file, piece.offset, piece.length, piece.checksum))
+            stream = pa.ipc.open_stream(data)
+            if columns is not None:
+                # The others are not even decompressed.
+                wanted = [stream.schema.get_field_index(name) for name in columns]
+                stream = pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(included_fields=wanted))
+            yield from stream
 
     def delete(self) -> None:
         """Delete the file."""

@@ -116,12 +116,13 @@ def check_publish_during_abort(folder: Path) -> None:
 
 def tombstones_are_dropped(patch: Patch) -> None:
     """Deletes vanish before rows of one key are folded, so that an older row of the same write comes back."""
-    original = Merger.__init__
+    original = merge.folded
 
-    def init(self: Merger, spec: RowSpec, incoming: pa.RecordBatch, *rest: Any) -> None:
-        original(self, spec, incoming.filter(pa.array(~spec.deleted(incoming))), *rest)
+    def folded(spec: RowSpec, incoming: pa.RecordBatch) -> Any:
+        live = np.flatnonzero(~spec.deleted(incoming))
+        return live[original(spec, incoming.take(pa.array(live)))]
 
-    patch.setattr(Merger, "__init__", init)
+    patch.setattr(merge, "folded", folded)
 
 
 def tombstones_are_kept_as_rows(patch: Patch) -> None:
@@ -170,12 +171,12 @@ def ordering_values_of_the_base_are_ignored(patch: Patch) -> None:
 
 
 def rows_are_not_folded(patch: Patch) -> None:
-    patch.setattr(merge, "fold", lambda keys, ordering, resets: np.arange(len(keys)))
+    patch.setattr(merge, "fold", lambda keys, *_: np.arange(len(keys)))
 
 
 def only_the_first_ordering_field_folds(patch: Patch) -> None:
     original = merge.fold
-    patch.setattr(merge, "fold", lambda keys, ordering, resets: original(keys, ordering[:1], resets))
+    patch.setattr(merge, "fold", lambda keys, ordering, *rest: original(keys, ordering[:1], *rest))
 
 
 def only_the_first_ordering_field_of_the_base_counts(patch: Patch) -> None:
@@ -276,7 +277,7 @@ def inserts_fold(patch: Patch) -> None:
 
 
 def inserts_never_fold(patch: Patch) -> None:
-    patch.setattr(insert, "folded", lambda spec, incoming: incoming)
+    patch.setattr(insert, "folded", lambda spec, incoming: np.arange(incoming.num_rows))
 
 
 def inserts_look_keys_up(patch: Patch) -> None:
@@ -296,22 +297,21 @@ def inserts_keep_deletes_as_rows(patch: Patch) -> None:
 
     def init(self: Inserter, spec: RowSpec, incoming: pa.RecordBatch, *rest: Any) -> None:
         original(self, spec, incoming, *rest)
-        self._rows = incoming
-        self._met = np.zeros(incoming.num_rows, dtype=np.bool_)
+        self._added[:] = True
 
     patch.setattr(Inserter, "__init__", init)
 
 
 def only_the_first_copy_of_a_key_is_dropped(patch: Patch) -> None:
     """Of several incoming rows of a key that is there one is left out, and the others go in."""
-    original = Inserter.arrivals
+    original = Inserter.survivors
 
-    def arrivals(self: Inserter) -> pa.RecordBatch:
-        keys = self._rows.column(RECORD_KEY).to_pylist()
-        self._met &= np.array([key not in keys[:at] for at, key in enumerate(keys)], dtype=np.bool_)
-        return original(self)
+    def survivors(self: Inserter, base: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        before, keys = self._added.copy(), self._keys.to_pylist()
+        yield from original(self, base)
+        self._added |= before & np.array([key in keys[:at] for at, key in enumerate(keys)], dtype=np.bool_)
 
-    patch.setattr(Inserter, "arrivals", arrivals)
+    patch.setattr(Inserter, "survivors", survivors)
 
 
 def further_rows_of_a_key_stay_in_the_base(patch: Patch) -> None:
