@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from limits import FORWARD, PLACED_SINK, REWRITE, SINK
+from limits import FORWARD, REWRITE, SINK
+from sizes import PHASES as SIZES
+from sizes import PLAIN as BY_FORMAT
+from sizes import TABLE as BY_TABLE
 
 Seconds = Mapping[str, Mapping[str, float]]
 # pyhudi says that a write is done when the disk keeps it, Spark's own writer before that.
@@ -46,8 +49,12 @@ PROMISES = [
         )
     ),
     *(
-        Promise(f"load by {row.partition(', ')[2]}, against {SYNCED}", row, SYNCED, ("load",), 1.2, limit)
-        for row, limit in ((PLAIN, SINK), (TABLE, PLACED_SINK))
+        Promise(f"load by {row.partition(', ')[2]}, against {SYNCED}", row, SYNCED, ("load",), 1.2, SINK)
+        for row in (PLAIN, TABLE)
+    ),
+    *(
+        Promise(f"HudiTable.upsert against df.write: {size}", BY_TABLE, BY_FORMAT, (size,), 1.2, BY_FORMAT)
+        for size in SIZES
     ),
     Promise("to_df() of three columns", TO_DF, "Parquet", ("scan3",), 1.1, "Parquet"),
     Promise("spark.read of all columns", PLAIN, "Parquet", ("scan_all",), 2.5, FORWARD),

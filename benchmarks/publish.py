@@ -17,6 +17,7 @@ from limits import FLUSH, LIMIT
 from picture import draw
 from promises import verdicts
 from run import ROOT, table
+from sizes import SIZE, sizes
 
 PAGES = ("README.md", "docs/performance.md")
 _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -24,7 +25,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((LIMIT, FLUSH))}
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((LIMIT, FLUSH, SIZE))}
     limits = {row: of_row for row, of_row in seconds.items() if row.startswith(LIMIT)}
     flushing = {row: of_row for row, of_row in seconds.items() if row.startswith(FLUSH)}
     return {
@@ -32,6 +33,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "limits": table(limits),
         "flushing": table(flushing),
         "promises": verdicts(seconds),
+        "sizes": sizes(seconds),
     }
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from lineitem import prepare
 from promises import verdicts
+from sizes import SIZE, sizes
 from systems import BUNDLE, DELTA, ICEBERG, SYSTEMS
 
 ROOT = Path(__file__).parents[1]
@@ -118,10 +119,12 @@ def main() -> None:
     results |= {"wrong": wrong} if wrong else {}
     (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system below found what DuckDB expects.\n")
-    print("### Seconds", table(seconds), sep="\n\n")
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(SIZE)}
+    print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
-        if base in seconds:
-            print(f"### As a multiple of {base} (below 1 is faster)", table(seconds, seconds[base]), sep="\n\n")
+        if base in systems:
+            print(f"### As a multiple of {base} (below 1 is faster)", table(systems, systems[base]), sep="\n\n")
+    print("### By size", sizes(seconds), sep="\n\n")
     print(verdicts(seconds))
     if wrong:
         raise SystemExit("\n".join(wrong))

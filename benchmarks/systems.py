@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from limits import FLUSHED, PLAIN, UNFLUSHED, limits
 from lineitem import KEYS, ORDERING, PARTITION, point_key
 from promises import SYNCED
+from sizes import by_format, by_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,8 +87,8 @@ def flushing(run: Run) -> list[Any]:
     return found
 
 
-def pyhudi_colocated(run: Run) -> list[Any]:
-    """pyhudi through HudiTable, which places each file group in one task; reads are those of the plain run."""
+def pyhudi_table(run: Run) -> list[Any]:
+    """pyhudi through HudiTable; reads are those of the plain run."""
     from pyhudi import HudiTable
 
     spark = run.session()
@@ -230,7 +231,9 @@ SYSTEMS = {
     PLAIN: System(pyhudi_plain),
     "limits": System(limits),
     "flushing": System(flushing),
-    "pyhudi-colocated": System(pyhudi_colocated),
+    "pyhudi-table": System(pyhudi_table),
+    "sizes-plain": System(by_format),
+    "sizes-table": System(by_table),
     "delta": System(delta, venv=".venv-spark40"),
     "delta-vectors": System(delta_vectors, venv=".venv-spark40"),
     "iceberg-cow": System(iceberg_copy, venv=".venv-spark40"),
