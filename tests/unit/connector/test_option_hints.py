@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyhudi.connector.option_catalogue import CATALOGUE, Effect, find_known
 from pyhudi.connector.option_hints import FAMILIES, HINTS, Hint, find_hint
 from pyhudi.connector.option_names import OPTIONS, name_of, nearest
@@ -121,10 +119,9 @@ def test_a_size_means_as_many_bytes_here_as_in_flink() -> None:
 REFUSED = [key for key, known in CATALOGUE.items() if known.effect is Effect.REFUSED]
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.sampled_from(REFUSED), st.integers(0, 60), st.sampled_from(["", "x", "."]))
-def test_no_slip_of_the_pen_leads_to_an_option_that_is_refused(key: str, at: int, slip: str) -> None:
-    near = nearest(key[:at] + slip + key[at + 1 :])
+@pytest.mark.parametrize("key", REFUSED[::6])
+def test_no_slip_of_the_pen_leads_to_an_option_that_is_refused(key: str) -> None:
+    near = nearest(key[:-1])
 
     assert near is None or not is_refused(near)
 
