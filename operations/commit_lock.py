@@ -18,7 +18,7 @@ from dataclasses import asdict
 from ..errors import ConcurrentWriteError, StorageError
 from ..storage import process
 from ..storage.base import Storage
-from ..timeline.owner import ROOT, Owner, is_gone
+from ..timeline.owner import ROOT, Owner, is_gone, parse_owner
 
 logger = logging.getLogger("pyhudi")
 
@@ -144,9 +144,9 @@ def _break_if_dead(storage: Storage, found: bytes) -> bool:
 
 def _is_dead(storage: Storage, found: bytes) -> bool:
     try:
-        if is_gone(Owner(**json.loads(found))):
+        if is_gone(parse_owner(found)):
             return True
-    except (ValueError, TypeError):
+    except ValueError:
         logger.warning("table %s: the commit lock holds %r, which no pyhudi wrote", storage.path, found[:100])
     return _age(storage, LOCK) > STALE_S
 

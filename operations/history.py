@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import re
+from collections.abc import Iterable
 
 import pyarrow as pa
 
 from ..errors import InvalidOptionError
 from ..storage.base import Storage
+from ..storage.bounds import parse_json
 from ..storage.parallel import for_each
 from ..table.config import load_config
 from ..timeline.codec import read_commit
@@ -17,6 +19,9 @@ from ..timeline.timeline import Timeline, load_timeline
 from .commit_metadata import DROPPED, NOT_FOUND, SECONDS
 from .replay import WRITE_ID
 from .result import CommitResult
+
+_GREATEST = (1 << 63) - 1
+_COUNT = re.compile(r"[0-9]{1,18}")
 
 HISTORY_SCHEMA = pa.schema(
     [
@@ -78,17 +83,36 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         path=path,
         instant=instant_time,
         operation=metadata.operation_type or "UNKNOWN",
-        inserts=sum(stat.num_inserts or 0 for stat in stats),
-        updates=sum(stat.num_update_writes or 0 for stat in stats),
-        deletes=sum(stat.num_deletes or 0 for stat in stats),
-        not_found=int(extra.get(NOT_FOUND, "0")),
-        dropped=int(extra.get(DROPPED, "0")),
+        inserts=_total(stat.num_inserts for stat in stats),
+        updates=_total(stat.num_update_writes for stat in stats),
+        deletes=_total(stat.num_deletes for stat in stats),
+        not_found=_count(extra.get(NOT_FOUND, "0")),
+        dropped=_count(extra.get(DROPPED, "0")),
         replaced=sum(map(len, metadata.replaced.values())),
         files=len(stats),
-        bytes=sum(stat.file_size_in_bytes or 0 for stat in stats),
-        seconds=json.loads(extra.get(SECONDS, "{}")),
+        bytes=_total(stat.file_size_in_bytes for stat in stats),
+        seconds=_seconds(extra.get(SECONDS, "{}")),
         write_id=extra.get(WRITE_ID, ""),
     )
+
+
+def _total(numbers: Iterable[int]) -> int:
+    """Return a sum that an Arrow column can hold, whatever the numbers that somebody wrote."""
+    return max(-_GREATEST, min(_GREATEST, sum(numbers)))
+
+
+def _count(text: str) -> int:
+    """Return a number that pyhudi keeps among what is a writer's own; 0 for what pyhudi did not write."""
+    return int(text) if _COUNT.fullmatch(text) else 0
+
+
+def _seconds(text: str) -> dict[str, float]:
+    """Return the seconds of each phase; none where pyhudi did not write them."""
+    try:
+        found = parse_json(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and all(type(one) in {int, float} for one in found.values()) else {}
 
 
 def _row(storage: Storage, timeline: Timeline, instant: Instant) -> dict[str, object]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from ..storage.base import FileInfo, Storage, split
+from ..storage.bounds import MOST_OF_A_NOTE
 from ..storage.parallel import for_each
 from ..table.names import BaseFileName
 from ..table.partitions import metafile_of, parse_partition_metafile
@@ -46,6 +47,6 @@ def _opened_by(storage: Storage, partition: str) -> str | None:
     """Return the instant that made a folder a partition, None where none did."""
     metafile = metafile_of(partition)
     try:
-        return parse_partition_metafile(storage.read(metafile), metafile).instant_time
+        return parse_partition_metafile(storage.read(metafile, MOST_OF_A_NOTE), metafile).instant_time
     except FileNotFoundError:
         return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..errors import PyHudiError, StorageError
+from .bounds import MOST_BYTES
 
 SIDECAR = ".crc"
 _TEMPORARY = ".pyhudi-"
@@ -86,11 +87,12 @@ class Storage(Protocol):
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""
 
-    def read(self, path: str) -> bytes:
-        """Return a file's bytes.
+    def read(self, path: str, most: int = MOST_BYTES) -> bytes:
+        """Return a file's bytes, all of them or, where there are more than so many, none.
 
         Raises:
             FileNotFoundError: There is no such file.
+            CorruptFileError: It has more bytes.
         """
 
     def open_input(self, path: str) -> Any:
@@ -222,9 +224,9 @@ def check_inside(path: str) -> None:
     """Refuse a path that would leave the table's root.
 
     Raises:
-        StorageError: A part of the path is "..", or it begins with a slash.
+        StorageError: A part of the path is "..", it begins with a slash, or it has a NUL in it.
     """
-    if path.startswith("/") or ".." in path.split("/"):
+    if path.startswith("/") or ".." in path.split("/") or "\0" in path:
         raise StorageError(
             f"The path {path!r} is not below the table's root.",
             "Look at the file that names it (a marker, a commit): it was damaged or made by something else.",

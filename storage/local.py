@@ -32,6 +32,7 @@ from .base import (
     storage_errors,
     temporary_name,
 )
+from .bounds import MOST_BYTES, check_size
 from .disk import (
     create_in_place,
     flush_above,
@@ -84,10 +85,14 @@ class LocalStorage:
         """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""
         return f"file://{self._at(path)}"
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         """Return a file's bytes."""
         with storage_errors("read", self._shown(path), absence=True), _no_folder_no_file():
-            return self._target(path).read_bytes()
+            with self._target(path).open("rb") as file:
+                check_size(self._shown(path), os.fstat(file.fileno()).st_size, most)
+                data = file.read(most + 1)
+            check_size(self._shown(path), len(data), most)
+            return data
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Return a file as a seekable pyarrow ``NativeFile``."""

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from .base import FileInfo, Folder, check_inside, join
+from .bounds import MOST_BYTES, check_size
 
 SCHEME = "memory://"
 
@@ -51,12 +52,13 @@ class MemoryStorage:
         """Return the absolute URI of a path."""
         return SCHEME + self._key(path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         """Return a file's bytes."""
         with _LOCK:
             found = _FILES.get(self._key(path))
         if found is None:
             raise FileNotFoundError(self.uri(path))
+        check_size(self.uri(path), len(found.data), most)
         return found.data
 
     def open_input(self, path: str) -> pa.NativeFile:

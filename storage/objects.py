@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ..errors import InvalidOptionError
 from .base import FileInfo, Folder, check_inside, is_sidecar, join, split, storage_errors
+from .bounds import MOST_BYTES
 from .object_files import ObjectInput, ObjectStaged, Ranges, Uploads
 
 Options = tuple[tuple[str, str], ...]
@@ -56,8 +57,8 @@ class Listing:
 class ObjectClient(Ranges, Uploads, Protocol):
     """One bucket of one store. Methods raise FileNotFoundError for an absent object, and OSError for every failure."""
 
-    def get(self, key: str) -> bytes:
-        """Return an object's bytes."""
+    def get(self, key: str, most: int) -> bytes:
+        """Return an object's bytes; CorruptFileError where there are more than so many, before they are fetched."""
 
     def stat(self, key: str) -> Stat | None:
         """Return what the store says of an object; None where it is absent."""
@@ -125,10 +126,10 @@ class ObjectStorage:
         check_inside(path)
         return join(self.path, path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         """Return a file's bytes."""
         with self._errors("read", path, absence=True):
-            return self._client().get(self._key(path))
+            return self._client().get(self._key(path), most)
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Return a file as a seekable pyarrow ``NativeFile``."""

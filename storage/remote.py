@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..errors import InvalidOptionError, PyHudiError, StorageError
 from .base import FileInfo, Folder, Staged, check_inside, failed, is_sidecar, join, split, storage_errors
+from .bounds import MOST_BYTES, check_size
 from .secrets import hide, secrets_of, tells
 
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
@@ -59,10 +60,12 @@ class RemoteStorage:
         """Return the absolute URI of a path."""
         return self._at(path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         """Return a file's bytes."""
         with self._errors("read", path, absence=True):
-            return bytes(self._files().cat_file(self._at(path)))
+            data = bytes(self._files().cat_file(self._at(path), end=most + 1))
+            check_size(self._at(path), len(data), most)
+            return data
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Return a file as a seekable pyarrow ``NativeFile``."""

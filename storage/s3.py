@@ -21,7 +21,8 @@ from typing import Any, TypeVar
 
 from fsspec.asyn import sync
 
-from ..errors import StorageError
+from ..errors import CorruptFileError, StorageError
+from .bounds import check_size
 from .objects import Listing, Stat, UnclearAnswer
 from .s3_options import client_options
 from .secrets import hide, secrets_of, tells
@@ -71,10 +72,10 @@ class S3Client:
         self._moment: tuple[float, float] | None = None
         self._refuses_to_replace = False
 
-    def get(self, key: str) -> bytes:
-        """Return an object's bytes."""
+    def get(self, key: str, most: int) -> bytes:
+        """Return an object's bytes; CorruptFileError where there are more than so many, before they are fetched."""
         with _own_errors(self.secrets):
-            return self._wait(self._download(key, {}))[0]
+            return self._wait(self._download(key, {}, most))[0]
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
         """Return an object's last bytes, all of them where it is shorter, and its size."""
@@ -222,11 +223,17 @@ class S3Client:
         self._remember(answer)
         return answer
 
-    async def _download(self, key: str, parameters: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    async def _download(
+        self, key: str, parameters: Mapping[str, Any], most: int | None = None
+    ) -> tuple[bytes, dict[str, Any]]:
         for attempt in range(1, _ATTEMPTS + 1):
             answer = await self.ask("get_object", {"Key": key, **parameters})
             try:
+                if most is not None:
+                    check_size(f"{self._bucket}/{key}", int(answer["ContentLength"]), most)
                 return await answer["Body"].read(), answer
+            except CorruptFileError:
+                raise
             except Exception:
                 # The connection broke off in the middle of the body, which no client tries again by itself.
                 if attempt == _ATTEMPTS:
@@ -308,6 +315,8 @@ def _own_errors(secrets: tuple[str, ...]) -> Iterator[None]:
     """Raise what an error of s3fs means, from that error unless it quotes a secret."""
     try:
         yield
+    except CorruptFileError:
+        raise
     except Exception as error:
         meaning = _meaning(error)
         if tells(error, secrets):

@@ -14,9 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import CorruptInstantError, UnsupportedTypeError
+from ..storage.bounds import parse_json
 from .types import MAX_DECIMAL_PRECISION, children, decimal_bytes
 
 _MASK = "__"
+_MOST_FIELDS = 50_000
+_DEEPEST = 64
 _NOT_FIRST = re.compile("[^A-Za-z_]")
 _NOT_IN_NAME = re.compile("[^A-Za-z0-9_]")
 
@@ -76,11 +79,11 @@ def parse_avro(text: str, where: str) -> list[pa.Field]:
         UnsupportedTypeError: A field has a type that pyhudi does not read; it is named.
     """
     try:
-        schema = json.loads(text)
+        schema = parse_json(text)
         if schema["type"] != "record":
             raise TypeError(f"{schema['type']!r} is not a record")
         return _Reader(where).fields(schema, "", "")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise CorruptInstantError(
             f"The Avro schema of {where} cannot be read ({type(error).__name__}: {error}).",
             "Look at the newest completed instants, and roll back the one that wrote it with Apache Hudi.",
@@ -144,6 +147,7 @@ class _Reader:
         self._where = where
         self._named: dict[str, dict[str, Any]] = {}
         self._open: list[str] = []
+        self._fields = 0
 
     def fields(self, record: dict[str, Any], namespace: str, path: str) -> list[pa.Field]:
         """Return the fields of a record that stands in a namespace, at a dotted path ("" for the top)."""
@@ -152,6 +156,10 @@ class _Reader:
             raise self._unsupported(path, f"the record {full} inside itself")
         self._open.append(full)
         dotted, inner = f"{path}." if path else "", full.rpartition(".")[0]
+        # A name stands for a whole record each time that it is used, so that a short text may mean a million of them.
+        self._fields += len(record["fields"])
+        if self._fields > _MOST_FIELDS or len(self._open) > _DEEPEST:
+            raise ValueError(f"it has more than {_MOST_FIELDS} fields, or more than {_DEEPEST} records inside another")
         found = []
         for field in record["fields"]:
             kind, nullable = self._union(field["type"], inner, f"{dotted}{field['name']}")

@@ -31,6 +31,18 @@ FILE_NAME = "_hoodie_file_name"
 _PROLEPTIC = {"org.apache.spark.version": "4.0.0"}
 _REPEATED = frozenset({"_hoodie_commit_time", PARTITION_PATH, FILE_NAME})
 _UNIQUE = frozenset({"_hoodie_commit_seqno", "_hoodie_record_key"})
+# What pyarrow raises for bytes that are no Parquet, beside what it has no memory for.
+_UNREADABLE = (
+    pa.ArrowInvalid,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OSError,
+    UnicodeDecodeError,
+)
+# Rows differ in their keys, so that many in few bytes are none that anybody wrote, and could go on for ever.
+_MOST_ROWS_A_BYTE = 1000
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 # Encoded bytes of one value, at most, for a string column to count as dictionary-encoded throughout.
 _FEW_BYTES = 2.5
@@ -160,6 +172,8 @@ class BaseFileReader:
             # One request for column chunks that lie side by side, where each is a request over a network.
             self._remote = storage.remote
             self.parquet = self._open()
+            if self.rows > _MOST_ROWS_A_BYTE * self._input.size():
+                raise pa.ArrowInvalid(f"its footer counts {self.rows} rows in {self._input.size()} bytes")
             self.dictionaries = frozenset() if plain is None else _dictionaried(self.parquet) - frozenset(plain)
             if self.dictionaries:
                 self.parquet = self._open(self.parquet.metadata, sorted(self.dictionaries))
@@ -168,7 +182,7 @@ class BaseFileReader:
                 f"The base file {path} of the table {storage.path} was removed while it was needed.",
                 "Run it again: a clean by another writer may have taken it away.",
             ) from error
-        except (pa.ArrowInvalid, OSError) as error:
+        except _UNREADABLE as error:
             raise _corrupt(path, error) from error
 
     def _open(self, footer: pq.FileMetaData | None = None, dictionaries: Sequence[str] | None = None) -> pq.ParquetFile:
@@ -220,7 +234,7 @@ class BaseFileReader:
                     [(batch if name in self.dictionaries else known).column(name) for name in schema.names],
                     schema=target,
                 )
-        except (pa.ArrowInvalid, OSError) as error:
+        except _UNREADABLE as error:
             raise _corrupt(self.path, error) from error
 
     def _iterate(self, row_groups: Iterable[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from ..errors import ConcurrentWriteError, NotATableError, TableConfigError, TableNotFoundError
 from ..storage.base import Storage
+from ..storage.bounds import MOST_OF_PROPERTIES
 from .options import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, MERGE_ON_READ, NEWEST_VERSION
 from .support import check_supported
 from .table_config import TableConfig, checksum
@@ -86,7 +87,7 @@ def _recover(storage: Storage, config: TableConfig) -> None:
 
 def _read(storage: Storage, path: str) -> bytes | None:
     try:
-        return storage.read(path)
+        return storage.read(path, MOST_OF_PROPERTIES)
     except FileNotFoundError:
         return None
 

@@ -5,6 +5,7 @@ Source: ``org.apache.hudi.common.model.HoodiePartitionMetadata`` and ``FileSyste
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ METAFILE = ".hoodie_partition_metadata"
 _COMMIT_TIME = "commitTime"
 _DEPTH = "partitionDepth"
 _META_FOLDER = ".hoodie"
+_NUMBER = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,12 @@ def parse_partition_metafile(data: bytes, where: str) -> PartitionMetadata:
     Raises:
         CorruptFileError: They are no metafile.
     """
-    properties = parse_properties(data)
+    try:
+        properties = parse_properties(data)
+    except ValueError:
+        properties = {}
     instant_time, depth = properties.get(_COMMIT_TIME, ""), properties.get(_DEPTH, "")
-    if not instant_time.isdigit() or not depth.isdigit():
+    if not _NUMBER.fullmatch(instant_time) or not _NUMBER.fullmatch(depth):
         raise CorruptFileError(
             f"The partition metafile {where} does not say {_COMMIT_TIME} and {_DEPTH}.",
             "Restore it, or copy the one of another partition of the same depth.",

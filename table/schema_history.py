@@ -6,12 +6,12 @@ as long as every name has meant one number and every number has had one name.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from ..errors import CorruptInstantError, UnsupportedTableError
 from ..storage.base import Storage
+from ..storage.bounds import parse_json
 
 FOLDER = ".hoodie/.schema"
 _COMPLETED = ".schemacommit"
@@ -47,7 +47,7 @@ def check_history(storage: Storage, *, writing: bool) -> None:
 def _versions(data: bytes, where: str) -> list[dict[str, int]]:
     """Return for each version of the columns the number of every dotted name."""
     try:
-        return [dict(_numbers({**one}, "")) for one in json.loads(data)["schemas"]]
+        return [dict(_numbers({**one}, "")) for one in parse_json(data)["schemas"]]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptInstantError(
             f"The history of columns {where} cannot be read ({type(error).__name__}: {error}).",

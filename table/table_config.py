@@ -5,6 +5,7 @@ Source: ``org.apache.hudi.common.table.HoodieTableConfig``.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from .options import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, M
 from .payloads import Payload
 from .properties import format_properties, parse_properties
 
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _REQUIRED = (key.NAME, key.TYPE, key.VERSION, key.LAYOUT_VERSION)
 _RESTORE = "Compare it with hoodie.properties.backup beside it, and restore it from there or from a backup of yours."
 
@@ -306,8 +308,8 @@ class TableConfig:
                 raise TableConfigError(f"{where} lacks {option}: the file is empty or cut off.", _RESTORE)
         for option in (key.VERSION, key.LAYOUT_VERSION, key.BUCKET_COUNT):
             text = self.properties.get(option) or "0"
-            if not text.isascii() or not text.isdigit():
-                raise TableConfigError(f"{where} says {option}={text}, which is no number.", _RESTORE)
+            if not _NUMBER.fullmatch(text):
+                raise TableConfigError(f"{where} says {option}={text[:99]}, which is no number.", _RESTORE)
         if self.version > NEWEST_VERSION:
             raise TableVersionError(
                 f"{where} says table version {self.version}; pyhudi knows versions up to {NEWEST_VERSION}.",

@@ -10,18 +10,24 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import CorruptInstantError, StorageError, UnreadableTimeError
 from ..storage.base import Storage, join, split
+from ..storage.bounds import MOST_BYTES
 from ..storage.parallel import for_each
 from .instants import WRITE_ACTIONS, Instant, State
 from .timeline import Timeline
 from .watermark import Seen, Watermark
 
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
 _NAME = re.compile(r"(?P<least>\d+)_(?P<greatest>\d+)_\d\.parquet", re.ASCII)
+_MOST_ROWS = 10_000_000
 _COLUMNS = ["instantTime", "completionTime", "action"]
 _BODY = "metadata"
 
@@ -132,18 +138,31 @@ def _may_hold(path: str, least: str, greatest: str) -> bool:
     return match is not None and match["least"] <= greatest and least <= match["greatest"]
 
 
+def _check_size(footer: pq.FileMetaData) -> None:
+    """Refuse rows without number: what repeats takes no bytes in the file, and takes them in memory."""
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    leaves = [number for number in range(footer.num_columns) if footer.schema.column(number).name in _COLUMNS]
+    size = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
+    if footer.num_rows > _MOST_ROWS or size > MOST_BYTES:
+        raise ValueError(f"it has {footer.num_rows} instants, with {size} bytes of times")
+
+
 def _read(storage: Storage, path: str, columns: list[str]) -> pa.Table:
     import pyarrow.parquet as pq  # noqa: PLC0415 (most tables are younger than their archive)
 
     try:
         with pq.ParquetFile(storage.open_input(path), page_checksum_verification=True) as file:
-            return file.read(columns, use_threads=False).select(columns)
+            _check_size(file.metadata)
+            rows = file.read(columns, use_threads=False).select(columns)
+            if any(rows.column(name).null_count for name in _COLUMNS):
+                raise ValueError("it has an instant without a time or an action")
+            return rows
     except FileNotFoundError as error:
         raise StorageError(
             f"The archived timeline's file {join(storage.path, path)} was merged into another one while it was needed.",
             "Run it again.",
         ) from error
-    except (pa.ArrowInvalid, OSError, KeyError) as error:
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise CorruptInstantError(
             f"The archived timeline's file {join(storage.path, path)} cannot be read "
             f"({type(error).__name__}: {error}).",

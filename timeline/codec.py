@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..errors import CorruptInstantError, StorageError
 from ..storage.base import Storage, join
 from . import avro_schemas as schemas
+from .avro_container import check_container
 from .instants import Instant, State
 from .layout import Layout
 
@@ -91,6 +92,7 @@ def _record(data: bytes, where: str, only: dict[str, Any] | None) -> Any:
     if not data:
         raise _corrupt(where, "it is empty")
     try:
+        check_container(data)
         # To the end, or a file that breaks off in its last bytes would pass.
         records = list(fastavro.reader(pa.BufferReader(data), reader_schema=only))
     except Exception as error:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from itertools import chain
 
 from ..storage.base import Storage, join
 from ..storage.parallel import for_each
@@ -19,6 +20,7 @@ ROOT = ".hoodie/.temp"
 
 _DIRECT = re.compile(r"(?P<path>.+)\.marker\.(?P<kind>CREATE|MERGE|APPEND)", re.DOTALL)
 _BATCH = re.compile(r"MARKERS\d+", re.ASCII)
+_LINE = re.compile(r"[^\n]+")
 _TYPE_FILE = "MARKERS.type"
 _TYPE = b"TIMELINE_SERVER_BASED"
 # Where Java's BufferedReader sees the end of a line.
@@ -75,10 +77,10 @@ def read_markers(storage: Storage, instant_time: str) -> list[Marker]:
     root = folder(instant_time)
     listed = [info.path for info in storage.list(root, recursive=True, strict=False)]
     batches = [path for path in listed if _BATCH.fullmatch(path[len(root) + 1 :])]
-    lines = [path[len(root) + 1 :] for path in listed]
-    for batch in for_each(storage, partial(_batch, storage), batches):
-        lines += batch
-    matches = (_DIRECT.fullmatch(line) for line in lines)
+    texts = for_each(storage, partial(_batch, storage), batches)
+    # One at a time: a file of nothing but line breaks has as many lines as bytes.
+    lines = (line[0] for text in texts for line in _LINE.finditer(text))
+    matches = (_DIRECT.fullmatch(line) for line in chain((path[len(root) + 1 :] for path in listed), lines))
     found = {Marker(match["path"], MarkerType(match["kind"])) for match in matches if match is not None}
     return sorted(found, key=lambda marker: (marker.path, marker.kind.value))
 
@@ -98,9 +100,9 @@ def marked_instants(storage: Storage) -> list[str]:
     return [name for name in storage.look(ROOT).folders if name.isdigit()]
 
 
-def _batch(storage: Storage, path: str) -> list[str]:
+def _batch(storage: Storage, path: str) -> str:
     try:
-        return storage.read(path).decode(errors="surrogateescape").split("\n")
+        return storage.read(path).decode(errors="surrogateescape")
     except FileNotFoundError:
         # The instant completed, or was rolled back, since the listing: its markers are gone.
-        return []
+        return ""

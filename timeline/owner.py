@@ -7,11 +7,12 @@ file ``sealed``, after which its tasks may not publish any more.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 from ..errors import CorruptInstantError
 from ..storage import process
 from ..storage.base import Storage, join
+from ..storage.bounds import MOST_OF_A_NOTE, parse_json
 from . import heartbeat, markers, stillness
 from .clock import parse_time
 from .instants import Instant, State
@@ -22,6 +23,7 @@ OWNER_FILE = "owner.json"
 # Notes of writes that are over, beside the working folders: they outlive those, and one listing finds them all.
 SEALS = f"{ROOT}/sealed"
 _GIVEN_UP = b"given up"
+_GREATEST_PID = (1 << 31) - 1
 
 _DEFAULT_LAYOUT = LayoutV2()
 _WAIT = "Wait until that writer is done and write again"
@@ -93,24 +95,34 @@ def read(storage: Storage, instant_time: str) -> Owner | None:
     """
     path = _path(instant_time)
     try:
-        data = storage.read(path)
+        data = storage.read(path, MOST_OF_A_NOTE)
     except FileNotFoundError:
         return None
     try:
-        found = json.loads(data)
-        return Owner(
-            host=str(found["host"]),
-            boot_id=str(found["boot_id"]),
-            pid=int(found["pid"]),
-            process_started=str(found["process_started"]),
-            application=str(found["application"]),
-            write_id=str(found["write_id"]),
-        )
-    except (ValueError, TypeError, KeyError) as error:
+        return parse_owner(data)
+    except ValueError as error:
         raise CorruptInstantError(
-            f"The file {join(storage.path, path)} does not say whose the instant {instant_time} is ({error!r}).",
+            f"The file {join(storage.path, path)} does not say whose the instant {instant_time} is ({error}).",
             "If no writer is at work, delete that file; the instant then counts as a foreign one.",
         ) from error
+
+
+def parse_owner(data: bytes) -> Owner:
+    """Return the owner that the bytes of a file name.
+
+    Raises:
+        ValueError: They name none.
+    """
+    found = parse_json(data)
+    if not isinstance(found, dict):
+        raise ValueError("it holds no names")
+    names = [one.name for one in fields(Owner)]
+    for name in names:
+        if type(found.get(name)) is not (int if name == "pid" else str):
+            raise ValueError(f"its {name} is missing or of no use")
+    if not 0 < found["pid"] <= _GREATEST_PID:
+        raise ValueError("its pid is none that a process can have")
+    return Owner(**{name: found[name] for name in names})
 
 
 def is_gone(owner: Owner) -> bool | None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.storage import Storage, open_storage
+from pyhudi.storage.bounds import MOST_BYTES
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.markers import (
     Marker,
@@ -74,10 +75,10 @@ def test_a_batch_that_vanishes_while_it_is_read_counts_as_empty(storage: Storage
     storage.write(f".hoodie/.temp/{T}/MARKERS1", b"x/b.parquet.marker.CREATE\n")
 
     class Vanishing(MemoryStorage):
-        def read(self, path: str) -> bytes:
+        def read(self, path: str, most: int = MOST_BYTES) -> bytes:
             if path.endswith("MARKERS0"):
                 raise FileNotFoundError(path)
-            return super().read(path)
+            return super().read(path, most)
 
     assert read_markers(Vanishing(storage.path), T) == [Marker("x/b.parquet", MarkerType.CREATE)]
 
