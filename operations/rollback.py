@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import CorruptInstantError
 from ..storage.base import Storage, split
-from ..table.config import PROPERTIES_PATH, TableConfig
+from ..table.config import TableConfig, has_config
 from ..table.names import BaseFileName
 from ..table.partitions import list_partitions
 from ..timeline import heartbeat, owner
@@ -54,7 +54,7 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, s
         if found is None or found.state == State.COMPLETED:
             return
         refuse_living(storage, found, config, settings, known_beat=planned.beat, may_wait=False)
-        if storage.exists(PROPERTIES_PATH):
+        if has_config(storage):
             metadata_table.stop_using(storage)
         if storage.has_files(owner.folder(victim.requested_time)):
             # Tasks of ours may outlive their driver, or the driver may only have seemed dead.
@@ -164,7 +164,7 @@ def _complete(storage: Storage, config: TableConfig, at: str, plan: RollbackPlan
         timeline = load_timeline(storage, config)
         if not any((one.requested_time, one.action) == (at, "rollback") for one in timeline.pending):
             return
-        if storage.exists(PROPERTIES_PATH):
+        if has_config(storage):
             metadata_table.stop_using(storage)
         start(storage, timeline.layout, at, "rollback")
         finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)

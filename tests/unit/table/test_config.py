@@ -309,14 +309,6 @@ def test_the_backup_serves_while_the_file_is_away(storage: MemoryStorage) -> Non
     assert storage.exists(PROPERTIES_PATH) is False
 
 
-def test_a_damaged_file_is_refused_in_spite_of_a_good_backup(storage: MemoryStorage) -> None:
-    storage.write(PROPERTIES_PATH, b"")
-    storage.write(BACKUP_PATH, BY_JAVA)
-
-    with pytest.raises(TableConfigError, match=r"hoodie\.table\.name"):
-        load_config(storage)
-
-
 def test_an_update_changes_adds_and_removes(storage: MemoryStorage) -> None:
     storage.write(PROPERTIES_PATH, BY_JAVA)
 
@@ -382,7 +374,8 @@ class Snooped:
         return noted
 
 
-def test_two_updates_at_once_are_told_apart() -> None:
+def test_two_updates_at_once_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyhudi.table.config._PATIENCE_S", 0)
     storage = Watched(f"memory://{uuid.uuid4()}/t")
     storage.write(PROPERTIES_PATH, BY_JAVA)
 
@@ -397,7 +390,6 @@ def test_the_file_is_there_at_every_step_and_the_backup_around_its_change(storag
     update_config(snooped, {"a": "b"})
 
     assert snooped.seen == [
-        (f"delete {BACKUP_PATH}", True, False),  # what a dead writer may have left
         (f"create {BACKUP_PATH}", True, True),
         (f"write {PROPERTIES_PATH}", True, True),
         (f"delete {BACKUP_PATH}", True, False),
