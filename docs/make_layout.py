@@ -30,6 +30,7 @@ REMARKS = {
     r".*inflight": "… began …",
     r".*_.*\.commit": "… and completed: requested time _ completion time",
     r".*sealed/\d+": "tells stragglers of that write that it is over",
+    r".*decisions/\d+": "a commit was decided, in a race that one wins: the point of no return",
     r".*partition_metadata": "makes the folder a partition",
     r".*\.heartbeat": "signs of life of running writes",
     r".*\.temp": "markers of running writes: the files that they may leave",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
-from ..errors import TableNotFoundError
 from ..storage.base import Storage
-from ..table.config import PROPERTIES_PATH, load_config
 from ..timeline import owner
+from ..timeline.decisions import Decision, Kind
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
-from ..timeline.timeline import inflight_path, load_timeline
-from .commit_lock import commit_lock
+from ..timeline.timeline import Timeline
+from .decide import decide
 from .opened_partitions import forget_partitions
 from .plan import WritePlan
 from .rollback import by_partition, erase, files_of, forget
@@ -27,49 +27,40 @@ def abort_write(plan: WritePlan) -> None:
     if plan.replays is not None:
         return
     storage = plan.storage()
-    if not _is_ours(plan, storage):
+    begins = owner.create(storage, plan.instant_time, plan.owner)
+    if not begins and not _is_ours(plan, storage):
         return
+    # Whoever took this write for dead has taken its markers away, and it may have made files since.
+    rolled_back = begins and owner.is_given_up(storage, plan.instant_time)
     owner.seal_for_good(storage, plan.instant_time)
-    layout = layout_of(plan.config)
-    with commit_lock(storage, plan.instant_time):
-        found = load_timeline(storage, plan.config).find(plan.instant_time)
-        if found is not None and found.state != State.COMPLETED:
-            # Without its inflight file the instant cannot complete any more, whoever still tries.
-            storage.delete(inflight_path(layout, found))
+    timeline = decide(storage, plan.config, partial(_giving_up, plan.instant_time))
+    found = timeline.find(plan.instant_time)
     if found is not None and found.state == State.COMPLETED:
         logger.warning("table %s: %s is completed and stays; its answer was lost", plan.path, plan.instant_time)
         forget(storage, plan.instant_time)
         return
-    _erase(plan, storage, found)
+    _erase(plan, storage, found, files_of(storage, plan.instant_time, rolled_back=rolled_back))
     logger.warning("table %s: gave up the write %s", plan.path, plan.instant_time)
 
 
 def _is_ours(plan: WritePlan, storage: Storage) -> bool:
-    """Claim the instant time, unless another write that began in the same millisecond holds it."""
-    if owner.create(storage, plan.instant_time, plan.owner):
-        return True
+    """Return whether the instant time was claimed by this write, and not by another that began in one millisecond."""
     known = owner.read(storage, plan.instant_time)
     return known is None or known.write_id == plan.write_id
 
 
-def _erase(plan: WritePlan, storage: Storage, own: Instant | None) -> None:
-    paths = files_of(storage, plan.instant_time)
+def _giving_up(instant_time: str, timeline: Timeline) -> Decision | None:
+    own = timeline.find(instant_time)
+    if own is None or own.state == State.COMPLETED:
+        return None
+    return Decision(Kind.GIVE_UP, Instant(instant_time, own.action, State.INFLIGHT))
+
+
+def _erase(plan: WritePlan, storage: Storage, own: Instant | None, paths: list[str]) -> None:
     if own is None:
         storage.delete(*paths)
     else:
         erase(storage, layout_of(plan.config), own, paths)
-    forget_partitions(storage, plan.instant_time, by_partition(paths))
-    if plan.creates_table:
-        _forget_table(plan, storage)
+    opened = Instant(plan.instant_time, plan.action, State.INFLIGHT)
+    forget_partitions(storage, plan.config, opened, by_partition(paths))
     forget(storage, plan.instant_time)
-
-
-def _forget_table(plan: WritePlan, storage: Storage) -> None:
-    """Take back the properties of a table that this write was about to create and nobody else uses."""
-    if not load_timeline(storage, plan.config).instants:
-        try:
-            mine = load_config(storage).properties == plan.new_config.properties
-        except TableNotFoundError:
-            return
-        if mine:
-            storage.delete(PROPERTIES_PATH)

@@ -5,29 +5,28 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
-from ..errors import OptionConflictError, PlacementError, StorageError
-from ..storage.base import Storage, is_unflushed
+from ..errors import PlacementError
+from ..storage.base import Storage
 from ..storage.parallel import for_each
-from ..table.config import create_config, load_config, update_config
-from ..table.options import CREATE_SCHEMA
 from ..table.partitions import metafile_of, write_partition_metafile
 from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
 from ..timeline.codec import encode
-from ..timeline.instants import State
+from ..timeline.decisions import Decision, Kind
+from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
-from ..timeline.timeline import Timeline, complete, load_timeline
+from ..timeline.timeline import Timeline, load_timeline
 from ..writer.group_writer import GroupOutcome
 from . import metadata_table
 from .abort import abort_write
 from .announcement import announce
 from .begin import begin, same_millisecond
-from .commit_lock import commit_lock
 from .commit_metadata import build_metadata, sum_seconds
 from .conflicts import Changes, check_conflicts, check_ownership
+from .decide import decide
 from .history import result_from, result_of
 from .lesson import check_lesson
 from .marked_files import marked_files
@@ -38,6 +37,7 @@ from .plan import WritePlan
 from .replacement import Replacement
 from .result import CommitResult
 from .rollback import forget
+from .settle_table import settle_table
 from .since import snapshot
 from .task import TaskResult
 
@@ -126,14 +126,26 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     metadata = build_metadata(plan, outcomes, replaced, seconds)
     if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
         return result_from(plan.path, "", metadata)
-    with phases.phase("complete"), commit_lock(storage, plan.instant_time) as lock:
-        timeline = load_timeline(storage, plan.config)
-        check_conflicts(plan, storage, timeline, changed)
-        _settle_table(plan, storage)
-        _keep_partitions(plan, storage, written)
-        lock.check()
-        _complete(plan, storage, timeline, encode(metadata))
+    with phases.phase("complete"):
+        _decide(plan, storage, changed, written, encode(metadata))
     return result_from(plan.path, plan.instant_time, metadata)
+
+
+def _decide(plan: WritePlan, storage: Storage, changed: Changes, written: Sequence[str], body: bytes) -> None:
+    """Complete the write, if nobody was first to change the same or to undo it."""
+
+    def completion(timeline: Timeline) -> Decision | None:
+        own = timeline.find(plan.instant_time)
+        if own is not None and own.state == State.COMPLETED:
+            return None
+        check_conflicts(plan, storage, timeline, changed)
+        new_table, changes = settle_table(plan, storage)
+        _keep_partitions(plan, storage, written)
+        at = next_time(int(time.time() * 1000), timeline.greatest_time(), plan.config.timezone)
+        done = Instant(plan.instant_time, plan.action, State.COMPLETED, at)
+        return Decision(Kind.MAKE, done, body, new_table, changes)
+
+    decide(storage, plan.config, completion)
 
 
 def _keep_partitions(plan: WritePlan, storage: Storage, written: Sequence[str]) -> None:
@@ -141,17 +153,6 @@ def _keep_partitions(plan: WritePlan, storage: Storage, written: Sequence[str]) 
     there = for_each(storage, storage.exists, [metafile_of(partition) for partition in written])
     for partition in (one for one, found in zip(written, there, strict=True) if not found):
         write_partition_metafile(storage, partition, plan.instant_time)
-
-
-def _complete(plan: WritePlan, storage: Storage, timeline: Timeline, body: bytes) -> None:
-    """Make the completed file; an answer lost on the way is settled by looking whether the file is there."""
-    at = next_time(int(time.time() * 1000), timeline.greatest_time(), plan.config.timezone)
-    try:
-        complete(storage, timeline, plan.instant_time, plan.action, at, body)
-    except StorageError as error:
-        found = load_timeline(storage, plan.config).find(plan.instant_time)
-        if is_unflushed(error) or found is None or found.state != State.COMPLETED:
-            raise
 
 
 def _check_placement(plan: WritePlan, outcomes: Sequence[GroupOutcome]) -> None:
@@ -171,40 +172,6 @@ def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[GroupOutcom
     """Delete what markers name and no finished task reported: files of attempts that failed or ran twice."""
     kept = {outcome.path for outcome in outcomes if outcome.path is not None}
     storage.delete(*(path for path in marked_files(storage, plan.instant_time) if path not in kept))
-
-
-def _settle_table(plan: WritePlan, storage: Storage) -> None:
-    """Make a new table's properties, or teach an existing one what this write knows; retire its metadata table."""
-    if plan.creates_table and not create_config(storage, plan.new_config):
-        _check_same_table(plan, load_config(storage).properties)
-    if plan.config_changes:
-        _check_same_lesson(plan, load_config(storage).properties)
-        update_config(storage, plan.config_changes)
-    metadata_table.stop_using(storage)
-
-
-def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
-    ours = plan.config.properties
-    # Whether the columns of both go together was looked at before.
-    differing = sorted(key for key in {*ours, *theirs} - {CREATE_SCHEMA} if ours.get(key, "") != theirs.get(key, ""))
-    if differing:
-        key = differing[0]
-        raise OptionConflictError(
-            f"Another writer created the table {plan.path} meanwhile, with {key}={theirs.get(key, '')!r} where this "
-            f"write has {ours.get(key, '')!r}.",
-            "Nothing of this write is left; write again without these options.",
-        )
-
-
-def _check_same_lesson(plan: WritePlan, theirs: Mapping[str, str]) -> None:
-    """Refuse to teach the table something else than another writer taught it meanwhile."""
-    for key, value in plan.config_changes.items():
-        if theirs.get(key, value) != value:
-            raise OptionConflictError(
-                f"Another writer told the table {plan.path} meanwhile that {key} is {theirs[key]!r}; this write has "
-                f"{value!r}.",
-                "Nothing of this write is left; find out which is right and write again.",
-            )
 
 
 def _tidy(plan: WritePlan, storage: Storage) -> None:

@@ -111,7 +111,8 @@ class Fence:
         try:
             self.refuse()
         except WriteSealedError:
-            forget_partitions(self.storage, self.plan.instant_time, [partition_path])
+            own = Instant(self.plan.instant_time, self.plan.action, State.INFLIGHT)
+            forget_partitions(self.storage, self.plan.config, own, [partition_path])
             raise
 
 

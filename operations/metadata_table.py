@@ -6,13 +6,9 @@ in ``hoodie.properties``, so that clearing it makes them list files again (``Hoo
 
 from __future__ import annotations
 
-import logging
-
 from ..errors import UnsupportedTableError
 from ..storage.base import Storage
-from ..table.config import TableConfig, load_config, update_config
-
-logger = logging.getLogger("pyhudi")
+from ..table.config import TableConfig, load_config
 
 FOLDER = ".hoodie/metadata"
 INDEX_DEFINITIONS = ".hoodie/.index_defs"
@@ -34,18 +30,18 @@ def check_retirable(config: TableConfig, metadata_enable: bool | None, path: str
         )
 
 
-def stop_using(storage: Storage) -> None:
-    """Make readers list files again; must come before any instant is removed and before the completed file."""
-    if load_config(storage).metadata_partitions:
-        update_config(
-            storage,
-            {
-                "hoodie.table.metadata.partitions": "",
-                "hoodie.table.metadata.partitions.inflight": "",
-                "hoodie.table.index.defs.path": None,
-            },
-        )
-        logger.info("table %s: the metadata table is retired; readers list files again", storage.path)
+def retirement(config: TableConfig) -> dict[str, str | None]:
+    """Return the changes of properties that make readers list files again, none where they do so already.
+
+    They must come before any instant is removed and before the completed file.
+    """
+    if not config.metadata_partitions:
+        return {}
+    return {
+        "hoodie.table.metadata.partitions": "",
+        "hoodie.table.metadata.partitions.inflight": "",
+        "hoodie.table.index.defs.path": None,
+    }
 
 
 def remove(storage: Storage) -> None:

@@ -5,48 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from ..storage.base import FileInfo, Storage, split
-from ..storage.bounds import MOST_OF_A_NOTE
+from ..storage.base import Storage
 from ..storage.parallel import for_each
-from ..table.names import BaseFileName
-from ..table.partitions import metafile_of, parse_partition_metafile
-from .commit_lock import commit_lock
+from ..timeline.decisions import Decision, Kind
+from ..timeline.instants import Instant, State
+from ..timeline.layout import HasTimeline
+from ..timeline.timeline import Timeline
+from .decide import decide
+from .decided import is_unused
 
 
-def forget_partitions(storage: Storage, instant_time: str, partitions: Iterable[str]) -> None:
+def forget_partitions(storage: Storage, config: HasTimeline, victim: Instant, partitions: Iterable[str]) -> None:
     """Take back the metafiles of the partitions that a write opened and nobody else has written to.
 
     Left behind, one would hide every partition below it that somebody makes later, at the root those of a whole table.
+    A writer that relied on one makes it again before it decides to commit.
 
     Args:
         storage: Rooted at the table.
-        instant_time: The write, which is over.
+        config: Of the table.
+        victim: The write, which is over.
         partitions: Paths of partitions, whoever opened them.
 
     Raises:
-        ConcurrentWriteError: Somebody else held the commit lock all the time.
+        ConcurrentWriteError: Others decided first all the time.
     """
     paths = list(partitions)
-    openers = for_each(storage, partial(_opened_by, storage), paths)
-    opened = [path for path, opener in zip(paths, openers, strict=True) if opener == instant_time]
-    if not opened:
-        return
-    # A writer that relied on one makes it again when it commits, under the lock too.
-    with commit_lock(storage, instant_time) as lock:
-        contents = for_each(storage, storage.list, opened)
-        unused = [path for path, files in zip(opened, contents, strict=True) if not any(map(_is_base_file, files))]
-        lock.check()
-        storage.delete(*map(metafile_of, unused))
+    if paths:
+        decide(storage, config, partial(_unused, storage, victim, paths))
 
 
-def _is_base_file(file: FileInfo) -> bool:
-    return BaseFileName.parse(split(file.path)[1]) is not None
+def _unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
+    found = for_each(storage, partial(_is_unused, storage, victim), paths)
+    unused = tuple(path for path, so in zip(paths, found, strict=True) if so)
+    closed = Instant(victim.requested_time, victim.action, State.INFLIGHT)
+    return Decision(Kind.CLOSE, closed, partitions=unused) if unused else None
 
 
-def _opened_by(storage: Storage, partition: str) -> str | None:
-    """Return the instant that made a folder a partition, None where none did."""
-    metafile = metafile_of(partition)
-    try:
-        return parse_partition_metafile(storage.read(metafile, MOST_OF_A_NOTE), metafile).instant_time
-    except FileNotFoundError:
-        return None
+def _is_unused(storage: Storage, victim: Instant, path: str) -> bool:
+    return is_unused(storage, path, victim.requested_time)

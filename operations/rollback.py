@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import CorruptInstantError
 from ..storage.base import Storage, split
-from ..table.config import TableConfig, has_config
+from ..table.config import TableConfig, has_config, load_config
 from ..table.names import BaseFileName
 from ..table.partitions import list_partitions
 from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
 from ..timeline.codec import encode, read_rollback_plan
+from ..timeline.decisions import Decision, Kind
 from ..timeline.instants import Instant, State
 from ..timeline.layout import Layout, layout_of
 from ..timeline.markers import delete_markers, has_markers
-from ..timeline.timeline import Timeline, complete, load_timeline, path_of, remove_pending, request, start
+from ..timeline.timeline import Timeline, path_of, remove_pending, start
 from . import metadata_table
-from .commit_lock import commit_lock
+from .decide import decide
 from .marked_files import marked_files
 from .opened_partitions import forget_partitions
 from .pending import PlannedRollback, refuse_living
@@ -46,24 +49,21 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, s
     """
     victim, layout = planned.victim, layout_of(config)
     began = time.monotonic()
-    paths = files_of(storage, victim.requested_time)
-    plan = _plan(storage, victim, paths)
-    # Under the lock a commit looks for rollbacks that name it: from here on the victim cannot complete.
-    with commit_lock(storage, planned.at):
-        found = load_timeline(storage, config).find(victim.requested_time)
-        if found is None or found.state == State.COMPLETED:
-            return
-        refuse_living(storage, found, config, settings, known_beat=planned.beat, may_wait=False)
-        if has_config(storage):
-            metadata_table.stop_using(storage)
-        if storage.has_files(owner.folder(victim.requested_time)):
-            # Tasks of ours may outlive their driver, or the driver may only have seemed dead.
-            owner.seal_for_good(storage, victim.requested_time)
-        request(storage, layout, planned.at, "rollback", encode(plan))
+    # A commit looks for rollbacks that name it: once this is decided, the victim cannot complete, however long it
+    # slept. Before that nothing of it is deleted.
+    timeline = decide(storage, config, partial(_naming, storage, config, planned, settings))
+    found = timeline.find(victim.requested_time)
+    if found is None or found.state == State.COMPLETED:
+        # Its own writer may have undone it once it found itself named.
+        for one in timeline.pending:
+            if (one.requested_time, one.action) == (planned.at, "rollback"):
+                _finish(storage, timeline, config, one)
+        return
     start(storage, layout, planned.at, "rollback")
+    paths = files_of(storage, victim.requested_time)
     erase(storage, layout, victim, paths)
-    forget_partitions(storage, victim.requested_time, by_partition(paths))
-    _complete(storage, config, planned.at, plan, time.monotonic() - began)
+    forget_partitions(storage, config, victim, by_partition(paths))
+    _complete(storage, config, planned.at, _plan(storage, victim, paths), time.monotonic() - began)
     forget(storage, victim.requested_time)
     logger.warning(
         "table %s: rolled back the dead %s %s (%d files)",
@@ -72,6 +72,33 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, s
         victim.requested_time,
         len(paths),
     )
+
+
+def _naming(
+    storage: Storage, config: TableConfig, planned: PlannedRollback, settings: WriteSettings, timeline: Timeline
+) -> Decision | None:
+    """Return the decision that names a dead write to be rolled back; None where it is over, or is named already."""
+    found = timeline.find(planned.victim.requested_time)
+    if found is None or found.state == State.COMPLETED or _is_there(timeline, planned.at):
+        return None
+    refuse_living(storage, found, config, settings, known_beat=planned.beat, may_wait=False)
+    if storage.has_files(owner.folder(found.requested_time)):
+        # Tasks of ours may outlive their driver, or the driver may only have seemed dead. After the seal none of them
+        # leaves a file that is not found here.
+        owner.seal_for_good(storage, found.requested_time)
+    plan = _plan(storage, planned.victim, files_of(storage, found.requested_time))
+    named = Instant(planned.at, "rollback", State.REQUESTED)
+    return Decision(Kind.MAKE, named, encode(plan), changes=_retirement(storage))
+
+
+def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:
+    return any(
+        (one.requested_time, one.action) == (at, "rollback") and one.state in states for one in timeline.instants
+    )
+
+
+def _retirement(storage: Storage) -> dict[str, str | None]:
+    return metadata_table.retirement(load_config(storage)) if has_config(storage) else {}
 
 
 def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, age_s: float) -> None:
@@ -87,7 +114,7 @@ def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, 
         age_s: Seconds, by the store's clock, after which a pending rollback counts as given up.
 
     Raises:
-        ConcurrentWriteError: Somebody else held the commit lock all the time.
+        ConcurrentWriteError: Others decided first all the time.
     """
     for one in timeline.pending:
         if one.action != "rollback":
@@ -95,33 +122,44 @@ def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, 
         changed = storage.modified(path_of(timeline.layout, one))
         if changed is None or storage.now() - changed <= age_s:
             continue
-        try:
-            plan = read_rollback_plan(storage, timeline.layout, one)
-        except CorruptInstantError as error:
-            # Apache Hudi passes over such a rollback too; nothing of this write depends on it.
-            logger.warning("table %s: the rollback %s stays pending: %s", storage.path, one.requested_time, error)
-            continue
-        victim = None if plan is None else plan.instant_to_rollback
-        if plan is None or victim is None or timeline.find(victim.commit_time) is not None:
-            continue
-        _complete(storage, config, one.requested_time, plan, 0.0)
-        logger.warning(
-            "table %s: completed the rollback %s of %s, which had broken off",
-            storage.path,
-            one.requested_time,
-            victim.commit_time,
-        )
+        _finish(storage, timeline, config, one)
 
 
-def files_of(storage: Storage, instant_time: str) -> list[str]:
+def _finish(storage: Storage, timeline: Timeline, config: TableConfig, rollback: Instant) -> None:
+    """Complete a pending rollback whose victim is off the timeline."""
+    try:
+        plan = read_rollback_plan(storage, timeline.layout, rollback)
+    except CorruptInstantError as error:
+        # Apache Hudi passes over such a rollback too; nothing of this write depends on it.
+        logger.warning("table %s: the rollback %s stays pending: %s", storage.path, rollback.requested_time, error)
+        return
+    victim = None if plan is None else plan.instant_to_rollback
+    if plan is None or victim is None or timeline.find(victim.commit_time) is not None:
+        return
+    _complete(storage, config, rollback.requested_time, plan, 0.0)
+    logger.warning(
+        "table %s: completed the rollback %s of %s, which had broken off",
+        storage.path,
+        rollback.requested_time,
+        victim.commit_time,
+    )
+
+
+def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) -> list[str]:
     """Return the data files that a write may have left: by its markers, or by listing where it kept none.
 
     A write of ours leaves a marker before each file, so that without markers it left no file.
+
+    Args:
+        storage: Rooted at the table.
+        instant_time: Requested time of the write.
+        rolled_back: Whether somebody may have taken the write's markers away while it went on.
     """
-    if has_markers(storage, instant_time):
-        return marked_files(storage, instant_time)
-    if storage.has_files(owner.folder(instant_time)):
-        return []
+    if not rolled_back:
+        if has_markers(storage, instant_time):
+            return marked_files(storage, instant_time)
+        if storage.has_files(owner.folder(instant_time)):
+            return []
     found = []
     for partition in list_partitions(storage):
         for info in storage.list(partition):
@@ -158,18 +196,17 @@ def _absolute(storage: Storage, paths: list[str]) -> list[str]:
 
 
 def _complete(storage: Storage, config: TableConfig, at: str, plan: RollbackPlan, seconds: float) -> None:
-    """Complete a rollback, unless somebody else has."""
-    # Under the lock, or two tasks could complete it at two times, each in a file of its own.
-    with commit_lock(storage, at) as lock:
-        timeline = load_timeline(storage, config)
-        if not any((one.requested_time, one.action) == (at, "rollback") for one in timeline.pending):
-            return
-        if has_config(storage):
-            metadata_table.stop_using(storage)
+    """Complete a rollback, unless somebody else has: two tasks would do so at two times, each in a file of its own."""
+
+    def completion(timeline: Timeline) -> Decision | None:
+        if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
+            return None
         start(storage, timeline.layout, at, "rollback")
         finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
-        lock.check()
-        complete(storage, timeline, at, "rollback", finished, encode(_metadata(at, plan, seconds)))
+        done = Instant(at, "rollback", State.COMPLETED, finished)
+        return Decision(Kind.MAKE, done, encode(_metadata(at, plan, seconds)), changes=_retirement(storage))
+
+    decide(storage, config, completion)
 
 
 def _plan(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:

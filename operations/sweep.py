@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..storage.base import Storage, split
 from ..table.config import TableConfig
-from ..timeline import heartbeat, owner
+from ..timeline import decisions, heartbeat, owner
 from ..timeline.instants import State
 from ..timeline.layout import layout_of
 from ..timeline.markers import marked_instants
@@ -31,12 +31,13 @@ def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own
         own: Requested time of that write.
 
     Raises:
-        ConcurrentWriteError: There is a rollback to be completed, and somebody else held the commit lock all the time.
+        ConcurrentWriteError: There is a rollback to be completed, and others decided first all the time.
     """
     seals, now = storage.list(owner.SEALS, strict=False), storage.now()
     storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
-    storage.sweep((META_FOLDER, layout_of(config).folder, owner.ROOT, owner.SEALS, heartbeat.ROOT), SEAL_KEPT_S)
-    working = {name for name in storage.look(owner.ROOT).folders if name != split(owner.SEALS)[1]}
+    kept = (owner.SEALS, decisions.FOLDER)
+    storage.sweep((META_FOLDER, layout_of(config).folder, owner.ROOT, *kept, heartbeat.ROOT), SEAL_KEPT_S)
+    working = {*storage.look(owner.ROOT).folders} - {split(folder)[1] for folder in kept}
     marked = set(marked_instants(storage))
     beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT, strict=False)}
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.

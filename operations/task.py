@@ -88,7 +88,7 @@ class _Task:
         self._phases = Phases(plan.path, plan.instant_time, str(token))
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
-        # The first task of a write undoes those that died, and may wait for locks.
+        # The first task of a write undoes those that died, and may meet others who decide.
         with self._phases.phase("begin"):
             begin(self._plan, self._storage)
         if self._plan.operation == DELETE_PARTITION:

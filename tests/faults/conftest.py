@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pyhudi.operations.commit_lock as commit_lock
 import pyhudi.operations.merge_spills as merge_spills
 import pyhudi.operations.plan as planning
 import pytest
@@ -17,8 +16,6 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
     """Faults of every storage that a write opens from now on."""
     faults = Faults()
     monkeypatch.setattr(planning, "open_storage", lambda *a, **k: FaultyStorage(open_storage(*a, **k), faults))
-    # A lock whose holder was killed in this very process is stale at once, as that of another process would be.
-    monkeypatch.setattr(commit_lock, "STALE_S", -1.0)
     # One thread, so that a write takes the same steps in the same order every time.
     monkeypatch.setattr(merge_spills, "_MOST_WORKERS", 1)
     yield faults

@@ -17,7 +17,7 @@ from pyhudi.errors import PyHudiError
 from pyhudi.operations.settings import TableSettings
 from support.attempts import IMPATIENT, PARTED, attempt, parted, rows
 from support.checks import assert_whole
-from support.drive import KEYED, rows_of, write
+from support.drive import KEYED, rows_of, write, write_after_death
 from support.faulty import Faults, Killed
 from support.places import Place, below, files_below, on_disk
 from support.s3 import S3Server, copy_objects, new_url
@@ -94,7 +94,7 @@ def go_on(table: Place, work: Work, left: Rows) -> None:
     if work.operation == "insert" and left == work.after:
         write(table, parted("a", 7, value=0), operation="delete", settings=settings)
     else:
-        write(table, work.parts, operation=work.operation, table=work.table, settings=settings)
+        write_after_death(table, work.parts, operation=work.operation, table=work.table, settings=settings)
 
 
 ONE_ROW = [rows(1, value=1)]

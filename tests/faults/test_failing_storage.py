@@ -13,7 +13,7 @@ from pyhudi.operations.settings import WriteSettings
 from pyhudi.operations.write import abort_write
 from support.attempts import IMPATIENT, PARTED, SCHEMA, attempt, parted, rows
 from support.checks import assert_whole
-from support.drive import KEYED, plan, rows_of, task, write
+from support.drive import KEYED, plan, rows_of, task, write, write_after_death
 from support.faulty import Faults, Killed
 from support.places import Place, below, files_below
 
@@ -120,7 +120,7 @@ def test_every_failing_step_of_other_operations_leaves_the_table_whole(
         left = rows_of(table, "p", "id", "value")
         assert left == expected or (raised and left == before), f"step {number} ({name})"
         if left == before:
-            attempt(table, parts, IMPATIENT, operation, PARTED)
+            write_after_death(table, parts, operation=operation, table=PARTED, settings=IMPATIENT)
         else:
             write(table, parted("z", 1, value=0), settings=IMPATIENT)
             write(table, parted("z", 1, value=0), operation="delete", settings=IMPATIENT)
@@ -162,7 +162,7 @@ def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(place: Place, fa
             killed += 1
         faults.at, faults.kill = 0, False
         assert content(table) in (BEFORE, AFTER), f"step {number} ({faults.name_of(number)})"
-        write(table, SECOND, settings=IMPATIENT)
+        write_after_death(table, SECOND, settings=IMPATIENT)
         assert content(table) == AFTER, f"step {number} ({faults.name_of(number)})"
         assert_whole(table)
     assert killed > total - 5
@@ -189,7 +189,7 @@ def test_a_rollback_killed_at_any_step_is_finished_by_the_next_write(place: Plac
         except Killed:
             killed += 1
         faults.at, faults.kill = 0, False
-        write(table, SECOND, settings=IMPATIENT)
+        write_after_death(table, SECOND, settings=IMPATIENT)
         assert content(table) == AFTER, f"step {number} ({faults.name_of(number)})"
         assert_whole(table)
     assert killed > total - 5

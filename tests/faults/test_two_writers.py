@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
-import uuid
-from dataclasses import asdict, replace
+from dataclasses import replace
 
-import pyhudi.operations.commit_lock as commit_lock
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError, OptionConflictError
-from pyhudi.operations.commit_lock import LOCK
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.timeline.owner import Owner
 from pyhudi.timeline.timeline import load_timeline, path_of
 from pyhudi.timeline.watermark import spell_moment
 from support.checks import assert_whole
@@ -259,69 +252,6 @@ def test_a_replay_of_a_completed_write_does_nothing(place: Place) -> None:
 
     assert replay == first
     assert rows_of(table, "value") == [(2,)]
-    assert_whole(table)
-
-
-def test_a_dead_holder_of_the_commit_lock_is_broken(place: Place) -> None:
-    """A lock whose process is gone from this machine binds nobody."""
-    table = below(place, "t")
-    write(table, rows("a", "k1", value=1), table=TABLE)
-    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        pass
-    holder = replace(Owner.of_this_process("somebody"), pid=gone.pid, process_started="1")
-    open_storage(table).create(LOCK, json.dumps(asdict(holder)).encode())
-    write(table, rows("a", "k1", value=2))
-
-    assert rows_of(table, "value") == [(2,)]
-    assert not open_storage(table).exists(LOCK)
-    assert_whole(table)
-
-
-def test_a_stale_commit_lock_is_broken_and_so_is_the_note_of_a_dead_breaker(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A lock older than any commit's moment, and a breaking note that nobody finished, hold up nobody for good."""
-    monkeypatch.setattr(commit_lock, "STALE_S", -1.0)
-    table = below(place, "t")
-    write(table, rows("a", "k1", value=1), table=TABLE)
-    held = b"something else"
-    storage = open_storage(table)
-    storage.create(LOCK, held)
-    storage.create(f"{LOCK}.broken-{uuid.uuid5(uuid.NAMESPACE_OID, held.decode()).hex}", b"")
-    write(table, rows("a", "k1", value=2))
-
-    assert rows_of(table, "value") == [(2,)]
-    assert_whole(table)
-
-
-def test_a_living_holder_of_the_commit_lock_is_waited_for_and_then_named(place: Place) -> None:
-    """A second commit waits; its patience over, it says which file to look at."""
-    storage = open_storage(str(place))
-    with (
-        commit_lock.commit_lock(storage, "20260101000000000"),
-        pytest.raises(ConcurrentWriteError, match=r"commit\.lock"),
-        commit_lock.commit_lock(storage, "20260101000000001", patience_s=0.2),
-    ):
-        pass
-
-    assert not storage.exists(LOCK)
-
-
-def test_a_commit_that_held_the_lock_for_too_long_does_not_take_the_last_step(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Others may have taken the lock for stale, and committed what this one did not see."""
-    table = below(place, "t")
-    write(table, rows("a", "k1", value=1), table=TABLE)
-    planned = plan(table, SCHEMA)
-    result = task(planned, rows("a", "k1", value=2), 0)
-    with monkeypatch.context() as patch:
-        patch.setattr(commit_lock, "HOLD_S", -1.0)
-        with pytest.raises(ConcurrentWriteError, match="commit\\.lock"):
-            commit_write(planned, [result])
-    abort_write(planned)
-
-    assert rows_of(table, "value") == [(1,)]
     assert_whole(table)
 
 

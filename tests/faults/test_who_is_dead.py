@@ -47,7 +47,7 @@ def test_a_living_write_of_this_machine_outlives_a_step_of_its_clock(tmp_path: P
 
 @pytest.mark.usefixtures("_an_hour_ahead")
 def test_a_write_that_stood_still_is_rolled_back_by_tasks_that_do_not_watch_it_again(tmp_path: Path) -> None:
-    """The plan's process has watched it; a task, which holds the commit lock then, takes its word."""
+    """The plan's process has watched it; a task, which does not wait again, takes its word."""
     write(tmp_path, rows("a", "k1", value=1), table=TABLE)
     still = plan(tmp_path, SCHEMA)
     task(still, rows("a", "k1", value=2), 0)

@@ -21,7 +21,7 @@ METAFILE = ".hoodie_partition_metadata"
 DATA_FILE = re.compile(r"(?P<file_id>(?P<bucket>\d{8})-[0-9a-f-]{27}-0)_\d+-\d+-\d+_(?P<instant>\d{17})\.parquet")
 COMPLETED = re.compile(r"(?P<instant>\d{17})_(?P<at>\d{17})\.(?P<action>[a-z]+)")
 PENDING = re.compile(r"(?P<instant>\d{17})\.(?:(?P<asked>[a-z]+)\.requested|(?:(?P<begun>[a-z]+)\.)?inflight)")
-KNOWN = re.compile(r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|\.pyhudi/sealed/\d{17}")
+KNOWN = re.compile(r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|\.pyhudi/sealed/\d{17}|\.pyhudi/decisions/\d{12}")
 # What makes all attempts invent one file id; tables out there hold ids made with it.
 NAMESPACE = uuid.UUID("5a4cb0ba-5b4a-5d0c-8d75-3c2a2f5c6e1e")
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+from pyhudi.errors import CommitConflictError
 from pyhudi.operations.settings import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.write import CommitResult, TaskResult, WritePlan, abort_write, commit_write, plan_write, run_task
 from pyhudi.storage import open_storage
@@ -67,6 +68,15 @@ def write(path: Path | str, parts: Sequence[pa.Table] | pa.Table, **options: obj
     """Write the parts, one task each."""
     parts = [parts] if isinstance(parts, pa.Table) else parts
     return carry_out(plan(path, parts[0].schema, **options), parts)  # type: ignore[arg-type]
+
+
+def write_after_death(path: Path | str, parts: Sequence[pa.Table] | pa.Table, **options: object) -> CommitResult:
+    """Write, and again where that found a dead write to be decided, completed it, and was itself planned before."""
+    try:
+        return write(path, parts, **options)
+    except CommitConflictError as error:
+        assert "completed meanwhile" in str(error)
+        return write(path, parts, **options)
 
 
 def read(path: Path | str) -> pa.Table:

@@ -227,7 +227,7 @@ def test_what_one_process_saw_standing_still_need_not_be_watched_again(
 
 @linux
 def test_who_may_not_wait_takes_another_ones_word_for_one_heartbeat(storage: LocalStorage, clock: SteadyClock) -> None:
-    """A task has the plan's word, and must not wait while it holds the commit lock."""
+    """A task has the plan's word, and does not wait again."""
     own(storage, Owner.of_this_process("w"), 500)
     beat(storage, 121)
     dead = judged(storage)

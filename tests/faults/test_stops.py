@@ -1,0 +1,254 @@
+"""Writers that stop at any step of theirs, for longer than every limit, while others go on; and then go on themselves.
+
+Whoever says that it is done has its rows in the table, and whoever raises has none there, in whatever order.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyhudi.operations.merge_spills as merge_spills
+import pyhudi.operations.plan as planning
+import pytest
+from pyhudi.errors import PyHudiError
+from pyhudi.operations import decide
+from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.write import WritePlan, abort_write, commit_write
+from pyhudi.storage import open_storage
+from support.checks import assert_whole
+from support.drive import plan, rows_of, task, write
+from support.faulty import Faults, FaultyStorage
+from support.races import IMPATIENT, SCHEMA, TABLE, rows
+
+COLOCATED = replace(IMPATIENT, colocated=True)
+
+
+@dataclass
+class Stop(Faults):
+    """Stops before one of the steps of a storage; whatever others do then takes no steps of its own.
+
+    Attributes:
+        meanwhile: What happens while the step waits.
+    """
+
+    meanwhile: Callable[[], None] = lambda: None
+    asleep: bool = False
+    awake: bool = field(default=False)
+
+    def take(self, name: str, effect: Callable[[], Any]) -> Any:
+        """Take a step, or stop there."""
+        if self.asleep or not self.awake:
+            return effect()
+        self.steps.append(name)
+        if len(self.steps) == self.at:
+            self.asleep = True
+            self.meanwhile()
+            self.asleep = False
+        return effect()
+
+
+@pytest.fixture
+def stop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stop]:
+    found = Stop()
+    monkeypatch.setattr(planning, "open_storage", lambda *a, **k: FaultyStorage(open_storage(*a, **k), found))
+    monkeypatch.setattr(merge_spills, "_MOST_WORKERS", 1)
+    yield found
+
+
+@contextmanager
+def counted(stop: Stop, at: int) -> Iterator[None]:
+    """Count the steps of the block, and stop at one."""
+    stop.steps.clear()
+    stop.at, stop.awake = at, True
+    try:
+        yield
+    finally:
+        stop.awake = False
+
+
+def others(table: Path, said: list[str]) -> None:
+    """Be a writer with an impatient clock, who takes the one that sleeps for dead, until its row is in the table."""
+    for _ in range(2):
+        try:
+            write(table, rows("a", "theirs", value=2), settings=IMPATIENT)
+        except PyHudiError:
+            continue  # the one that sleeps had decided, and is complete now
+        said.append("theirs")
+        return
+    raise AssertionError("the other writer is held up")
+
+
+def check(table: Path, said: list[str], name: str) -> None:
+    """Assert that those are there who said so, and nobody else, and that the table can be written."""
+    found = rows_of(table, "id")
+    assert found == sorted((one,) for one in ["k0", *said]), name
+    write(table, rows("b", "next", value=3), settings=IMPATIENT)
+    assert rows_of(table, "id") == sorted([*found, ("next",)]), name
+    assert_whole(table)
+
+
+def commit(planned: WritePlan, results: list[Any], said: list[str]) -> None:
+    """Commit, and abort as Spark does where that fails."""
+    try:
+        commit_write(planned, results)
+    except PyHudiError:
+        abort_write(planned)
+    else:
+        said.append("mine")
+
+
+def each_step(place: Path, stop: Stop, run: Callable[[Path, list[str], int], None]) -> None:
+    """Run something once for each of its steps, with a stop there, in a table of its own each time."""
+    write(place / "first", rows("a", "k0", value=0), table=TABLE)
+    for number in range(1, 400):
+        table, said = place / f"t{number}", []
+        shutil.copytree(place / "first", table)
+        stop.meanwhile = lambda table=table, said=said: others(table, said)
+        run(table, said, number)
+        name = f"step {number} ({stop.name_of(number)}), {said}"
+        if len(stop.steps) < number:
+            assert number > 15
+            return
+        check(table, said, name)
+    raise AssertionError("there are more steps than this looks at")
+
+
+@pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
+def test_a_commit_that_stops_at_any_step(tmp_path: Path, stop: Stop, colocated: bool) -> None:
+    def run(table: Path, said: list[str], number: int) -> None:
+        planned = plan(table, SCHEMA, settings=COLOCATED if colocated else IMPATIENT)
+        result = task(planned, rows("a", "mine", value=1), 0)
+        with counted(stop, number):
+            commit(planned, [result], said)
+
+    each_step(tmp_path, stop, run)
+
+
+def test_a_commit_that_stops_at_any_step_while_one_that_began_with_it_commits(tmp_path: Path, stop: Stop) -> None:
+    """Neither sees the other as pending, and the other one decides once: the number that this one has in mind."""
+
+    def run(table: Path, said: list[str], number: int) -> None:
+        mine, theirs = (plan(table, SCHEMA, settings=COLOCATED) for _ in range(2))
+        result, rival = (task(one, rows("a", name, value=1), 0) for one, name in ((mine, "mine"), (theirs, "theirs")))
+
+        def rival_commits() -> None:
+            try:
+                commit_write(theirs, [rival])
+            except PyHudiError:
+                abort_write(theirs)
+            else:
+                said.append("theirs")
+
+        stop.meanwhile = rival_commits
+        with counted(stop, number):
+            commit(mine, [result], said)
+        if len(stop.steps) >= number:
+            assert len(said) == 1, stop.name_of(number)
+
+    each_step(tmp_path, stop, run)
+
+
+@pytest.mark.parametrize("revives", [True, False], ids=["its victim wakes up", "both are rolled back"])
+def test_a_write_that_rolls_back_another_and_stops_at_any_step(tmp_path: Path, stop: Stop, revives: bool) -> None:
+    """While it sleeps its victim wakes up and commits, or another writer rolls both back."""
+
+    def run(table: Path, said: list[str], number: int) -> None:
+        victim = plan(table, SCHEMA, settings=COLOCATED)
+        result = task(victim, rows("a", "victim", value=1), 0)
+
+        def revive() -> None:
+            try:
+                commit_write(victim, [result])
+            except PyHudiError:
+                abort_write(victim)
+            else:
+                said.append("victim")
+
+        if revives:
+            stop.meanwhile = revive
+        planned = plan(table, SCHEMA, settings=IMPATIENT)
+        with counted(stop, number):
+            try:
+                result_of_mine = task(planned, rows("c", "mine", value=1), 0)
+            except PyHudiError:
+                abort_write(planned)
+            else:
+                commit(planned, [result_of_mine], said)
+        if not revives:
+            # Long after all others the victim wakes up, too.
+            with pytest.raises(PyHudiError):
+                commit_write(victim, [result])
+            abort_write(victim)
+
+    each_step(tmp_path, stop, run)
+
+
+def test_an_abort_that_stops_at_any_step(tmp_path: Path, stop: Stop) -> None:
+    """It opened a partition that the other writer comes to rely on meanwhile."""
+
+    def run(table: Path, said: list[str], number: int) -> None:
+        planned = plan(table, SCHEMA, settings=COLOCATED)
+        task(planned, rows("new", "mine", value=1), 0)
+
+        def rely() -> None:
+            write(table, rows("new", "theirs", value=2), settings=IMPATIENT)
+            said.append("theirs")
+
+        stop.meanwhile = rely
+        with counted(stop, number):
+            abort_write(planned)
+
+    each_step(tmp_path, stop, run)
+
+
+def test_a_commit_that_slept_longer_than_decisions_are_kept(
+    tmp_path: Path, stop: Stop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number that it makes is free again, and not the newest: it does not bind."""
+    monkeypatch.setattr(decide, "KEPT", 1)
+    table, said = tmp_path / "t", []
+    write(table, rows("a", "k0", value=0), table=TABLE)
+    planned = plan(table, SCHEMA, settings=COLOCATED)
+    result = task(planned, rows("a", "mine", value=1), 0)
+
+    def many() -> None:
+        others(table, said)
+        for number in range(6):
+            write(table, rows("a", f"more{number}", value=2), settings=WriteSettings())
+            said.append(f"more{number}")
+
+    def stop_at_the_decision(name: str, path: str) -> bool:
+        return name == "create" and "/decisions/" in path
+
+    stop.meanwhile = many
+    with counted(stop, 0):
+        monkeypatch.setattr(FaultyStorage, "__getattr__", _stopping(stop, stop_at_the_decision))
+        commit(planned, [result], said)
+    assert "mine" not in said
+    assert len(said) == 7
+    check(table, said, "")
+
+
+def _stopping(stop: Stop, where: Callable[[str, str], bool]) -> Callable[[FaultyStorage, str], Any]:
+    """Return what makes a storage stop before the first call that fits."""
+
+    def get(self: FaultyStorage, name: str) -> Any:
+        attribute = getattr(self._inner, name)
+        if name not in {"create"}:
+            return attribute
+
+        def call(path: str, *args: Any) -> Any:
+            if not stop.asleep and stop.awake and where(name, path):
+                stop.asleep, stop.awake = True, False
+                stop.meanwhile()
+                stop.asleep = False
+            return attribute(path, *args)
+
+        return call
+
+    return get

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import pytest
+from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline import decisions
+from pyhudi.timeline.decisions import Decision, Kind
+from pyhudi.timeline.instants import Instant, State
+
+T, LATER = "20261120224644250", "20261120224645000"
+DONE = Instant(T, "commit", State.COMPLETED, LATER)
+COMMIT = Decision(
+    Kind.MAKE, DONE, b"a body\nof \x00 bytes", {"hoodie.table.name": "t"}, {"a": "b", "c": None}, maker="m"
+)
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        COMMIT,
+        Decision(Kind.MAKE, Instant(T, "rollback", State.REQUESTED), b""),
+        Decision(Kind.GIVE_UP, Instant(T, "replacecommit", State.INFLIGHT)),
+        Decision(Kind.CLOSE, Instant(T, "commit", State.INFLIGHT), partitions=("", "a/b", "ü")),
+    ],
+    ids=["commit", "rollback", "give up", "close"],
+)
+def test_a_decision_is_read_as_it_was_written(decision: Decision) -> None:
+    assert Decision.parse(decision.encode()) == decision
+
+
+def test_a_decision_that_is_not_whole_is_none() -> None:
+    """Half of it, or one damaged byte, must not become the body of a completed file, or another file's name."""
+    data = COMMIT.encode()
+
+    assert [size for size in range(len(data)) if Decision.parse(data[:size]) is not None] == []
+    flipped = [data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] for at in range(len(data))]
+    assert [at for at, one in enumerate(flipped) if Decision.parse(one) is not None] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [
+        (f'"{T}"', '"../../x"'),
+        (f'"{LATER}"', "null"),
+        (f'"{LATER}"', '"1/2"'),
+        ('"commit"', '"../commit"'),
+        ('"COMPLETED"', '"INFLIGHT"'),
+        ('"COMPLETED"', '"DONE"'),
+        ('"MAKE"', '"BREAK"'),
+        ('{"a": "b", "c": null}', "[" * 90_000),
+        ('{"a": "b", "c": null}', '{"a": 1}'),
+        ('{"hoodie.table.name": "t"}', '{"a": null}'),
+    ],
+)
+def test_a_decision_that_somebody_else_made_up_names_no_other_file(word: str, other: str) -> None:
+    content = COMMIT.encode().partition(b"\n")[2]
+    assert word.encode() in content
+    forged = content.replace(word.encode(), other.encode(), 1)
+
+    assert Decision.parse(f"{zlib.crc32(forged):08x}\n".encode() + forged) is None
+
+
+def test_numbers_are_those_of_files_that_look_like_one(tmp_path: Path) -> None:
+    storage = LocalStorage.open(str(tmp_path))
+    assert decisions.numbers(storage) == []
+    for name in ("000000000002", "000000000010", "7", "x", "1" * 19, "-3"):
+        storage.write(f"{decisions.FOLDER}/{name}", b"")
+
+    assert decisions.numbers(storage) == [2, 7, 10]
+    assert decisions.path_of(10) == f"{decisions.FOLDER}/000000000010"

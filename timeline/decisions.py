@@ -1,0 +1,128 @@
+"""The decisions of a table, one numbered file each: what its timeline gains or loses, fixed before it does.
+
+The file of a number is made with create-if-absent, so that of all who want to decide next only one does, on every
+store. Whoever looks first carries out the newest decision, if its maker has not, and makes the one of the next number:
+who slept meanwhile finds that number taken.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ..storage.base import Storage, join, split
+from .instants import Instant, State
+from .owner import ROOT
+
+FOLDER = f"{ROOT}/decisions"
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+_TIME = re.compile(r"\d{1,17}", re.ASCII)
+_ACTION = re.compile(r"[a-z]+", re.ASCII)
+
+
+class Kind(str, Enum):
+    """What a decision does."""
+
+    MAKE = "make the file of an instant's state"
+    GIVE_UP = "take an instant's inflight file away"
+    CLOSE = "take back partitions that an instant opened"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One step of a table's life.
+
+    Attributes:
+        kind: What is done.
+        instant: To what; for `Kind.MAKE` with the state, and the completion time, of the file to be made.
+        body: What that file holds.
+        new_table: Properties of the table that the instant creates; empty where it is there.
+        changes: Properties to be set before, None to remove one.
+        partitions: Paths of the partitions to be taken back.
+        maker: Tells apart two makers of the same.
+    """
+
+    kind: Kind
+    instant: Instant
+    body: bytes = b""
+    new_table: Mapping[str, str] = field(default_factory=dict)
+    changes: Mapping[str, str | None] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    maker: str = ""
+
+    def encode(self) -> bytes:
+        """Return the bytes of the decision's file: a checksum, a line of JSON, then the body as it is."""
+        head = {
+            "does": self.kind.name,
+            "instant": self.instant.requested_time,
+            "action": self.instant.action,
+            "state": self.instant.state.name,
+            "completed": self.instant.completion_time,
+            "newTable": dict(self.new_table),
+            "changes": dict(self.changes),
+            "partitions": list(self.partitions),
+            "maker": self.maker,
+        }
+        content = json.dumps(head).encode() + b"\n" + self.body
+        return f"{zlib.crc32(content):08x}\n".encode() + content
+
+    @classmethod
+    def parse(cls, data: bytes) -> Decision | None:
+        """Return the decision that a file holds; None where it is not whole."""
+        checksum, _, content = data.partition(b"\n")
+        if checksum != f"{zlib.crc32(content):08x}".encode():
+            return None
+        head, _, body = content.partition(b"\n")
+        try:
+            found = json.loads(head)
+            completed = None if found["completed"] is None else str(found["completed"])
+            instant = Instant(str(found["instant"]), str(found["action"]), State[found["state"]], completed)
+            decision = cls(
+                Kind[found["does"]],
+                instant,
+                body,
+                _texts(found["newTable"]),
+                _texts(found["changes"], none=True),
+                tuple(str(one) for one in found["partitions"]),
+                str(found["maker"]),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None
+        return decision if _is_nameable(decision) else None
+
+
+def numbers(storage: Storage) -> list[int]:
+    """Return the numbers of the decisions that are kept, in order."""
+    names = (split(info.path)[1] for info in storage.list(FOLDER))
+    return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+
+
+def path_of(number: int) -> str:
+    """Return where a decision's file is."""
+    return join(FOLDER, f"{number:012d}")
+
+
+def _texts(values: Mapping[str, str | None], *, none: bool = False) -> dict[str, str]:
+    """Return a JSON object of texts.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if not all(isinstance(one, str) or (none and one is None) for one in values.values()):
+        raise TypeError(values)
+    return dict(values)  # type: ignore[arg-type]
+
+
+def _is_nameable(decision: Decision) -> bool:
+    """Return whether the instant's files can be named: a damaged file must not lead to others."""
+    instant = decision.instant
+    times = [instant.requested_time]
+    if decision.kind == Kind.MAKE:
+        if instant.state == State.INFLIGHT:
+            return False
+        times += [instant.completion_time or ""] if instant.state == State.COMPLETED else []
+    return all(map(_TIME.fullmatch, times)) and _ACTION.fullmatch(instant.action) is not None
