@@ -6,12 +6,13 @@ import logging
 from functools import partial
 
 from ..storage.base import Storage
-from ..timeline import owner
+from ..timeline import owner, reserve
 from ..timeline.decisions import Decision, Kind
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
 from ..timeline.timeline import Timeline
 from .decide import decide
+from .fence import aside, spills
 from .opened_partitions import forget_partitions
 from .plan import WritePlan
 from .rollback import by_partition, erase, files_of, forget
@@ -32,6 +33,8 @@ def abort_write(plan: WritePlan) -> None:
         return
     # Whoever took this write for dead has taken its markers away, and it may have made files since.
     rolled_back = begins and owner.is_given_up(storage, plan.instant_time)
+    # The disk may be full: what only this write needs goes first. Data files stay until the end is decided.
+    _make_room(plan, storage)
     owner.seal_for_good(storage, plan.instant_time)
     timeline = decide(storage, plan.config, partial(_giving_up, plan.instant_time))
     found = timeline.find(plan.instant_time)
@@ -47,6 +50,14 @@ def _is_ours(plan: WritePlan, storage: Storage) -> bool:
     """Return whether the instant time was claimed by this write, and not by another that began in one millisecond."""
     known = owner.read(storage, plan.instant_time)
     return known is None or known.write_id == plan.write_id
+
+
+def _make_room(plan: WritePlan, storage: Storage) -> None:
+    """Free what the write holds beside its data files; a store of objects is never full, and is spared the requests."""
+    reserve.release(storage, plan.instant_time)
+    if not storage.remote:
+        for folder in (spills(plan), aside(plan)):
+            storage.delete_folder(folder)
 
 
 def _giving_up(instant_time: str, timeline: Timeline) -> Decision | None:

@@ -6,7 +6,7 @@ import time
 
 from ..errors import ConcurrentWriteError, WriteSealedError
 from ..storage.base import Storage
-from ..timeline import heartbeat, owner
+from ..timeline import heartbeat, owner, reserve
 from ..timeline.codec import encode
 from ..timeline.instants import State
 from ..timeline.layout import layout_of
@@ -109,8 +109,9 @@ def _begun(plan: WritePlan, storage: Storage) -> bool:
 
 def _put_on_timeline(plan: WritePlan, storage: Storage) -> None:
     heartbeat.touch(storage, plan.instant_time)
-    for planned in plan.rollbacks:
-        roll_back(storage, plan.config, planned, plan.settings)
+    # Before the instant is on the timeline, where one without a reserve counts as given up.
+    reserve.hold(storage, plan.instant_time)
+    _roll_back(plan, storage)
     sweep(storage, plan.config, plan.settings, own=plan.instant_time)
     begin_markers(storage, plan.instant_time)
     body = b""
@@ -124,3 +125,11 @@ def _put_on_timeline(plan: WritePlan, storage: Storage) -> None:
     _take_back_if_oldest(plan, storage)
     start(storage, layout, plan.instant_time, plan.action)
     _take_back_if_given_up(plan, storage)
+
+
+def _roll_back(plan: WritePlan, storage: Storage) -> None:
+    """Undo the dead writes that the plan found; they may have filled the disk, and naming them takes space."""
+    for planned in plan.rollbacks:
+        reserve.release(storage, plan.instant_time)
+        roll_back(storage, plan.config, planned, plan.settings)
+        reserve.hold(storage, plan.instant_time)

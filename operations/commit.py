@@ -7,12 +7,13 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 
 from ..errors import PlacementError
 from ..storage.base import Storage
 from ..storage.parallel import for_each
 from ..table.partitions import metafile_of, write_partition_metafile
-from ..timeline import heartbeat, owner
+from ..timeline import heartbeat, owner, reserve
 from ..timeline.clock import next_time
 from ..timeline.codec import encode
 from ..timeline.decisions import Decision, Kind
@@ -145,7 +146,9 @@ def _decide(plan: WritePlan, storage: Storage, changed: Changes, written: Sequen
         done = Instant(plan.instant_time, plan.action, State.COMPLETED, at)
         return Decision(Kind.MAKE, done, body, new_table, changes)
 
-    decide(storage, plan.config, completion)
+    # The body is written twice: in the decision, and then, whatever else needs space meanwhile, under its name.
+    reserve.hold(storage, plan.instant_time, len(body))
+    decide(storage, plan.config, completion, relief=partial(reserve.release, storage, plan.instant_time))
 
 
 def _keep_partitions(plan: WritePlan, storage: Storage, written: Sequence[str]) -> None:

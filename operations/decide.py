@@ -38,6 +38,7 @@ def decide(
     storage: Storage,
     config: HasTimeline,
     build: Callable[[Timeline], Decision | None],
+    relief: Callable[[], None] | None = None,
 ) -> Timeline:
     """Make the table's next decision and carry it out.
 
@@ -46,6 +47,7 @@ def decide(
         config: Of the table; says where its timeline is.
         build: Returns what is to be done, given the timeline; None where nothing is, or it is done already. It is
             asked again after each lost race, and raises where it must not be done.
+        relief: Makes room where the store failed after the decision was made.
 
     Returns:
         The timeline that `build` was asked about last.
@@ -62,7 +64,7 @@ def decide(
         decision = replace(decision, maker=uuid.uuid4().hex)
         # After a longer sleep the number may be free again: it is binding only as the newest.
         if _create(storage, number + 1, decision.encode()) and _is_newest(storage, number + 1):
-            _insist(storage, decision, timeline)
+            _insist(storage, decision, timeline, relief)
             return timeline
         # Not all who met at once again.
         time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 (keeps no secret)
@@ -79,7 +81,7 @@ def _settled(storage: Storage, config: HasTimeline) -> tuple[int, Timeline]:
     timeline = load_timeline(storage, config)
     if decision is not None and not is_carried_out(decision, timeline):
         logger.info("table %s: carrying out the decision %d (%s)", storage.path, newest, decision.kind.value)
-        _insist(storage, decision, timeline)
+        _insist(storage, decision, timeline, None)
         timeline = load_timeline(storage, config)
     _forget(storage, known)
     return newest, timeline
@@ -134,7 +136,7 @@ def _is_newest(storage: Storage, number: int) -> bool:
     return _known(storage)[-1] == number
 
 
-def _insist(storage: Storage, decision: Decision, timeline: Timeline) -> None:
+def _insist(storage: Storage, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
     """Carry a decision out, and try again where it fails: it stands, whatever is said of it."""
     for attempt in range(1, _TRIES + 1):
         try:
@@ -144,6 +146,8 @@ def _insist(storage: Storage, decision: Decision, timeline: Timeline) -> None:
             if attempt == _TRIES or (isinstance(error, StorageError) and is_unflushed(error)):
                 raise
             logger.warning("table %s: carrying out a decision failed once", storage.path, exc_info=True)
+        if relief is not None:
+            relief()
         time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
 
 

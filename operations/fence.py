@@ -119,3 +119,8 @@ class Fence:
 def aside(plan: WritePlan) -> str:
     """Return the folder in which files of the write grow before they are published."""
     return f"{owner.folder(plan.instant_time)}/aside"
+
+
+def spills(plan: WritePlan) -> str:
+    """Return the folder in which rows wait for the commit to merge them."""
+    return f"{owner.folder(plan.instant_time)}/spills"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..errors import ConcurrentWriteError, UnsupportedTableError
 from ..storage.base import Storage
 from ..table.config import TableConfig
+from ..timeline import owner, reserve
 from ..timeline.instants import WRITE_ACTIONS, Instant
 from ..timeline.layout import layout_of
 from ..timeline.owner import Liveness, judge
@@ -55,6 +56,13 @@ def settle_pending(
     return tuple(dead)
 
 
+def is_given_up(storage: Storage, instant_time: str) -> bool:
+    """Return whether a pending write of ours was given up, though its process, and this may be the same, lives on."""
+    if owner.read(storage, instant_time) is None:
+        return False
+    return reserve.is_released(storage, instant_time) or owner.is_given_up(storage, instant_time)
+
+
 def refuse_living(
     storage: Storage,
     instant: Instant,
@@ -77,6 +85,8 @@ def refuse_living(
     Raises:
         ConcurrentWriteError: It does.
     """
+    if is_given_up(storage, instant.requested_time):
+        return Liveness(False, "it was given up")
     verdict = judge(
         storage,
         instant,

@@ -17,7 +17,7 @@ from ..storage.base import Storage
 from ..table.keys import KeyGenerator
 from ..table.names import WriteToken
 from ..table.schema import avro_schema
-from ..timeline import heartbeat, owner
+from ..timeline import heartbeat
 from ..writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
 from ..writer.foreign import ForeignRows
 from ..writer.group_writer import FileFormat, GroupOutcome, GroupWriter
@@ -25,7 +25,7 @@ from ..writer.routes import AppendRouter, KeyRouter, LocationRouter, Router
 from ..writer.rows import Group, RowReader
 from ..writer.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 from .begin import begin
-from .fence import Fence, aside
+from .fence import Fence, aside, spills
 from .jobs import JobPlanner
 from .operation import DELETE, DELETE_PARTITION
 from .phases import Phases, Progress
@@ -111,7 +111,7 @@ class _Task:
         return TaskResult(self._token, partitions=tuple(sorted(found)), rows=rows)
 
     def _hand_over(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
-        name = f"{owner.folder(self._plan.instant_time)}/spills/{self._token}.spill"
+        name = f"{spills(self._plan)}/{self._token}.spill"
         buffers = self._gather(batches, lambda: SpillWriter(self._storage, name, aside(self._plan)))
         with self._phases.phase("spill") as facts:
             try:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.errors import CommitConflictError, OptionConflictError, StorageError
+from pyhudi.errors import CommitConflictError, OptionConflictError, PyHudiError, StorageError
 from pyhudi.operations import decide
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import PROPERTIES_PATH, load_config
-from pyhudi.timeline import decisions
+from pyhudi.timeline import decisions, owner
 from pyhudi.timeline.timeline import load_timeline
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
@@ -131,3 +131,20 @@ def test_few_decisions_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     kept = decisions.numbers(open_storage(str(tmp_path)))
     assert len(kept) <= 5
     assert kept[-1] == 8
+
+
+def test_a_write_that_its_own_process_sealed_for_good_is_dead_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its abort failed right after the seal; its process lives and its heart has just beaten."""
+    write(tmp_path, rows("a", "k0", value=0), table=TABLE)
+    planned = plan(tmp_path, SCHEMA, settings=WriteSettings(colocated=True))
+    task(planned, rows("a", "k1", value=1), 0)
+    with pytest.raises(PyHudiError):
+        plan(tmp_path, SCHEMA)
+    owner.seal_for_good(open_storage(str(tmp_path)), planned.instant_time)
+
+    write(tmp_path, rows("a", "k2", value=2))
+
+    assert rows_of(tmp_path, "id") == [("k0",), ("k2",)]
+    assert_whole(tmp_path)
