@@ -383,6 +383,27 @@ def test_two_updates_at_once_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> 
         update_config(storage, {"a": "b"})
 
 
+class Overtaken(MemoryStorage):
+    """A store in which somebody else changes the properties while an update sleeps behind its backup."""
+
+    def create(self, path: str, data: bytes) -> bool:
+        made = MemoryStorage(self.path).create(path, data)
+        if path == BACKUP_PATH:
+            update_config(MemoryStorage(self.path), {"theirs": "newer"})
+        return made
+
+
+def test_an_update_that_slept_does_not_put_back_what_others_changed() -> None:
+    storage = Overtaken(f"memory://{uuid.uuid4()}/t")
+    storage.write(PROPERTIES_PATH, BY_JAVA)
+
+    with pytest.raises(ConcurrentWriteError):
+        update_config(storage, {"a": "b"})
+
+    assert load_config(storage).properties["theirs"] == "newer"
+    assert "a" not in load_config(storage).properties
+
+
 def test_the_file_is_there_at_every_step_and_the_backup_around_its_change(storage: MemoryStorage) -> None:
     storage.write(PROPERTIES_PATH, BY_JAVA)
     snooped = Snooped(storage)
