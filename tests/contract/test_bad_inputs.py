@@ -98,7 +98,7 @@ def test_a_write_that_fails_late_leaves_the_files_that_were_there(
         after_publish(self, file)
 
     monkeypatch.setattr(Fence, "after_publish", publish)
-    monkeypatch.setattr(merge_spills, "_MOST_WORKERS", 1)
+    monkeypatch.setattr(merge_spills, "MOST_WORKERS", 1)
 
     check_refused_rows(below(anywhere, "t"), case, colocated)
 

@@ -17,5 +17,5 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
     faults = Faults()
     monkeypatch.setattr(planning, "open_storage", lambda *a, **k: FaultyStorage(open_storage(*a, **k), faults))
     # One thread, so that a write takes the same steps in the same order every time.
-    monkeypatch.setattr(merge_spills, "_MOST_WORKERS", 1)
+    monkeypatch.setattr(merge_spills, "MOST_WORKERS", 1)
     yield faults

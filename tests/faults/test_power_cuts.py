@@ -114,7 +114,7 @@ WORKS = {
 def one_thread_and_no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a write take the same steps every time, and the lock of a machine that is off be stale."""
     monkeypatch.setattr(commit_lock, "STALE_S", -1.0)
-    monkeypatch.setattr(merge_spills, "_MOST_WORKERS", 1)
+    monkeypatch.setattr(merge_spills, "MOST_WORKERS", 1)
 
 
 def cuts_of(place: Path, work: Work, *, careless: int = 0) -> Disk:
