@@ -7,6 +7,7 @@ from functools import partial
 
 from ..storage.base import Storage
 from ..timeline import owner, reserve
+from ..timeline.archive import is_archived
 from ..timeline.decisions import Decision, Kind
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
@@ -38,7 +39,8 @@ def abort_write(plan: WritePlan) -> None:
     owner.seal_for_good(storage, plan.instant_time)
     timeline = decide(storage, plan.config, partial(_giving_up, plan.instant_time))
     found = timeline.find(plan.instant_time)
-    if found is not None and found.state == State.COMPLETED:
+    gone = found is None and is_archived(storage, plan.config.archive_folder, plan.instant_time)
+    if gone or (found is not None and found.state == State.COMPLETED):
         logger.warning("table %s: %s is completed and stays; its answer was lost", plan.path, plan.instant_time)
         forget(storage, plan.instant_time)
         return

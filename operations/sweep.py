@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..storage.base import Storage, split
 from ..table.config import TableConfig
 from ..timeline import decisions, heartbeat, owner
+from ..timeline.archive import is_archived
 from ..timeline.instants import State
 from ..timeline.layout import layout_of
 from ..timeline.markers import marked_instants
@@ -49,7 +50,9 @@ def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own
             continue
         if not _deserted(storage, instant_time, settings.heartbeat_tolerance_s):
             continue
-        if found is None and instant_time in marked and not timeline.is_committed(instant_time):
+        # Beyond a savepoint, younger instants are archived while an older one stays.
+        lost = found is None and not timeline.is_committed(instant_time)
+        if lost and instant_time in marked and not is_archived(storage, config.archive_folder, instant_time):
             storage.delete(*marked_files(storage, instant_time))
         forget(storage, instant_time)
 

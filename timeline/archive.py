@@ -58,6 +58,18 @@ def archived_instants(storage: Storage, folder: str) -> tuple[Instant, ...]:
     return tuple(found[identity] for identity in sorted(found))
 
 
+def is_archived(storage: Storage, folder: str, requested_time: str) -> bool:
+    """Return whether an instant of this requested time completed and was archived.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    near = [path for path in _files(storage, folder) if _may_hold(path, requested_time, requested_time)]
+    parts = for_each(storage, partial(_read, storage, columns=_COLUMNS), near)
+    return any(one.requested_time == requested_time for part in parts for one in _instants(part))
+
+
 def archived_bodies(storage: Storage, folder: str, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
     """Return what the completed files of some archived instants held, of those of which the archive tells it.
 

@@ -32,13 +32,13 @@ def hold(storage: Storage, instant_time: str, need: int = 0) -> None:
     if storage.remote or 0 < need <= _SIZE // 2:
         return
     # Zeros would take no space where the file system packs its files.
-    storage.write(path_of(instant_time), secrets.token_bytes(_SIZE + need))
+    storage.write(path_of(instant_time), secrets.token_bytes(_SIZE + need), durable=False)
 
 
 def release(storage: Storage, instant_time: str) -> None:
     """Give the space back, for what must be written now or because the write is given up."""
     if not storage.remote:
-        storage.delete(path_of(instant_time))
+        storage.delete(path_of(instant_time), durable=False)
 
 
 def is_released(storage: Storage, instant_time: str) -> bool:

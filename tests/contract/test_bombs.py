@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CorruptFileError, CorruptInstantError, PyHudiError, TableConfigError
-from pyhudi.operations.commit_lock import commit_lock
+from pyhudi.operations.decided import is_unused
 from pyhudi.operations.history import history
-from pyhudi.operations.opened_partitions import forget_partitions
 from pyhudi.storage import bounds, open_storage
 from pyhudi.table.avro import parse_avro
 from pyhudi.table.table_config import TableConfig
 from pyhudi.timeline import archive, owner
 from pyhudi.timeline.codec import decode, encode
+from pyhudi.timeline.decisions import Decision
 from pyhudi.timeline.markers import read_markers
 from pyhudi.timeline.metadata import CommitMetadata
 from support.drive import read, write
@@ -119,11 +119,11 @@ def test_an_instant_is_decoded_only_at_the_price_of_its_bytes(name: str) -> None
 def test_an_owner_is_named_or_refused(data: bytes) -> None:
     storage = open_storage("memory://bombs")
     storage.write(f"{owner.ROOT}/{INSTANT}/owner.json", data)
-    storage.write(f"{owner.ROOT}/commit.lock", data)
     with pytest.raises((CorruptInstantError, CorruptFileError)):
         owner.read(storage, INSTANT)
-    with pytest.raises(PyHudiError), commit_lock(storage, INSTANT, patience_s=0):
-        pass
+    assert Decision.parse(data) is None
+    content = data + b"\n"
+    assert Decision.parse(f"{zlib.crc32(content):08x}\n".encode() + content) is None
 
 
 PROPERTIES = {
@@ -146,7 +146,7 @@ def test_a_partition_says_how_deep_it_is_or_is_refused(data: bytes) -> None:
     storage = open_storage("memory://bombs")
     storage.write("p/.hoodie_partition_metadata", data)
     with pytest.raises(CorruptFileError, match="does not say"):
-        forget_partitions(storage, INSTANT, ["p"])
+        is_unused(storage, "p", INSTANT)
 
 
 def doubling(depth: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.long_ago import (
+    check_archived_before_it_is_given_up,
     check_archived_while_at_work,
     check_first_write_is_younger,
     check_history_that_is_gone,
@@ -21,6 +22,11 @@ def test_a_commit_older_than_all_that_are_known_by_name_conflicts(tmp_path: Path
 def test_what_was_archived_since_the_plan_conflicts_by_what_it_changed(tmp_path: Path) -> None:
     """The archive tells which file groups it changed; who touches others commits."""
     check_archived_while_at_work(tmp_path)
+
+
+def test_what_is_archived_is_not_given_up(tmp_path: Path) -> None:
+    """Nobody told its writer that it is complete."""
+    check_archived_before_it_is_given_up(tmp_path)
 
 
 def test_a_commit_before_over_500_others_conflicts(tmp_path: Path) -> None:

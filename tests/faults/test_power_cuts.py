@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyhudi.operations.commit_lock as commit_lock
 import pyhudi.operations.merge_spills as merge_spills
 import pytest
 from pyhudi.errors import StorageError
@@ -111,9 +110,8 @@ WORKS = {
 
 
 @pytest.fixture(autouse=True)
-def one_thread_and_no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a write take the same steps every time, and the lock of a machine that is off be stale."""
-    monkeypatch.setattr(commit_lock, "STALE_S", -1.0)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a write take the same steps every time."""
     monkeypatch.setattr(merge_spills, "MOST_WORKERS", 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pyhudi.operations.commit as committing
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError
 from pyhudi.operations.write import abort_write, commit_write
@@ -99,6 +100,23 @@ def check_many_completed_since(folder: Path) -> None:
     abort_write(planned)
 
     assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 2)]
+
+
+def check_archived_before_it_is_given_up(folder: Path) -> None:
+    """Assert that a write whose answer was lost keeps its files, though it is archived and its markers are there."""
+    table = below(folder, "t")
+    write(table, rows("a", "k1", value=1), table=TABLE)
+    planned = plan(table, SCHEMA)
+    results = [task(planned, rows("a", "k1", value=2), 0)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(committing, "forget", lambda *_: None)
+        commit_write(planned, results)
+    commit_many(table, 9)
+    archive(table, 5)
+    assert instants(table).find(planned.instant_time) is None
+    abort_write(planned)
+
+    assert rows_of(table, "id", "value") == [("k1", 2)]
 
 
 def check_history_that_is_gone(folder: Path) -> None:
