@@ -35,7 +35,7 @@ EVERY = 1 << 10
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     found = Disk(tmp_path / "disk")
     monkeypatch.setattr(planning, "open_storage", lambda *a, **k: FullDiskStorage(open_storage(*a, **k), found))
-    monkeypatch.setattr(merge_spills, "_MOST_WORKERS", 1)
+    monkeypatch.setattr(merge_spills, "MOST_WORKERS", 1)
     monkeypatch.setattr(reserve, "_SIZE", 8 << 10)
     yield found
 

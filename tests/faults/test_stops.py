@@ -56,7 +56,7 @@ class Stop(Faults):
 def stop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stop]:
     found = Stop()
     monkeypatch.setattr(planning, "open_storage", lambda *a, **k: FaultyStorage(open_storage(*a, **k), found))
-    monkeypatch.setattr(merge_spills, "_MOST_WORKERS", 1)
+    monkeypatch.setattr(merge_spills, "MOST_WORKERS", 1)
     yield found
 
 
@@ -242,12 +242,12 @@ def _stopping(stop: Stop, where: Callable[[str, str], bool]) -> Callable[[Faulty
         if name not in {"create"}:
             return attribute
 
-        def call(path: str, *args: Any) -> Any:
+        def call(path: str, *args: Any, **options: Any) -> Any:
             if not stop.asleep and stop.awake and where(name, path):
                 stop.asleep, stop.awake = True, False
                 stop.meanwhile()
                 stop.asleep = False
-            return attribute(path, *args)
+            return attribute(path, *args, **options)
 
         return call
 

@@ -48,22 +48,22 @@ class FullDiskStorage:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, **options: Any) -> None:
         """Put a file; what it replaces goes when the new one is whole."""
         self._disk.take(path, len(data))
-        self._inner.write(path, data)
+        self._inner.write(path, data, **options)
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: str, data: bytes, **options: Any) -> bool:
         """Make a file."""
         if self._inner.exists(path):
             return False
         self._disk.take(path, len(data))
-        return bool(self._inner.create(path, data))
+        return bool(self._inner.create(path, data, **options))
 
-    def stage(self, path: str, aside: str) -> Any:
+    def stage(self, path: str, aside: str, **options: Any) -> Any:
         """Begin a file."""
         self._disk.take(path, 0)
-        staged = self._inner.stage(path, aside)
+        staged = self._inner.stage(path, aside, **options)
         staged.stream = _Growing(staged.stream, self._disk, path)
         return staged
 
