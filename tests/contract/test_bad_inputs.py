@@ -18,6 +18,8 @@ from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table import written
+from pyhudi.timeline import decisions
+from pyhudi.timeline.owner import SEALS
 from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, LATE, OPTIONS, OTHERS, QUERIES, ROWS, Act, Case, Late
 from support.drive import rows_of, write
 from support.fixture_tables import unpack
@@ -45,8 +47,9 @@ def read_all(path: Place) -> list[tuple[object, ...]]:
 
 
 def less_notes(path: Place) -> dict[str, bytes]:
-    """Return every file but the notes by which a write's stragglers learn that it is over."""
-    return {name: data for name, data in files_below(path).items() if "/.pyhudi/sealed/" not in name}
+    """Return every file but the notes by which a write's stragglers, and other writers, learn that it is over."""
+    notes = (f"{SEALS}/", f"{decisions.FOLDER}/")
+    return {name: data for name, data in files_below(path).items() if not name.startswith(notes)}
 
 
 def refuse(case: Case | Late | Sick, act: Act, path: Place) -> None:

@@ -69,7 +69,7 @@ OPTIONS = [
             "hoodie.bucket.index.num.bucket": "hoodie.bucket.index.num.buckets",
             "hoodie.datasource.write.recordkey.fields": "hoodie.datasource.write.recordkey.field",
             "bucket": "buckets",
-            "partition_by": "partitionby",
+            "partitionsby": "partitionby",
             "mergeschema": "Delta Lake",
             "zzzzzzzz": "Correct the name, or leave the option out",
         }.items()
