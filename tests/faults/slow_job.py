@@ -86,7 +86,7 @@ def frame(spark: SparkSession, job: Job) -> DataFrame:
     df = spark.createDataFrame(rows.map(lambda n: (n, f"p{n % 3}", job.value, job.value)), DDL)
     if job.colocated:
         df = colocate(df, job.path, tasks=job.tasks)
-    return spark.createDataFrame(df.rdd.map(tuple).mapPartitionsWithIndex(partial(stop, job)), DDL)
+    return spark.createDataFrame(df.rdd.map(tuple).mapPartitionsWithIndex(partial(stop, job)), df.schema)
 
 
 def write(spark: SparkSession, job: Job) -> str:
