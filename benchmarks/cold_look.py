@@ -18,8 +18,8 @@ from pyhudi.table.config import TableConfig, create_config
 from pyhudi.table.names import BaseFileName, WriteToken, new_bucket_file_id
 from pyhudi.table.partitions import write_partition_metafile
 from pyhudi.table.schema import avro_schema
-from pyhudi.timeline.codec import encode
-from pyhudi.timeline.metadata import CommitMetadata, WriteStat
+from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.models import CommitMetadata, WriteStat
 
 COMMITS = (50, 500)
 PARTITIONS = 12

@@ -6,12 +6,12 @@ import logging
 from functools import partial
 
 from ..storage.base import Storage
-from ..timeline import owner, reserve
-from ..timeline.archive import is_archived
-from ..timeline.decisions import Decision, Kind
+from ..timeline.archive.lsm import is_archived
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
 from ..timeline.timeline import Timeline
+from ..timeline.writers import owner, reserve
+from ..timeline.writers.decisions import Decision, Kind
 from .decide import decide
 from .fence import aside, spills
 from .opened_partitions import forget_partitions

@@ -6,12 +6,12 @@ import time
 
 from ..errors import ConcurrentWriteError, WriteSealedError
 from ..storage.base import Storage
-from ..timeline import heartbeat, owner, reserve
-from ..timeline.codec import encode
 from ..timeline.instants import State
 from ..timeline.layout import layout_of
-from ..timeline.markers import begin_markers
+from ..timeline.metadata.codec import encode
 from ..timeline.timeline import load_timeline, remove_pending, request, start
+from ..timeline.writers import heartbeat, owner, reserve
+from ..timeline.writers.markers import begin_markers
 from .plan import WritePlan
 from .rollback import forget, roll_back
 from .sweep import sweep
@@ -116,7 +116,7 @@ def _put_on_timeline(plan: WritePlan, storage: Storage) -> None:
     begin_markers(storage, plan.instant_time)
     body = b""
     if plan.action == "replacecommit":
-        from ..timeline.metadata import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/codec.py)
+        from ..timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/metadata/codec.py)
 
         # A pending replacecommit that says nothing of its operation breaks Apache Hudi's conflict check.
         body = encode(RequestedReplaceMetadata(operation_type=plan.operation))

@@ -13,13 +13,13 @@ from ..errors import PlacementError
 from ..storage.base import Storage
 from ..storage.parallel import for_each
 from ..table.partitions import metafile_of, write_partition_metafile
-from ..timeline import heartbeat, owner, reserve
 from ..timeline.clock import next_time
-from ..timeline.codec import encode
-from ..timeline.decisions import Decision, Kind
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
+from ..timeline.metadata.codec import encode
 from ..timeline.timeline import Timeline, load_timeline
+from ..timeline.writers import heartbeat, owner, reserve
+from ..timeline.writers.decisions import Decision, Kind
 from ..writer.group_writer import GroupOutcome
 from . import metadata_table
 from .abort import abort_write

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..table.schema import avro_schema
-from ..timeline.metadata import CommitMetadata, ReplaceCommitMetadata, WriteStat
+from ..timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ..writer.group_writer import GroupOutcome
 from .plan import WritePlan
 from .replay import WRITE_ID

@@ -15,7 +15,7 @@ from ..table.evolution import unheld
 from ..table.latest_schema import newest_schema
 from ..table.names import bucket_of
 from ..timeline.instants import State
-from ..timeline.metadata import CommitMetadata
+from ..timeline.metadata.models import CommitMetadata
 from ..timeline.timeline import Timeline
 from ..writer.group_writer import GroupOutcome
 from .pending import BLOCKING

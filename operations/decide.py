@@ -16,10 +16,10 @@ from dataclasses import replace
 
 from ..errors import ConcurrentWriteError, StorageError
 from ..storage.base import Storage, is_unflushed
-from ..timeline import decisions
-from ..timeline.decisions import Decision
 from ..timeline.layout import HasTimeline
 from ..timeline.timeline import Timeline, load_timeline
+from ..timeline.writers import decisions
+from ..timeline.writers.decisions import Decision
 from .decided import carry_out, is_carried_out
 
 logger = logging.getLogger("pyhudi")

@@ -10,9 +10,9 @@ from ..storage.bounds import MOST_OF_A_NOTE
 from ..table.config import TableConfig, create_config, update_config
 from ..table.names import BaseFileName
 from ..table.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
-from ..timeline.decisions import Decision, Kind
 from ..timeline.instants import State
 from ..timeline.timeline import Timeline, complete, inflight_path, request
+from ..timeline.writers.decisions import Decision, Kind
 
 logger = logging.getLogger("pyhudi")
 

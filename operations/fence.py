@@ -9,11 +9,11 @@ from threading import Lock
 from ..errors import WriteSealedError
 from ..storage.base import Storage
 from ..table.partitions import write_partition_metafile
-from ..timeline import owner
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
-from ..timeline.markers import Marker, MarkerType, write_markers
 from ..timeline.timeline import inflight_path
+from ..timeline.writers import owner
+from ..timeline.writers.markers import Marker, MarkerType, write_markers
 from .begin import refuse_sealed
 from .opened_partitions import forget_partitions
 from .plan import WritePlan

@@ -12,9 +12,9 @@ from ..storage.base import Storage
 from ..storage.bounds import parse_json
 from ..storage.parallel import for_each
 from ..table.config import load_config
-from ..timeline.codec import read_commit
 from ..timeline.instants import WRITE_ACTIONS, Instant, State
-from ..timeline.metadata import CommitMetadata
+from ..timeline.metadata.codec import read_commit
+from ..timeline.metadata.models import CommitMetadata
 from ..timeline.timeline import Timeline, load_timeline
 from .commit_metadata import DROPPED, NOT_FOUND, SECONDS
 from .replay import WRITE_ID

@@ -10,7 +10,7 @@ import logging
 
 from ..storage.base import Storage
 from ..table.names import BaseFileName, LogFileName
-from ..timeline.markers import folder, read_markers
+from ..timeline.writers.markers import folder, read_markers
 
 logger = logging.getLogger("pyhudi")
 

@@ -7,10 +7,10 @@ from functools import partial
 
 from ..storage.base import Storage
 from ..storage.parallel import for_each
-from ..timeline.decisions import Decision, Kind
 from ..timeline.instants import Instant, State
 from ..timeline.layout import HasTimeline
 from ..timeline.timeline import Timeline
+from ..timeline.writers.decisions import Decision, Kind
 from .decide import decide
 from .decided import is_unused
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from ..errors import ConcurrentWriteError, UnsupportedTableError
 from ..storage.base import Storage
 from ..table.config import TableConfig
-from ..timeline import owner, reserve
 from ..timeline.instants import WRITE_ACTIONS, Instant
 from ..timeline.layout import layout_of
-from ..timeline.owner import Liveness, judge
 from ..timeline.timeline import Timeline
+from ..timeline.writers import owner, reserve
+from ..timeline.writers.owner import Liveness, judge
 from .settings import WriteSettings
 
 BLOCKING = frozenset({"clustering", "compaction", "logcompaction", "restore"})

@@ -20,11 +20,11 @@ from ..table.keys import KeyGenerator
 from ..table.latest_schema import latest_schema
 from ..table.options import CREATE_SCHEMA
 from ..table.schema import POSITION, avro_schema, check_storable, without_meta
-from ..timeline.archive import archive_state
+from ..timeline.archive.lsm import archive_state
 from ..timeline.clock import next_time
-from ..timeline.owner import Owner
 from ..timeline.timeline import Timeline, load_timeline
 from ..timeline.watermark import Watermark, spell_moment
+from ..timeline.writers.owner import Owner
 from ..writer.merge import MergeRules
 from ..writer.rows import RowSpec
 from .metadata_table import check_retirable

@@ -6,7 +6,7 @@ from functools import partial
 
 from ..storage.base import Storage
 from ..storage.parallel import THREADS, for_each
-from ..timeline.codec import read_commit
+from ..timeline.metadata.codec import read_commit
 from ..timeline.timeline import Timeline
 
 WRITE_ID = "pyhudi.write.id"

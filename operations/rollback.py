@@ -17,14 +17,14 @@ from ..storage.base import Storage, split
 from ..table.config import TableConfig, has_config, load_config
 from ..table.names import BaseFileName
 from ..table.partitions import list_partitions
-from ..timeline import heartbeat, owner
 from ..timeline.clock import next_time
-from ..timeline.codec import encode, read_rollback_plan
-from ..timeline.decisions import Decision, Kind
 from ..timeline.instants import Instant, State
 from ..timeline.layout import Layout, layout_of
-from ..timeline.markers import delete_markers, has_markers
+from ..timeline.metadata.codec import encode, read_rollback_plan
 from ..timeline.timeline import Timeline, path_of, remove_pending, start
+from ..timeline.writers import heartbeat, owner
+from ..timeline.writers.decisions import Decision, Kind
+from ..timeline.writers.markers import delete_markers, has_markers
 from . import metadata_table
 from .decide import decide
 from .marked_files import marked_files
@@ -33,7 +33,7 @@ from .pending import PlannedRollback, refuse_living
 from .settings import WriteSettings
 
 if TYPE_CHECKING:
-    from ..timeline.metadata import RollbackMetadata, RollbackPlan
+    from ..timeline.metadata.models import RollbackMetadata, RollbackPlan
 
 logger = logging.getLogger("pyhudi")
 
@@ -210,7 +210,7 @@ def _complete(storage: Storage, config: TableConfig, at: str, plan: RollbackPlan
 
 
 def _plan(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
-    from ..timeline.metadata import InstantInfo, RollbackPlan, RollbackRequest  # noqa: PLC0415 (see timeline/codec.py)
+    from ..timeline.metadata.models import InstantInfo, RollbackPlan, RollbackRequest  # noqa: PLC0415 (see timeline/metadata/codec.py)
 
     requests = [
         RollbackRequest(partition_path=partition, files_to_be_deleted=_absolute(storage, files))
@@ -221,7 +221,7 @@ def _plan(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
 
 
 def _metadata(at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
-    from ..timeline.metadata import RollbackMetadata, RollbackPartition  # noqa: PLC0415
+    from ..timeline.metadata.models import RollbackMetadata, RollbackPartition  # noqa: PLC0415
 
     victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]
     deleted: dict[str, list[str]] = {}

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import CommitConflictError, CorruptInstantError, UnreadableTimeError
 from ..storage.base import Storage
-from ..timeline.archive import archived_bodies, archived_since, seen_at
-from ..timeline.codec import decode, read_commit, read_rollback_plan
+from ..timeline.archive.lsm import archived_bodies, archived_since, seen_at
 from ..timeline.instants import WRITE_ACTIONS, Instant
+from ..timeline.metadata.codec import decode, read_commit, read_rollback_plan
 from ..timeline.timeline import Timeline, load_timeline
 from ..timeline.watermark import Seen
 from .plan import WritePlan
 
 if TYPE_CHECKING:
-    from ..timeline.metadata import CommitMetadata, InstantModel
+    from ..timeline.metadata.models import CommitMetadata, InstantModel
 
 M = TypeVar("M", bound="InstantModel")
 
@@ -71,7 +71,7 @@ class Since:
         """
         if write not in self.archived:
             return read_commit(self.storage, self.timeline.layout, write)
-        from ..timeline.metadata import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/codec.py)
+        from ..timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/metadata/codec.py)
 
         kind = ReplaceCommitMetadata if write.group == "replacecommit" else CommitMetadata
         return self._read_archived(kind, write)
@@ -91,7 +91,7 @@ class Since:
             victim = None if requested is None else requested.instant_to_rollback
             if victim is not None and victim.commit_time == instant_time:
                 return True
-        from ..timeline.metadata import RollbackMetadata  # noqa: PLC0415
+        from ..timeline.metadata.models import RollbackMetadata  # noqa: PLC0415
 
         done = (self._read_archived(RollbackMetadata, one) for one in self.archived if one.action == "rollback")
         return any(instant_time in one.commits_rollback for one in done)

@@ -17,7 +17,7 @@ from ..storage.base import Storage
 from ..table.keys import KeyGenerator
 from ..table.names import WriteToken
 from ..table.schema import avro_schema
-from ..timeline import heartbeat
+from ..timeline.writers import heartbeat
 from ..writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
 from ..writer.foreign import ForeignRows
 from ..writer.group_writer import FileFormat, GroupOutcome, GroupWriter

@@ -14,8 +14,8 @@ from ..table.names import PARQUET
 from ..table.partitions import walk_partitions
 from ..table.view import BaseFile, FileSlice, FileView
 from ..table.written import read_written
-from ..timeline.codec import read_commit
 from ..timeline.instants import Instant
+from ..timeline.metadata.codec import read_commit
 from ..timeline.timeline import Timeline
 from .moment import Moment
 from .query import AS_OF, END, AsOf, Query

@@ -19,7 +19,7 @@ from ..table.latest_schema import latest_schema
 from ..table.names import bucket_of
 from ..table.schema import with_meta
 from ..table.view import FileSlice
-from ..timeline.archive import archived_writes, seen_at
+from ..timeline.archive.lsm import archived_writes, seen_at
 from ..timeline.timeline import Timeline, load_timeline
 from ..timeline.watermark import Watermark
 from .history import Wanted, first_whole, show

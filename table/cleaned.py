@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..storage.base import Storage, join
 from ..storage.parallel import for_each
-from ..timeline.codec import read_clean
 from ..timeline.instants import Instant
-from ..timeline.metadata import CleanerPlan, CleanMetadata
+from ..timeline.metadata.codec import read_clean
+from ..timeline.metadata.models import CleanerPlan, CleanMetadata
 from ..timeline.timeline import Timeline
 from .view import BaseFile, base_file
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ..storage.base import Storage
-from ..timeline.codec import read_summary
 from ..timeline.instants import Instant
+from ..timeline.metadata.codec import read_summary
 from ..timeline.timeline import Timeline
 from .base_file import BaseFileReader
 from .config import TableConfig

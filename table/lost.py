@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from ..errors import MissingFileError, StorageError
 from ..storage.base import Storage, split
 from ..storage.parallel import for_each
-from ..timeline.codec import read_rollback_plan
 from ..timeline.instants import State
 from ..timeline.layout import Layout
+from ..timeline.metadata.codec import read_rollback_plan
 from ..timeline.timeline import Timeline
 from .view import BaseFile, FileSlice, FileView
 from .written import read_written

@@ -16,9 +16,9 @@ from threading import Lock
 from ..errors import StorageError
 from ..storage.base import Storage
 from ..storage.parallel import for_each
-from ..timeline.codec import CommitFiles, read_files
 from ..timeline.instants import Instant
 from ..timeline.layout import Layout
+from ..timeline.metadata.codec import CommitFiles, read_files
 from ..timeline.timeline import Timeline
 from .names import PARQUET
 

@@ -18,8 +18,8 @@ from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table import written
-from pyhudi.timeline import decisions
-from pyhudi.timeline.owner import SEALS
+from pyhudi.timeline.writers import decisions
+from pyhudi.timeline.writers.owner import SEALS
 from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, LATE, OPTIONS, OTHERS, QUERIES, ROWS, Act, Case, Late
 from support.drive import rows_of, write
 from support.fixture_tables import unpack

@@ -19,11 +19,12 @@ from pyhudi.operations.history import history
 from pyhudi.storage import bounds, open_storage
 from pyhudi.table.avro import parse_avro
 from pyhudi.table.table_config import TableConfig
-from pyhudi.timeline import archive, owner
-from pyhudi.timeline.codec import decode, encode
-from pyhudi.timeline.decisions import Decision
-from pyhudi.timeline.markers import read_markers
-from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.timeline.archive import lsm as archive
+from pyhudi.timeline.metadata.codec import decode, encode
+from pyhudi.timeline.metadata.models import CommitMetadata
+from pyhudi.timeline.writers import owner
+from pyhudi.timeline.writers.decisions import Decision
+from pyhudi.timeline.writers.markers import read_markers
 from support.drive import read, write
 from support.histories import TABLE, part, row
 

@@ -15,9 +15,9 @@ from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.timeline.codec import encode
 from pyhudi.timeline.layout import layout_of
-from pyhudi.timeline.metadata import CleanMetadata, CleanPartition, InstantInfo, RollbackPlan
+from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.models import CleanMetadata, CleanPartition, InstantInfo, RollbackPlan
 from pyhudi.timeline.timeline import Timeline, complete, request, start
 from support.cleaning import archive, clean
 from support.drive import plan, task, write

@@ -36,7 +36,7 @@ from pyhudi.table.deletes import DeleteMarker
 from pyhudi.table.evolution import Evolution
 from pyhudi.table.merging import Ordering
 from pyhudi.table.names import WriteToken
-from pyhudi.timeline import owner
+from pyhudi.timeline.writers import owner
 from pyhudi.writer import group_writer, insert, merge
 from pyhudi.writer.buffer import GroupRows
 from pyhudi.writer.group_writer import GroupJob, GroupWriter

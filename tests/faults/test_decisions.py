@@ -14,8 +14,8 @@ from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import PROPERTIES_PATH, load_config
-from pyhudi.timeline import decisions, owner
 from pyhudi.timeline.timeline import load_timeline
+from pyhudi.timeline.writers import decisions, owner
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
 from support.faulty import Killed

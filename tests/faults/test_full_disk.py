@@ -15,8 +15,8 @@ from pyhudi.errors import PyHudiError, StorageError
 from pyhudi.operations.settings import WriteSettings
 from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
-from pyhudi.timeline import reserve
-from pyhudi.timeline.owner import SEALS
+from pyhudi.timeline.writers import reserve
+from pyhudi.timeline.writers.owner import SEALS
 from support.attempts import SCHEMA, attempt, rows
 from support.checks import assert_whole
 from support.drive import KEYED, plan, rows_of, task, write

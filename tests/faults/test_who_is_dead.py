@@ -13,7 +13,7 @@ from pyhudi.operations.settings import WriteSettings
 from pyhudi.operations.write import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.storage.local import LocalStorage
-from pyhudi.timeline import heartbeat, stillness
+from pyhudi.timeline.writers import heartbeat, stillness
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
 from support.races import SCHEMA, TABLE, rows

@@ -12,10 +12,10 @@ from pyhudi.table.config import load_config
 from pyhudi.table.lost import open_view
 from pyhudi.table.names import BaseFileName
 from pyhudi.timeline.clock import next_time
-from pyhudi.timeline.codec import encode
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import layout_of
-from pyhudi.timeline.metadata import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
+from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
 from pyhudi.timeline.timeline import Timeline, complete, path_of, request, start
 
 TIMELINE = ".hoodie/timeline"

@@ -17,8 +17,8 @@ from pyhudi.errors import DuplicateKeyError
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import TaskResult, WritePlan, abort_write, commit_write
 from pyhudi.table.schema import POSITION
-from pyhudi.timeline import decisions
-from pyhudi.timeline.owner import SEALS
+from pyhudi.timeline.writers import decisions
+from pyhudi.timeline.writers.owner import SEALS
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
 from support.model import SCHEMA, Counts, Model, Row, Step

@@ -12,10 +12,10 @@ from pyhudi.operations.write import abort_write, commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.clock import format_time, next_time
-from pyhudi.timeline.codec import encode
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import layout_of
-from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.timeline import Timeline, load_timeline, path_of
 from pyhudi.timeline.watermark import RECENT
 from support.cleaning import TIMELINE, archive

@@ -17,8 +17,8 @@ from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import WritePlan, abort_write, commit_write, run_task
 from pyhudi.storage import open_storage
 from pyhudi.table.names import WriteToken
-from pyhudi.timeline import heartbeat
-from pyhudi.timeline.owner import SEALS
+from pyhudi.timeline.writers import heartbeat
+from pyhudi.timeline.writers.owner import SEALS
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
 from support.faulty import Faults, FaultyStorage

@@ -49,7 +49,7 @@ print(*sorted(set(sys.modules) - before))
 """
 
 OTHER_STORES = {"fsspec", "asyncio", "pyhudi.storage.s3", "pyhudi.storage.remote"}
-METADATA = {"fastavro", "pyhudi.timeline.metadata"}
+METADATA = {"fastavro", "pyhudi.timeline.metadata.models"}
 OPTIONS = {"pyhudi.connector.option_model", "pyhudi.connector.options"}
 UNWANTED = {
     "look-up": {"pyarrow.parquet", "pyarrow.compute", "pydantic", "numpy"} | OTHER_STORES | METADATA | OPTIONS,

@@ -9,10 +9,10 @@ import pytest
 from pyhudi.operations.rollback import GIVEN_UP_S, finish_rollbacks
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import load_config
-from pyhudi.timeline.codec import decode, encode
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import layout_of
-from pyhudi.timeline.metadata import InstantInfo, RollbackMetadata, RollbackPlan, RollbackRequest
+from pyhudi.timeline.metadata.codec import decode, encode
+from pyhudi.timeline.metadata.models import InstantInfo, RollbackMetadata, RollbackPlan, RollbackRequest
 from pyhudi.timeline.timeline import Timeline, load_timeline, path_of, request, start
 from support.drive import write
 from support.histories import TABLE, part, row

@@ -13,8 +13,8 @@ from pyhudi.operations.conflicts import check_ownership
 from pyhudi.operations.since import Since
 from pyhudi.operations.write import WritePlan
 from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline.codec import encode
-from pyhudi.timeline.metadata import CommitMetadata, InstantInfo, RollbackMetadata
+from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.models import CommitMetadata, InstantInfo, RollbackMetadata
 from pyhudi.timeline.timeline import Timeline, load_timeline
 from support.attempts import IMPATIENT
 from support.drive import plan, task, write

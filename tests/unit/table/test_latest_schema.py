@@ -17,9 +17,9 @@ from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.latest_schema import latest_schema, newest_schema
 from pyhudi.table.schema import avro_schema
 from pyhudi.table.schema_history import FOLDER
-from pyhudi.timeline.codec import encode
 from pyhudi.timeline.layout import LayoutV2
-from pyhudi.timeline.metadata import CommitMetadata, ReplaceCommitMetadata
+from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata
 from pyhudi.timeline.timeline import Timeline, load_timeline
 from pyhudi.timeline.watermark import Seen
 from support.ddl import columns, show

@@ -11,10 +11,10 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table import written
 from pyhudi.table.written import Written, read_written
-from pyhudi.timeline.codec import encode
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
-from pyhudi.timeline.metadata import CommitMetadata, ReplaceCommitMetadata, WriteStat
+from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from pyhudi.timeline.timeline import Timeline, path_of
 
 LAYOUT = LayoutV2()

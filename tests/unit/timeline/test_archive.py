@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CorruptInstantError, StorageError, UnreadableTimeError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline.archive import (
+from pyhudi.timeline.archive.lsm import (
     archive_state,
     archived_bodies,
     archived_instants,
@@ -18,9 +18,9 @@ from pyhudi.timeline.archive import (
     archived_writes,
     seen_at,
 )
-from pyhudi.timeline.codec import decode
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.metadata import CommitMetadata
+from pyhudi.timeline.metadata.codec import decode
+from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.watermark import Seen, Watermark
 

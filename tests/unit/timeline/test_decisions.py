@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from pyhudi.storage.local import LocalStorage
-from pyhudi.timeline import decisions
-from pyhudi.timeline.decisions import Decision, Kind
 from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.writers import decisions
+from pyhudi.timeline.writers.decisions import Decision, Kind
 
 T, LATER = "20261120224644250", "20261120224645000"
 DONE = Instant(T, "commit", State.COMPLETED, LATER)

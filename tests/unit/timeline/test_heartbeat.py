@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage.local import LocalStorage
-from pyhudi.timeline import heartbeat
+from pyhudi.timeline.writers import heartbeat
 
 T = "20261120224644250"
 LONG_S = 30.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.bounds import MOST_BYTES
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.timeline.markers import (
+from pyhudi.timeline.writers.markers import (
     Marker,
     MarkerType,
     begin_markers,

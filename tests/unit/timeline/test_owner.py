@@ -13,11 +13,11 @@ import pytest
 from pyhudi.errors import CorruptInstantError
 from pyhudi.storage import process
 from pyhudi.storage.local import LocalStorage
-from pyhudi.timeline import heartbeat, owner, stillness
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
-from pyhudi.timeline.owner import Liveness, Owner
 from pyhudi.timeline.timeline import request, start
+from pyhudi.timeline.writers import heartbeat, owner, stillness
+from pyhudi.timeline.writers.owner import Liveness, Owner
 
 T = "20261120224644250"
 PENDING = Instant(T, "commit", State.INFLIGHT)

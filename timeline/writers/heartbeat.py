@@ -9,7 +9,7 @@ import logging
 import threading
 from types import TracebackType
 
-from ..storage.base import Storage, join
+from ...storage.base import Storage, join
 
 logger = logging.getLogger("pyhudi")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 
-from ..storage.base import Storage, join
+from ...storage.base import Storage, join
 from . import owner
 
 _NAME = "reserve"

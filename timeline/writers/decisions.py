@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ..storage.base import Storage, join, split
-from .instants import Instant, State
+from ...storage.base import Storage, join, split
+from ..instants import Instant, State
 from .owner import ROOT
 
 FOLDER = f"{ROOT}/decisions"

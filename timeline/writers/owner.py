@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, fields
 
-from ..errors import CorruptInstantError
-from ..storage import process
-from ..storage.base import Storage, join
-from ..storage.bounds import MOST_OF_A_NOTE, parse_json
+from ...errors import CorruptInstantError
+from ...storage import process
+from ...storage.base import Storage, join
+from ...storage.bounds import MOST_OF_A_NOTE, parse_json
+from ..clock import parse_time
+from ..instants import Instant, State
+from ..layout import Layout, LayoutV2
 from . import heartbeat, markers, stillness
-from .clock import parse_time
-from .instants import Instant, State
-from .layout import Layout, LayoutV2
 
 ROOT = ".hoodie/.pyhudi"
 OWNER_FILE = "owner.json"

@@ -13,8 +13,8 @@ from enum import Enum
 from functools import partial
 from itertools import chain
 
-from ..storage.base import Storage, join
-from ..storage.parallel import for_each
+from ...storage.base import Storage, join
+from ...storage.parallel import for_each
 
 ROOT = ".hoodie/.temp"
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 
-from ..storage.base import Storage
+from ...storage.base import Storage
 
 logger = logging.getLogger("pyhudi")
 

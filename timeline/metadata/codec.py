@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from ..errors import CorruptInstantError, StorageError
-from ..storage.base import Storage, join
+from ...errors import CorruptInstantError, StorageError
+from ...storage.base import Storage, join
+from ..instants import Instant, State
+from ..layout import Layout
 from . import avro_schemas as schemas
 from .avro_container import check_container
-from .instants import Instant, State
-from .layout import Layout
 
 if TYPE_CHECKING:
-    from . import metadata as models
+    from . import models
 
 M = TypeVar("M", bound="models.InstantModel")
 
@@ -40,7 +40,7 @@ class CommitFiles:
 
 @cache
 def _schemas() -> Mapping[type[models.InstantModel], dict[str, Any]]:
-    from . import metadata as models  # noqa: PLC0415
+    from . import models  # noqa: PLC0415
 
     return {
         models.CommitMetadata: schemas.COMMIT,
@@ -110,7 +110,7 @@ def read_commit(storage: Storage, layout: Layout, instant: Instant) -> models.Co
         CorruptInstantError: The file cannot be parsed.
         StorageError: The file is gone, or the store failed.
     """
-    from . import metadata as models  # noqa: PLC0415
+    from . import models  # noqa: PLC0415
 
     kind = models.ReplaceCommitMetadata if instant.group == "replacecommit" else models.CommitMetadata
     return decode(kind, *_read(storage, layout, instant))
@@ -123,7 +123,7 @@ def read_summary(storage: Storage, layout: Layout, instant: Instant) -> models.C
         CorruptInstantError: The file cannot be parsed.
         StorageError: The file is gone, or the store failed.
     """
-    from . import metadata as models  # noqa: PLC0415
+    from . import models  # noqa: PLC0415
 
     whole = schemas.REPLACE_COMMIT if instant.group == "replacecommit" else schemas.COMMIT
     fields = [one for one in whole["fields"] if one["name"] in {"extraMetadata", "operationType"}]
@@ -151,7 +151,7 @@ def read_clean(storage: Storage, layout: Layout, instant: Instant) -> models.Cle
         CorruptInstantError: The file cannot be parsed.
         StorageError: The file is gone, or the store failed.
     """
-    from . import metadata as models  # noqa: PLC0415
+    from . import models  # noqa: PLC0415
 
     if instant.state == State.COMPLETED:
         data, where = _read(storage, layout, instant)
@@ -167,7 +167,7 @@ def read_rollback_plan(storage: Storage, layout: Layout, instant: Instant) -> mo
         CorruptInstantError: The file cannot be parsed.
         StorageError: The store failed.
     """
-    from . import metadata as models  # noqa: PLC0415
+    from . import models  # noqa: PLC0415
 
     return _read_plan(models.RollbackPlan, storage, layout, instant)
 

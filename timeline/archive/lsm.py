@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import CorruptInstantError, StorageError, UnreadableTimeError
-from ..storage.base import Storage, join, split
-from ..storage.bounds import MOST_BYTES
-from ..storage.parallel import for_each
-from .instants import WRITE_ACTIONS, Instant, State
-from .timeline import Timeline
-from .watermark import Seen, Watermark
+from ...errors import CorruptInstantError, StorageError, UnreadableTimeError
+from ...storage.base import Storage, join, split
+from ...storage.bounds import MOST_BYTES
+from ...storage.parallel import for_each
+from ..instants import WRITE_ACTIONS, Instant, State
+from ..timeline import Timeline
+from ..watermark import Seen, Watermark
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

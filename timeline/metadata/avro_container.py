@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from ..storage.bounds import MOST_BYTES, parse_json
+from ...storage.bounds import MOST_BYTES, parse_json
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16

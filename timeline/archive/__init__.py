@@ -1,0 +1,1 @@
+"""The history of instants that have left the timeline."""
