@@ -15,9 +15,9 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.config import TableConfig, create_config
-from pyhudi.table.names import BaseFileName, WriteToken, new_bucket_file_id
-from pyhudi.table.partitions import write_partition_metafile
-from pyhudi.table.schema import avro_schema
+from pyhudi.table.files.names import BaseFileName, WriteToken, new_bucket_file_id
+from pyhudi.table.files.partitions import write_partition_metafile
+from pyhudi.table.schema.columns import avro_schema
 from pyhudi.timeline.metadata.codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, WriteStat
 

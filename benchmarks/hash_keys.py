@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyhudi.index.bucket import BucketIndex
-from pyhudi.table.string_hash import hash64, java_string_hash
+from pyhudi.table.arrow.string_hash import hash64, java_string_hash
 
 ROWS = 1_000_000
 ROUNDS = 11

@@ -60,7 +60,7 @@ def write(table: str, rows: int, ts: int) -> None:
     """Do one whole write as a single task, in this process, and print what it did."""
     from pyhudi.operations.settings import TableSettings, WriteRequest, WriteSettings
     from pyhudi.operations.write import commit_write, plan_write, run_task
-    from pyhudi.table.names import WriteToken
+    from pyhudi.table.files.names import WriteToken
 
     request = WriteRequest(
         path=table,

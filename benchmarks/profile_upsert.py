@@ -22,8 +22,10 @@ import pyarrow.dataset as ds
 from lineitem import KEYS, ORDERING, PARTITION, PARTS, prepare
 from pyhudi.operations.settings import TableSettings, WriteRequest
 from pyhudi.operations.write import commit_write, plan_write, run_task
-from pyhudi.table import base_file, keys, merging
-from pyhudi.table.names import WriteToken
+from pyhudi.table.files import base_file
+from pyhudi.table.files.names import WriteToken
+from pyhudi.table.keys.generator import generator as keys
+from pyhudi.table.merging.winners import winners as merging
 from pyhudi.writer import group_writer, merge, rows, spill
 
 ROOT = Path(__file__).parents[1]

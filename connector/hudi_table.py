@@ -11,7 +11,7 @@ from ..errors import NotATableError
 from ..operations.result import CommitResult
 from ..storage import open_storage
 from ..table.config import load_config
-from ..table.fields import root_of
+from ..table.schema.fields import root_of
 from ..timeline.timeline import load_timeline
 from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..errors import InvalidOptionError
-from ..table.payloads import Payload
+from ..table.config.payloads import Payload
 from ..timeline.clock import query_time
 from .option_names import OPTIONS
 

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from ..errors import UnsupportedTableError
 from ..reader.path_glob import compile_glob
 from ..reader.query import is_beginning
-from ..table.key_types import KeyGeneratorType, split_partition_field
-from ..table.payloads import Payload
+from ..table.config.key_types import KeyGeneratorType, split_partition_field
+from ..table.config.payloads import Payload
 from ..timeline.clock import query_time
 
 _SINCE = "0.1.0"

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
-from ..table.payloads import PAYLOADS
+from ..table.config.payloads import PAYLOADS
 from .option_catalogue import Effect, KnownKey, find_known
 from .option_hints import find_hint
 from .option_model import HudiOptions

@@ -19,9 +19,9 @@ from ..errors import SchemaMismatchError
 from ..reader.file_schemas import by_file_schema
 from ..reader.snapshot import Snapshot
 from ..reader.window import COMMIT_TIME
-from ..table.casts import fits, keeps_values
-from ..table.types import children, is_list, sql_name
-from ..table.view import FileSlice
+from ..table.files.view import FileSlice
+from ..table.schema.casts import fits, keeps_values
+from ..table.schema.types import children, is_list, sql_name
 from .spark_types import to_spark
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from ..operations.table_settings import changes_to, new_config
 from ..operations.write import write_without_rows
 from ..storage import Storage
 from ..table.config import TableConfig, load_config
-from ..table.schema import POSITION
+from ..table.schema.columns import POSITION
 from .datasource import PyHudiDataSource
 from .frames import make_active
 from .logs import level_here

@@ -34,7 +34,7 @@ from ..operations.write_schema import key_schema
 from ..storage import Storage, open_storage
 from ..table.config import TableConfig, load_config
 from ..table.latest_schema import latest_schema
-from ..table.schema import POSITION
+from ..table.schema.columns import POSITION
 from ..timeline.timeline import load_timeline
 from .option_sources import READING, resolve_options
 from .paths import AnyPath, absolute_for

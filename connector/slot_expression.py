@@ -22,9 +22,9 @@ from pyspark.sql.types import StringType, StructType
 from ..errors import UnsupportedTypeError
 from ..index.bucket import BucketIndex
 from ..index.registry import index_for
-from ..table.avro import is_avro_name
-from ..table.key_types import KeyGeneratorType, PartitionType
-from ..table.partition_paths import HIVE_DEFAULT_PARTITION
+from ..table.config.key_types import KeyGeneratorType, PartitionType
+from ..table.keys.partition_paths import HIVE_DEFAULT_PARTITION
+from ..table.schema.avro import is_avro_name
 from .slots import Placement
 from .spark_types import to_arrow
 

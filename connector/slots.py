@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from ..index.registry import index_for
 from ..table.config import TableConfig
-from ..table.fields import root_of
-from ..table.keys import KeyGenerator
+from ..table.keys.generator import KeyGenerator
+from ..table.schema.fields import root_of
 
 Slots = np.ndarray[Any, np.dtype[np.int32]]
 

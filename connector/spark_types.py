@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 (the name that Spark's own documentation uses)
 
 from ..errors import ColumnDifference, MissingColumnError, SchemaMismatchError, UnsupportedTypeError
-from ..table.schema import without_meta
+from ..table.schema.columns import without_meta
 
 _TO_ARROW: dict[str, pa.DataType] = {
     "BooleanType": pa.bool_(),

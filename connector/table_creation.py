@@ -16,7 +16,7 @@ from ..operations.plan import WritePlan, plan_write
 from ..operations.settings import WriteRequest
 from ..storage import Storage, open_storage
 from ..table.config import TableConfig, create_config
-from ..table.key_types import PartitionType
+from ..table.config.key_types import PartitionType
 from .frames import Rows, to_frame
 from .option_names import OPTIONS
 from .option_sources import WRITING, find_config, resolve_options

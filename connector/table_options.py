@@ -5,8 +5,9 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from ..operations.settings import TableSettings
-from ..table.key_types import KeyGeneratorType, PartitionType, split_partition_field
-from ..table.options import (
+from ..table.config.key_types import KeyGeneratorType, PartitionType, split_partition_field
+from ..table.config.payloads import PAYLOADS
+from ..table.config.property_keys import (
     TIME_INPUT_DELIMITER,
     TIME_INPUT_FORMAT,
     TIME_INPUT_ZONE,
@@ -17,7 +18,6 @@ from ..table.options import (
     TIME_ZONE,
     older_time_option,
 )
-from ..table.payloads import PAYLOADS
 from .option_types import (
     BucketEngine,
     Buckets,

@@ -15,7 +15,7 @@ from ..operations.history import history, last_commit
 from ..operations.result import CommitResult
 from ..reader.query import AS_OF, BEGIN, END
 from ..reader.snapshot import open_snapshot
-from ..table.schema import without_meta
+from ..table.schema.columns import without_meta
 from .datasource import PyHudiDataSource
 from .explain import ExplainedOptions, explain
 from .option_sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config

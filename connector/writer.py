@@ -60,7 +60,7 @@ class HudiWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> HudiMessage:
         """Take one task's share."""
         from ..operations.task import run_task  # noqa: PLC0415
-        from ..table.names import WriteToken  # noqa: PLC0415
+        from ..table.files.names import WriteToken  # noqa: PLC0415
 
         context = TaskContext.get()
         if context is None:

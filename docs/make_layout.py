@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyhudi.operations.settings import TableSettings, WriteRequest
 from pyhudi.operations.write import commit_write, plan_write, run_task
-from pyhudi.table.names import WriteToken
+from pyhudi.table.files.names import WriteToken
 
 PAGE = Path(__file__).with_name("concepts.md")
 BEGIN, END = "<!-- layout: made by docs/make_layout.py -->\n", "<!-- /layout -->\n"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-from pyhudi.table.evolution import EvolutionRules, evolve
-from pyhudi.table.schema import canonical
-from pyhudi.table.types import sql_name
+from pyhudi.table.schema.columns import canonical
+from pyhudi.table.schema.evolution import EvolutionRules, evolve
+from pyhudi.table.schema.types import sql_name
 
 PAGE = Path(__file__).with_name("schema.md")
 RULES = (EvolutionRules(), EvolutionRules(reconcile=True), EvolutionRules(set_null=True))

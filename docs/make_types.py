@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyhudi.connector.spark_types import to_arrow, to_spark
 from pyhudi.errors import UnsupportedTypeError
-from pyhudi.table.base_file import BaseFileWriter, file_schema
-from pyhudi.table.schema import avro_schema, canonical
+from pyhudi.table.files.base_file import BaseFileWriter, file_schema
+from pyhudi.table.schema.columns import avro_schema, canonical
 from pyspark.sql import types as T  # noqa: N812
 
 PAGE = Path(__file__).with_name("types.md")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..table.keys import KeyPart
+from ..table.keys.generator import KeyPart
 from .base import Buckets, Positions
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ..table.keys import KeyPart
+from ..table.keys.generator import KeyPart
 
 Buckets = np.ndarray[Any, np.dtype[np.int32]]
 Positions = np.ndarray[Any, np.dtype[np.int64]]

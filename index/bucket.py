@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import NullKeyError
-from ..table.keys import KeyPart
-from ..table.string_hash import java_string_hash
+from ..table.arrow.string_hash import java_string_hash
+from ..table.keys.generator import KeyPart
 from .base import Buckets, Positions
 from .key_parser import KeyParser, parse_record_keys, separate_values
 

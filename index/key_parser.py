@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..table.keys import KeyPart
-from ..table.string_hash import Bytes, Offsets, string_buffers
+from ..table.arrow.string_hash import Bytes, Offsets, string_buffers
+from ..table.keys.generator import KeyPart
 
 NULL_VALUE = "__null__"
 EMPTY_VALUE = "__empty__"

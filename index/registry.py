@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import MissingOptionError, OptionConflictError, TableConfigError, UnsupportedTableError
-from ..table import options as key
-from ..table.table_config import TableConfig
+from ..table.config import property_keys as key
+from ..table.config.table_config import TableConfig
 from .append import AppendIndex
 from .base import Index
 from .bucket import BucketIndex

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from ..table.config import COMMIT_TIME_ORDERING, TableConfig
+from ..table.config import TableConfig
+from ..table.config.property_keys import COMMIT_TIME_ORDERING
 from .table_settings import DEFAULT_BUCKETS
 
 # A logger of its own, so that its one line is seen where others of its level are not.

@@ -12,7 +12,8 @@ from functools import partial
 from ..errors import PlacementError
 from ..storage.base import Storage
 from ..storage.parallel import for_each
-from ..table.partitions import metafile_of, write_partition_metafile
+from ..table.files.marked_files import marked_files
+from ..table.files.partitions import metafile_of, write_partition_metafile
 from ..timeline.clock import next_time
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
@@ -30,7 +31,6 @@ from .conflicts import Changes, check_conflicts, check_ownership
 from .decide import decide
 from .history import result_from, result_of
 from .lesson import check_lesson
-from .marked_files import marked_files
 from .merge_spills import merge_spills
 from .operation import REPLACING
 from .phases import Phases

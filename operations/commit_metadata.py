@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..table.schema import avro_schema
+from ..table.schema.columns import avro_schema
 from ..timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ..writer.group_writer import GroupOutcome
 from .plan import WritePlan

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from ..errors import CommitConflictError
 from ..storage.base import Storage
-from ..table.evolution import unheld
+from ..table.files.names import bucket_of
 from ..table.latest_schema import newest_schema
-from ..table.names import bucket_of
+from ..table.schema.evolution import unheld
 from ..timeline.instants import State
 from ..timeline.metadata.models import CommitMetadata
 from ..timeline.timeline import Timeline

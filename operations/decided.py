@@ -8,8 +8,8 @@ from ..errors import PartitionValueError
 from ..storage.base import Storage, split
 from ..storage.bounds import MOST_OF_A_NOTE
 from ..table.config import TableConfig, create_config, update_config
-from ..table.names import BaseFileName
-from ..table.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
+from ..table.files.names import BaseFileName
+from ..table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
 from ..timeline.instants import State
 from ..timeline.timeline import Timeline, complete, inflight_path, request
 from ..timeline.writers.decisions import Decision, Kind

@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from ..storage.base import Storage
 from ..table.config import check_supported, load_config
-from ..table.view import FileView
-from ..table.written import read_written
+from ..table.files.view import FileView
+from ..table.files.written import read_written
 from ..timeline.timeline import load_timeline
 
 DETAIL_SCHEMA = pa.schema(

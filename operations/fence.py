@@ -8,7 +8,7 @@ from threading import Lock
 
 from ..errors import WriteSealedError
 from ..storage.base import Storage
-from ..table.partitions import write_partition_metafile
+from ..table.files.partitions import write_partition_metafile
 from ..timeline.instants import Instant, State
 from ..timeline.layout import layout_of
 from ..timeline.timeline import inflight_path

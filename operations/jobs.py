@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..storage.base import Storage
-from ..table.lost import open_view
-from ..table.names import bucket_of, new_bucket_file_id, new_file_id
-from ..table.view import FileSlice
+from ..table.files.lost import open_view
+from ..table.files.names import bucket_of, new_bucket_file_id, new_file_id
+from ..table.files.view import FileSlice
 from ..timeline.timeline import Timeline
 from ..writer.group_writer import GroupJob
 from ..writer.rows import Group

@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 from ..errors import OptionConflictError, UnsupportedTableError
 from ..index.registry import index_for
 from ..storage.base import Storage
-from ..table.base_file import RECORD_KEY, BaseFileReader
 from ..table.config import TableConfig
-from ..table.fields import root_of, values_of
-from ..table.key_types import PartitionType
-from ..table.keys import KeyGenerator
-from ..table.lost import open_view
-from ..table.names import bucket_of
-from ..table.options import BUCKET_COUNT, TIME_OPTIONS
-from ..table.view import FileSlice
+from ..table.config.key_types import PartitionType
+from ..table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
+from ..table.files.base_file import RECORD_KEY, BaseFileReader
+from ..table.files.lost import open_view
+from ..table.files.names import bucket_of
+from ..table.files.view import FileSlice
+from ..table.keys.generator import KeyGenerator
+from ..table.schema.fields import root_of, values_of
 from ..timeline.timeline import Timeline
 from ..writer.foreign import check_bucket
 from .operation import OVERWRITE_TABLE

@@ -16,7 +16,7 @@ from ..errors import PlacementError
 from ..storage import open_storage
 from ..storage.base import Storage
 from ..storage.parallel import for_each
-from ..table.names import WriteToken
+from ..table.files.names import WriteToken
 from ..writer.buffer import MERGE_RESERVE, GroupRows
 from ..writer.group_writer import GroupJob, GroupOutcome
 from ..writer.rows import Group

@@ -13,13 +13,13 @@ import pyarrow as pa
 from ..errors import CommitConflictError, MissingColumnError, TableNotFoundError, UnsupportedTypeError
 from ..storage import open_storage
 from ..storage.base import Storage
-from ..table.base_file import RECORD_KEY
-from ..table.config import COMMIT_TIME_ORDERING, TableConfig, check_supported, load_config
-from ..table.deletes import IS_DELETED
-from ..table.keys import KeyGenerator
+from ..table.config import TableConfig, check_supported, load_config
+from ..table.config.property_keys import COMMIT_TIME_ORDERING, CREATE_SCHEMA
+from ..table.files.base_file import RECORD_KEY
+from ..table.keys.generator import KeyGenerator
 from ..table.latest_schema import latest_schema
-from ..table.options import CREATE_SCHEMA
-from ..table.schema import POSITION, avro_schema, check_storable, without_meta
+from ..table.merging.deletes import IS_DELETED
+from ..table.schema.columns import POSITION, avro_schema, check_storable, without_meta
 from ..timeline.archive.lsm import archive_state
 from ..timeline.clock import next_time
 from ..timeline.timeline import Timeline, load_timeline

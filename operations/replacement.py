@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 
 from ..storage.base import Storage
-from ..table.view import FileView
-from ..table.written import read_written
+from ..table.files.view import FileView
+from ..table.files.written import read_written
 from .operation import OVERWRITE_TABLE, REPLACING
 from .plan import WritePlan
 from .since import snapshot

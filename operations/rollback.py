@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from ..errors import CorruptInstantError
 from ..storage.base import Storage, split
 from ..table.config import TableConfig, has_config, load_config
-from ..table.names import BaseFileName
-from ..table.partitions import list_partitions
+from ..table.files.marked_files import marked_files
+from ..table.files.names import BaseFileName
+from ..table.files.partitions import list_partitions
 from ..timeline.clock import next_time
 from ..timeline.instants import Instant, State
 from ..timeline.layout import Layout, layout_of
@@ -27,7 +28,6 @@ from ..timeline.writers.decisions import Decision, Kind
 from ..timeline.writers.markers import delete_markers, has_markers
 from . import metadata_table
 from .decide import decide
-from .marked_files import marked_files
 from .opened_partitions import forget_partitions
 from .pending import PlannedRollback, refuse_living
 from .settings import WriteSettings

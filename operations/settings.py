@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ..table.key_types import KeyGeneratorType, PartitionType
-from ..table.payloads import Payload
+from ..table.config.key_types import KeyGeneratorType, PartitionType
+from ..table.config.payloads import Payload
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..errors import OptionConflictError
 from ..storage.base import Storage
 from ..table.config import PROPERTIES_PATH, load_config
-from ..table.options import CREATE_SCHEMA
+from ..table.config.property_keys import CREATE_SCHEMA
 from . import metadata_table
 from .plan import WritePlan
 

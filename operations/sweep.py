@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ..storage.base import Storage, split
 from ..table.config import TableConfig
+from ..table.files.marked_files import marked_files
 from ..timeline.archive.lsm import is_archived
 from ..timeline.instants import State
 from ..timeline.layout import layout_of
 from ..timeline.timeline import load_timeline
 from ..timeline.writers import decisions, heartbeat, owner
 from ..timeline.writers.markers import marked_instants
-from .marked_files import marked_files
 from .rollback import GIVEN_UP_S, finish_rollbacks, forget
 from .settings import WriteSettings
 

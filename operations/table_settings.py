@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
 from ..table.config import TableConfig
-from ..table.deletes import DeleteMarker
-from ..table.key_types import KeyGeneratorType, PartitionType, choose_key_generator
-from ..table.options import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_HASH_FIELDS, INDEX_TYPE, TIME_ZONES
-from ..table.time_partitions import TimePartitions, missing_options
+from ..table.config.key_types import KeyGeneratorType, PartitionType, choose_key_generator
+from ..table.config.property_keys import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_HASH_FIELDS, INDEX_TYPE, TIME_ZONES
+from ..table.keys.time_partitions import TimePartitions, missing_options
+from ..table.merging.deletes import DeleteMarker
 from .settings import TableSettings
 
 DEFAULT_BUCKETS = 8

@@ -14,9 +14,9 @@ from ..errors import WriteSealedError
 from ..index.registry import index_for
 from ..storage import open_storage
 from ..storage.base import Storage
-from ..table.keys import KeyGenerator
-from ..table.names import WriteToken
-from ..table.schema import avro_schema
+from ..table.files.names import WriteToken
+from ..table.keys.generator import KeyGenerator
+from ..table.schema.columns import avro_schema
 from ..timeline.writers import heartbeat
 from ..writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
 from ..writer.foreign import ForeignRows

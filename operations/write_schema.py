@@ -14,12 +14,12 @@ from ..errors import (
     UnsupportedTypeError,
 )
 from ..table.config import TableConfig
-from ..table.deletes import IS_DELETED, DeleteMarker
-from ..table.evolution import ADD, ADD_NOT_NULL, EvolutionRules, Role, evolve
-from ..table.fields import find_field, root_of
-from ..table.key_types import PartitionType
-from ..table.payloads import Payload
-from ..table.schema import canonical
+from ..table.config.key_types import PartitionType
+from ..table.config.payloads import Payload
+from ..table.merging.deletes import IS_DELETED, DeleteMarker
+from ..table.schema.columns import canonical
+from ..table.schema.evolution import ADD, ADD_NOT_NULL, EvolutionRules, Role, evolve
+from ..table.schema.fields import find_field, root_of
 from ..writer.routes import LOCATION
 from ..writer.rows import RowSpec
 from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE

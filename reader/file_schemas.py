@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from ..storage.base import Storage
 from ..storage.parallel import for_each
-from ..table.base_file import BaseFileReader
+from ..table.files.base_file import BaseFileReader
+from ..table.files.view import FileSlice
 from ..table.latest_schema import schema_text
-from ..table.schema import arrow_schema, canonical, without_meta
-from ..table.view import FileSlice
+from ..table.schema.columns import arrow_schema, canonical, without_meta
 from ..timeline.instants import State
 from ..timeline.timeline import Timeline
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from ..errors import UnreadableTimeError
 from ..storage.base import FileInfo, Storage, split
 from ..storage.parallel import for_each
-from ..table.cleaned import Clean, cleaned_since, read_cleans
-from ..table.lost import superseded
-from ..table.names import PARQUET
-from ..table.partitions import walk_partitions
-from ..table.view import BaseFile, FileSlice, FileView
-from ..table.written import read_written
+from ..table.files.cleaned import Clean, cleaned_since, read_cleans
+from ..table.files.lost import superseded
+from ..table.files.names import PARQUET
+from ..table.files.partitions import walk_partitions
+from ..table.files.view import BaseFile, FileSlice, FileView
+from ..table.files.written import read_written
 from ..timeline.instants import Instant
 from ..timeline.metadata.codec import read_commit
 from ..timeline.timeline import Timeline

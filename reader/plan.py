@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..table.view import FileSlice
+from ..table.files.view import FileSlice
 
 # As Spark counts the opening of a file (spark.sql.files.openCostInBytes), so that tiny files do not crowd one task.
 OPEN_COST = 4 << 20

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from ..table.config import TableConfig
-from ..table.keys import KeyGenerator, parse_partition_path
-from ..table.partition_paths import HIVE_DEFAULT_PARTITION
+from ..table.keys.generator import KeyGenerator, parse_partition_path
+from ..table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from .predicates import NULLS, Compare, OneOf, Predicate, Span, comparable, may_match_all
 
 MAX_KEYS = 10_000

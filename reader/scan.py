@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ..errors import CorruptFileError
 from ..storage.base import Storage
-from ..table.base_file import RECORD_KEY, BaseFileReader
+from ..table.files.base_file import RECORD_KEY, BaseFileReader
 from .plan import Piece, Split
 from .predicates import Predicate
 from .statistics import leaves_of, matching_row_groups

@@ -13,12 +13,12 @@ from ..errors import TableConfigError, UnreadableTimeError, UnsupportedTableErro
 from ..index.registry import index_for
 from ..storage import open_storage
 from ..storage.base import Storage, join
-from ..table.base_file import BaseFileReader
 from ..table.config import TableConfig, check_supported, load_config
+from ..table.files.base_file import BaseFileReader
+from ..table.files.names import bucket_of
+from ..table.files.view import FileSlice
 from ..table.latest_schema import latest_schema
-from ..table.names import bucket_of
-from ..table.schema import with_meta
-from ..table.view import FileSlice
+from ..table.schema.columns import with_meta
 from ..timeline.archive.lsm import archived_writes, seen_at
 from ..timeline.timeline import Timeline, load_timeline
 from ..timeline.watermark import Watermark

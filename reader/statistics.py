@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..table.casts import cast
+from ..table.schema.casts import cast
 from .predicates import NULLS, Predicate, Span, may_match_all
 
 _MICROS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}

@@ -8,11 +8,11 @@ from ..storage.base import Storage
 from ..timeline.instants import Instant
 from ..timeline.metadata.codec import read_summary
 from ..timeline.timeline import Timeline
-from .base_file import BaseFileReader
 from .config import TableConfig
-from .lost import open_view
-from .schema import arrow_schema, canonical, without_meta
-from .schema_history import check_history
+from .files.base_file import BaseFileReader
+from .files.lost import open_view
+from .schema.columns import arrow_schema, canonical, without_meta
+from .schema.schema_history import check_history
 
 # They rewrite rows in a schema that may be older than the table's (``WriteOperationType.canUpdateSchema``).
 _KEEP_THE_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})

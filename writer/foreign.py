@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from ..errors import BucketMisfitError, NullKeyError, UnsupportedTableError
 from ..index.base import Index
-from ..table.base_file import RECORD_KEY
-from ..table.keys import KeyGenerator
-from ..table.view import BaseFile
+from ..table.files.base_file import RECORD_KEY
+from ..table.files.view import BaseFile
+from ..table.keys.generator import KeyGenerator
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..storage.base import Storage
-from ..table.arrays import Mask
-from ..table.base_file import FILE_NAME, RECORD_KEY, BaseFileReader, BaseFileWriter, constant, file_schema
-from ..table.names import BaseFileName, WriteToken
-from ..table.schema import with_meta
-from ..table.string_hash import hash64
-from ..table.view import BaseFile
+from ..table.arrow.arrays import Mask
+from ..table.arrow.string_hash import hash64
+from ..table.files.base_file import FILE_NAME, RECORD_KEY, BaseFileReader, BaseFileWriter, constant, file_schema
+from ..table.files.names import BaseFileName, WriteToken
+from ..table.files.view import BaseFile
+from ..table.schema.columns import with_meta
 from .buffer import GroupRows
 from .foreign import ForeignRows
 from .insert import Inserter

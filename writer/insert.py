@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DuplicateKeyError
-from ..table.arrays import Mask
-from ..table.base_file import RECORD_KEY
-from ..table.merging import KeyProbe
+from ..table.arrow.arrays import Mask
+from ..table.files.base_file import RECORD_KEY
+from ..table.merging.winners import KeyProbe
 from .merge import Meeting, MergeCounts, MergeRules, folded
 from .rows import RowSpec
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import KeyNotFoundError
-from ..table.arrays import Mask
-from ..table.base_file import RECORD_KEY
-from ..table.merging import KeyProbe, Positions, base_wins, fold
+from ..table.arrow.arrays import Mask
+from ..table.files.base_file import RECORD_KEY
+from ..table.merging.winners import KeyProbe, Positions, base_wins, fold
 from .rows import RowSpec
 
 

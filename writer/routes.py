@@ -12,11 +12,11 @@ import pyarrow as pa
 from ..errors import CommitConflictError, NullKeyError
 from ..index.append import AppendIndex
 from ..index.base import Index
-from ..table.arrays import plain
-from ..table.base_file import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from ..table.generated_keys import GeneratedKeys
-from ..table.keys import KeyGenerator
-from ..table.names import BaseFileName
+from ..table.arrow.arrays import plain
+from ..table.files.base_file import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from ..table.files.names import BaseFileName
+from ..table.keys.generated import GeneratedKeys
+from ..table.keys.generator import KeyGenerator
 
 LOCATION = (RECORD_KEY, PARTITION_PATH, FILE_NAME)
 """The meta columns that say where a row was read."""

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError, NullOrderingError
-from ..table.arrays import Mask, mask
-from ..table.base_file import RECORD_KEY
-from ..table.conform import conform
-from ..table.deletes import IS_DELETED, DeleteMarker, deleted
-from ..table.merging import Positions
-from ..table.schema import POSITION
+from ..table.arrow.arrays import Mask, mask
+from ..table.files.base_file import RECORD_KEY
+from ..table.merging.deletes import IS_DELETED, DeleteMarker, deleted
+from ..table.merging.winners import Positions
+from ..table.schema.columns import POSITION
+from ..table.schema.conform import conform
 from .routes import Router
 
 CHUNK_BYTES = 32 << 20

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..storage.base import Storage
-from ..table.arrays import plain
+from ..table.arrow.arrays import plain
 from .rows import Group, concat
 from .spill import SpillReader, SpillWriter
 

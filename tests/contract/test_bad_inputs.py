@@ -17,7 +17,7 @@ from pyhudi.operations.fence import Fence
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
-from pyhudi.table import written
+from pyhudi.table.files import written
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, LATE, OPTIONS, OTHERS, QUERIES, ROWS, Act, Case, Late

@@ -14,8 +14,8 @@ import pytest
 from pyhudi.errors import CorruptFileError
 from pyhudi.operations.settings import WriteSettings
 from pyhudi.storage import open_storage
-from pyhudi.table.base_file import BaseFileReader
-from pyhudi.table.schema import with_meta
+from pyhudi.table.files.base_file import BaseFileReader
+from pyhudi.table.schema.columns import with_meta
 from pyhudi.writer import group_writer
 from support.drive import KEYED, write
 from support.fixture_tables import unpack

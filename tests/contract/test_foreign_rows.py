@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.operations.settings import TableSettings
-from pyhudi.table.base_file import STAMP
-from pyhudi.table.key_types import KeyGeneratorType
+from pyhudi.table.config.key_types import KeyGeneratorType
+from pyhudi.table.files.base_file import STAMP
 from support.drive import rows_of, write
 
 COMPLEX = TableSettings(

@@ -13,11 +13,11 @@ from pyhudi.operations.write import commit_write
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table import options as key
 from pyhudi.table.config import load_config
-from pyhudi.table.key_types import KeyGeneratorType
-from pyhudi.table.lost import open_view
-from pyhudi.table.names import bucket_of
+from pyhudi.table.config import property_keys as key
+from pyhudi.table.config.key_types import KeyGeneratorType
+from pyhudi.table.files.lost import open_view
+from pyhudi.table.files.names import bucket_of
 from support.drive import plan, read, rows_of, task, write
 from support.places import ALSO_ON_S3, Place, below, files_below, some_on_s3
 

@@ -13,9 +13,9 @@ from pyhudi.reader.predicates import Compare
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table import options as key
 from pyhudi.table.config import load_config, update_config
-from pyhudi.table.key_types import KeyGeneratorType, PartitionType
+from pyhudi.table.config import property_keys as key
+from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
 from support.drive import rows_of, write
 from support.places import ALSO_ON_S3, Place, below, some_on_s3
 

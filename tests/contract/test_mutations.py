@@ -30,12 +30,12 @@ from pyhudi.operations import (
 )
 from pyhudi.operations.operation import INSERT, OVERWRITE
 from pyhudi.operations.replacement import Replacement
-from pyhudi.table import conform
-from pyhudi.table.base_file import RECORD_KEY, BaseFileWriter
-from pyhudi.table.deletes import DeleteMarker
-from pyhudi.table.evolution import Evolution
-from pyhudi.table.merging import Ordering
-from pyhudi.table.names import WriteToken
+from pyhudi.table.files.base_file import RECORD_KEY, BaseFileWriter
+from pyhudi.table.files.names import WriteToken
+from pyhudi.table.merging.deletes import DeleteMarker
+from pyhudi.table.merging.winners import Ordering
+from pyhudi.table.schema.columns import conform
+from pyhudi.table.schema.evolution import Evolution
 from pyhudi.timeline.writers import owner
 from pyhudi.writer import group_writer, insert, merge
 from pyhudi.writer.buffer import GroupRows

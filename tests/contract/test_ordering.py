@@ -16,7 +16,7 @@ from pyhudi.errors import (
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.table.payloads import PAYLOADS
+from pyhudi.table.config.payloads import PAYLOADS
 from support.drive import KEYED, rows_of, write
 from support.orderings import (
     MARKED,

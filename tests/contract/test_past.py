@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.reader import history, moment
 from pyhudi.reader.window import CommitTimes, Window
-from pyhudi.table import cleaned
-from pyhudi.table.view import FileView
-from pyhudi.table.written import read_written
+from pyhudi.table.files import cleaned
+from pyhudi.table.files.view import FileView
+from pyhudi.table.files.written import read_written
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from support.past_checks import check_cleaned, check_past

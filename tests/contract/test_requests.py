@@ -13,8 +13,8 @@ from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import commit_write
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table import written
-from pyhudi.table.base_file import BaseFileReader
+from pyhudi.table.files import written
+from pyhudi.table.files.base_file import BaseFileReader
 from support.drive import plan, task
 from support.s3 import S3Server, new_url
 

@@ -12,8 +12,8 @@ from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.table.options import CREATE_SCHEMA
-from pyhudi.table.schema import META_COLUMNS
+from pyhudi.table.config.property_keys import CREATE_SCHEMA
+from pyhudi.table.schema.columns import META_COLUMNS
 from support.checks import assert_whole
 from support.drive import rows_of, write
 from support.past import TABLE

@@ -13,7 +13,7 @@ import time
 import pyarrow.parquet as pq
 from pyhudi.operations.settings import WriteRequest, WriteSettings
 from pyhudi.operations.write import plan_write, run_task
-from pyhudi.table.names import WriteToken
+from pyhudi.table.files.names import WriteToken
 
 if __name__ == "__main__":
     table, rows = sys.argv[1:]

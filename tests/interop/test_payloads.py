@@ -9,7 +9,7 @@ import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.instants import properties
 from interop.writer import write_without_spark
-from pyhudi.table.payloads import PAYLOADS
+from pyhudi.table.config.payloads import PAYLOADS
 from support.drive import rows_of
 
 pytestmark = pytest.mark.interop

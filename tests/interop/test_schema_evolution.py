@@ -15,10 +15,10 @@ from interop.readers import read_hudi_rs
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.table.evolution import EvolutionRules, evolve
 from pyhudi.table.latest_schema import latest_schema
-from pyhudi.table.schema import canonical
-from pyhudi.table.types import children
+from pyhudi.table.schema.columns import canonical
+from pyhudi.table.schema.evolution import EvolutionRules, evolve
+from pyhudi.table.schema.types import children
 from pyhudi.timeline.timeline import load_timeline
 from support.ddl import columns, show
 from support.drive import write

@@ -18,7 +18,7 @@ from pyhudi.errors import (
     from_spark,
 )
 from pyhudi.operations.settings import TableSettings
-from pyhudi.table.schema import META_COLUMNS
+from pyhudi.table.schema.columns import META_COLUMNS
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812

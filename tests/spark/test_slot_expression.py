@@ -10,7 +10,7 @@ import pytest
 from pyhudi.connector.slot_expression import slot_expression
 from pyhudi.connector.slots import Placement
 from pyhudi.table.config import TableConfig
-from pyhudi.table.key_types import KeyGeneratorType, PartitionType
+from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
 from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.oldest

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.table.lost import open_view
-from pyhudi.table.names import BaseFileName
+from pyhudi.table.files.lost import open_view
+from pyhudi.table.files.names import BaseFileName
 from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import layout_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pyarrow as pa
-from pyhudi.table.types import children, sql_name
+from pyhudi.table.schema.types import children, sql_name
 
 _TOKEN = re.compile(r"\s*(\w+(?:\(\d+,\d+\))?|[<>:,])")
 _FLAT = {

@@ -12,12 +12,12 @@ from pyhudi.errors import CommitConflictError
 from pyhudi.operations.settings import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.write import CommitResult, TaskResult, WritePlan, abort_write, commit_write, plan_write, run_task
 from pyhudi.storage import open_storage
-from pyhudi.table.base_file import BaseFileReader
 from pyhudi.table.config import load_config
+from pyhudi.table.files.base_file import BaseFileReader
+from pyhudi.table.files.lost import open_view
+from pyhudi.table.files.names import WriteToken
 from pyhudi.table.latest_schema import latest_schema
-from pyhudi.table.lost import open_view
-from pyhudi.table.names import WriteToken
-from pyhudi.table.schema import with_meta
+from pyhudi.table.schema.columns import with_meta
 from pyhudi.timeline.timeline import load_timeline
 
 NOTHING_SAID = TableSettings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyhudi.table.evolution import EvolutionRules
+from pyhudi.table.schema.evolution import EvolutionRules
 
 DEFAULT, RECONCILE, SET_NULL = EvolutionRules(), EvolutionRules(reconcile=True), EvolutionRules(set_null=True)
 BOTH = EvolutionRules(reconcile=True, set_null=True)

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
-from pyhudi.table.evolution import EvolutionRules, evolve
-from pyhudi.table.types import children
+from pyhudi.table.schema.evolution import EvolutionRules, evolve
+from pyhudi.table.schema.types import children
 from support.checks import assert_whole
 from support.drive import carry_out, plan
 from support.readers import read_by_hudi_rs

@@ -16,7 +16,7 @@ from pyhudi.connector.options import parse_options
 from pyhudi.errors import DuplicateKeyError
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import TaskResult, WritePlan, abort_write, commit_write
-from pyhudi.table.schema import POSITION
+from pyhudi.table.schema.columns import POSITION
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from support.checks import assert_whole

@@ -16,7 +16,7 @@ from pyhudi.errors import CommitConflictError, WriteSealedError
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.operations.write import WritePlan, abort_write, commit_write, run_task
 from pyhudi.storage import open_storage
-from pyhudi.table.names import WriteToken
+from pyhudi.table.files.names import WriteToken
 from pyhudi.timeline.writers import heartbeat
 from pyhudi.timeline.writers.owner import SEALS
 from support.checks import assert_whole

@@ -14,7 +14,7 @@ from pyhudi import errors
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.history import history, last_commit
 from pyhudi.storage import open_storage
-from pyhudi.table.base_file import STAMP
+from pyhudi.table.files.base_file import STAMP
 from support.bad_inputs.case import GOOD, SCHEMA, Act
 from support.drive import carry_out, plan, write
 

@@ -11,8 +11,8 @@ from pyhudi.operations.history import history, last_commit
 from pyhudi.operations.settings import WriteSettings
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.key_types import KeyGeneratorType, PartitionType
-from pyhudi.table.options import TIME_INPUT_FORMAT, TIME_OUTPUT_FORMAT, TIME_OUTPUT_ZONE, TIME_TYPE
+from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
+from pyhudi.table.config.property_keys import TIME_INPUT_FORMAT, TIME_OUTPUT_FORMAT, TIME_OUTPUT_ZONE, TIME_TYPE
 from support.bad_inputs.case import COMPOSITE, GOOD, KEYED, Act, Case, added, ask, changed, upsert
 from support.drive import write
 

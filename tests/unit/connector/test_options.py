@@ -21,8 +21,8 @@ from pyhudi.errors import (
 )
 from pyhudi.operations.settings import TableSettings, WriteSettings
 from pyhudi.reader.query import AsOf, Changes, Query
-from pyhudi.table.keys import KeyGeneratorType
-from pyhudi.table.payloads import PAYLOADS
+from pyhudi.table.config.payloads import PAYLOADS
+from pyhudi.table.keys.generator import KeyGeneratorType
 
 SCHEMA = pa.schema([("id", pa.int64())])
 MIB = 1 << 20

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.connector.spark_types import requested_schema, select, to_arrow, to_spark
 from pyhudi.errors import MissingColumnError, SchemaMismatchError, UnsupportedTypeError
-from pyhudi.table.schema import canonical, with_meta
+from pyhudi.table.schema.columns import canonical, with_meta
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 

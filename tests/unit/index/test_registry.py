@@ -10,7 +10,7 @@ from pyhudi.errors import MissingOptionError, OptionConflictError, PyHudiError, 
 from pyhudi.index.append import AppendIndex
 from pyhudi.index.bucket import BucketIndex
 from pyhudi.index.registry import ENTRY_POINTS, index_for
-from pyhudi.table.table_config import TableConfig
+from pyhudi.table.config.table_config import TableConfig
 
 
 def config(**changes: str) -> TableConfig:

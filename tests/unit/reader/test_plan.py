@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.reader.plan import LEAST_TASKS, OPEN_COST, RowGroup, plan_splits
-from pyhudi.table.view import BaseFile, FileSlice
+from pyhudi.table.files.view import BaseFile, FileSlice
 
 MIB = 1 << 20
 SPLIT = 128 * MIB

@@ -11,7 +11,7 @@ from pyhudi.index.registry import index_for
 from pyhudi.reader.predicates import Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
 from pyhudi.reader.pruning import partition_may_match, wanted_buckets
 from pyhudi.table.config import TableConfig
-from pyhudi.table.keys import KeyGenerator
+from pyhudi.table.keys.generator import KeyGenerator
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 

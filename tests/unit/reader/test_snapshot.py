@@ -14,7 +14,7 @@ from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, create_config, load_config, update_config
-from pyhudi.table.schema import META_COLUMNS
+from pyhudi.table.schema.columns import META_COLUMNS
 from support.drive import write
 from support.fixture_tables import unpack
 

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pyhudi.table.casts import cast, fits, keeps_values
-from pyhudi.table.java_text import float_text
+from pyhudi.table.arrow.java_text import float_text
+from pyhudi.table.schema.casts import cast, fits, keeps_values
 
 NAN, INF = float("nan"), float("inf")
 

@@ -11,8 +11,8 @@ import pytest
 from pyhudi.errors import TableConfigError
 from pyhudi.storage import open_storage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table import config as module
 from pyhudi.table.config import BACKUP_PATH, PROPERTIES_PATH, TableConfig, create_config, load_config, update_config
+from pyhudi.table.config import properties_file as module
 from support.drive import read, write
 from support.histories import TABLE, part, row
 

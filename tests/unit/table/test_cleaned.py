@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from pyhudi.table.cleaned import cleaned_since
+from pyhudi.table.files.cleaned import cleaned_since
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
 from pyhudi.timeline.timeline import Timeline

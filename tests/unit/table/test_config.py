@@ -24,12 +24,12 @@ from pyhudi.table.config import (
     BACKUP_PATH,
     PROPERTIES_PATH,
     TableConfig,
-    checksum,
     create_config,
     load_config,
     update_config,
 )
-from pyhudi.table.keys import KeyGeneratorType
+from pyhudi.table.config.key_types import KeyGeneratorType
+from pyhudi.table.config.table_config import checksum
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "apache_hudi_1_2_types" / "hoodie.properties"
 
@@ -375,7 +375,7 @@ class Snooped:
 
 
 def test_two_updates_at_once_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyhudi.table.config._PATIENCE_S", 0)
+    monkeypatch.setattr("pyhudi.table.config.properties_file._PATIENCE_S", 0)
     storage = Watched(f"memory://{uuid.uuid4()}/t")
     storage.write(PROPERTIES_PATH, BY_JAVA)
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.table.conform import conform
-from pyhudi.table.schema import arrow_schema, with_meta
-from pyhudi.table.types import children, same_type
+from pyhudi.table.schema.columns import arrow_schema, with_meta
+from pyhudi.table.schema.conform import conform
+from pyhudi.table.schema.types import children, same_type
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "apache_hudi_1_2_types"
 

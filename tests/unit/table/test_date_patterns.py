@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.table.date_patterns import DatePattern
-from pyhudi.table.date_reader import check_readable, read_times
+from pyhudi.table.keys.date_patterns import DatePattern
+from pyhudi.table.keys.date_reader import check_readable, read_times
 
 MOMENTS = st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59))
 WHOLE = [

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyhudi.table.base_file import BaseFileWriter, file_schema
-from pyhudi.table.encodings import dictionary_columns, estimate_distinct
-from pyhudi.table.schema import META_COLUMNS, with_meta
+from pyhudi.table.files.base_file import BaseFileWriter, file_schema
+from pyhudi.table.files.encodings import dictionary_columns, estimate_distinct
+from pyhudi.table.schema.columns import META_COLUMNS, with_meta
 
 ROWS = 300_000
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from pyhudi.table.evolution import EvolutionRules, Role, contains, evolve
-from pyhudi.table.schema import canonical
+from pyhudi.table.schema.columns import canonical
+from pyhudi.table.schema.evolution import EvolutionRules, Role, contains, evolve
 from support.ddl import columns, show
 from support.evolutions import BOTH, MATRIX, REFUSED, RULES, Difference
 

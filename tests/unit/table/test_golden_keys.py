@@ -13,8 +13,8 @@ import pytest
 from pyhudi.errors import PartitionValueError, PyHudiError
 from pyhudi.operations.settings import TableSettings
 from pyhudi.operations.table_settings import new_config
-from pyhudi.table.key_types import KeyGeneratorType, PartitionType, split_partition_field
-from pyhudi.table.keys import KeyGenerator
+from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType, split_partition_field
+from pyhudi.table.keys.generator import KeyGenerator
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "key_generators" / "apache_hudi_1_2.json.gz"
 CASES = json.loads(gzip.decompress(FIXTURE.read_bytes()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.table.keys import KeyGeneratorType, choose_key_generator
+from pyhudi.table.keys.generator import KeyGeneratorType, choose_key_generator
 
 
 @pytest.mark.parametrize(

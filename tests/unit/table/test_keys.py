@@ -20,7 +20,7 @@ from pyhudi.errors import (
     UnsupportedTypeError,
 )
 from pyhudi.table.config import TableConfig
-from pyhudi.table.keys import KeyGenerator, KeyGeneratorType
+from pyhudi.table.keys.generator import KeyGenerator, KeyGeneratorType
 
 D = Decimal
 UTC = dt.timezone.utc
@@ -335,7 +335,7 @@ def test_composite_keys_are_those_of_the_model(rows: list[Any], order: list[str]
 
 @given(MODEL_ROWS, st.lists(st.sampled_from("snb"), min_size=1, max_size=3, unique=True), st.booleans())
 def test_partition_paths_are_those_of_the_model(rows: list[Any], fields: list[str], hive_style: bool) -> None:
-    from pyhudi.table.partition_paths import escape
+    from pyhudi.table.keys.partition_paths import escape
 
     named = [dict(zip("snb", row, strict=True)) for row in rows]
     batch = pa.RecordBatch.from_pylist(named, pa.schema([("s", pa.string()), ("n", pa.int64()), ("b", pa.bool_())]))

@@ -12,11 +12,11 @@ import pytest
 from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.operations.settings import TableSettings
 from pyhudi.storage import Storage, open_storage
-from pyhudi.table import options
 from pyhudi.table.config import TableConfig, load_config
+from pyhudi.table.config import property_keys as key
 from pyhudi.table.latest_schema import latest_schema, newest_schema
-from pyhudi.table.schema import avro_schema
-from pyhudi.table.schema_history import FOLDER
+from pyhudi.table.schema.columns import avro_schema
+from pyhudi.table.schema.schema_history import FOLDER
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata
@@ -76,7 +76,7 @@ def test_meta_columns_in_a_commit_are_no_columns(storage: Storage) -> None:
 
 
 def test_a_table_without_writes_has_the_columns_it_was_created_with(storage: Storage) -> None:
-    created = config(**{options.CREATE_SCHEMA: avro_schema(columns("c int"), "t")})
+    created = config(**{key.CREATE_SCHEMA: avro_schema(columns("c int"), "t")})
 
     assert found(storage, created) == "c int"
     assert found(storage) is None

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyhudi.table import merging
-from pyhudi.table.merging import base_wins, fold
-from pyhudi.table.string_hash import hash64
+from pyhudi.table.arrow.string_hash import hash64
+from pyhudi.table.merging.winners import base_wins, fold
+from pyhudi.table.merging.winners import winners as merging
 
 INF, NAN = float("inf"), float("nan")
 FLOATS = [-INF, -1.5, -0.0, 0.0, 1.5, INF, NAN]

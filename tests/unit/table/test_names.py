@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.table.names import BaseFileName, LogFileName, WriteToken, bucket_of, new_bucket_file_id
+from pyhudi.table.files.names import BaseFileName, LogFileName, WriteToken, bucket_of, new_bucket_file_id
 
 FILE_IDS = st.from_regex(r"[A-Za-z0-9]{1,12}(-[A-Za-z0-9]{1,6}){0,4}", fullmatch=True)
 INSTANTS = st.from_regex(r"[0-9]{17}", fullmatch=True)

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyhudi.errors import PartitionValueError
 from pyhudi.table.config import TableConfig
-from pyhudi.table.partition_paths import check_safe, escape, format_segment, parse_partition_path, unescape
+from pyhudi.table.keys.partition_paths import check_safe, escape, format_segment, parse_partition_path, unescape
 
 TIMESTAMP = {"hoodie.table.keygenerator.type": "TIMESTAMP"}
 CUSTOM = {

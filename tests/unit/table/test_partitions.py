@@ -7,7 +7,7 @@ import uuid
 import pytest
 from pyhudi.errors import CorruptFileError, PartitionValueError
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.partitions import (
+from pyhudi.table.files.partitions import (
     METAFILE,
     PartitionMetadata,
     list_partitions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.table.properties import format_properties, parse_properties
+from pyhudi.table.config.java_properties import format_properties, parse_properties
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)))
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import CorruptInstantError, DuplicateColumnError, UnsupportedTypeError
-from pyhudi.table.schema import (
+from pyhudi.table.schema.columns import (
     META_COLUMNS,
     arrow_schema,
     avro_schema,

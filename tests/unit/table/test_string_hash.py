@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import DataError
-from pyhudi.table.string_hash import hash64, java_string_hash
+from pyhudi.table.arrow.string_hash import hash64, java_string_hash
 
 # Without surrogates, which no UTF-8 text holds; with the characters where UTF-8 or UTF-16 change their width.
 CHARACTERS = st.one_of(
@@ -175,7 +175,7 @@ def test_what_is_no_text_is_refused() -> None:
 
 
 def test_the_64_bit_hash_is_the_same_in_every_process() -> None:
-    code = "import pyarrow as pa; from pyhudi.table.string_hash import hash64; print(hash64(pa.array(['k0', 'é']))[:])"
+    code = "import pyarrow as pa; from pyhudi.table.arrow.string_hash import hash64; print(hash64(pa.array(['k0', 'é']))[:])"
     answers = {
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
         for _ in range(2)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import InvalidOptionError, MissingOptionError, PartitionValueError, UnsupportedTypeError
-from pyhudi.table import options as key
-from pyhudi.table.time_partitions import TimePartitions, missing_options
+from pyhudi.table.config import property_keys as key
+from pyhudi.table.keys.time_partitions import TimePartitions, missing_options
 
 MILLIS = {key.TIME_TYPE: "EPOCHMILLISECONDS", key.TIME_OUTPUT_FORMAT: "yyyy-MM-dd", key.TIME_OUTPUT_ZONE: "UTC"}
 TEXTS = {key.TIME_TYPE: "DATE_STRING", key.TIME_INPUT_FORMAT: "yyyy-MM-dd HH:mm", key.TIME_OUTPUT_FORMAT: "yyyyMMddHH"}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.table.time_zones import TimeZone
+from pyhudi.table.keys.time_zones import TimeZone
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 REGIONS = ["America/New_York", "Europe/Dublin", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kolkata"]

@@ -9,8 +9,8 @@ import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
-from pyhudi.table import written
-from pyhudi.table.written import Written, read_written
+from pyhudi.table.files import written
+from pyhudi.table.files.written import Written, read_written
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.codec import encode

@@ -1,0 +1,109 @@
+"""Which key generator a table uses: Hudi's enum, its Java classes, and the choice when nothing is said.
+
+Source: ``org.apache.hudi.keygen.constant.KeyGeneratorType`` and ``KeyGenUtils.inferKeyGeneratorType``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from ...errors import UnsupportedTableError
+
+_PACKAGE = "org.apache.hudi.keygen."
+
+
+class KeyGeneratorType(str, Enum):
+    """How record keys and partition paths are made of columns, as ``hoodie.table.keygenerator.type`` names it."""
+
+    SIMPLE = "SIMPLE"
+    COMPLEX = "COMPLEX"
+    NON_PARTITION = "NON_PARTITION"
+    TIMESTAMP = "TIMESTAMP"
+    CUSTOM = "CUSTOM"
+
+    @property
+    def java_class(self) -> str:
+        """The Java class that ``hoodie.datasource.write.keygenerator.class`` names for this type."""
+        return f"{_PACKAGE}{_CLASSES[self]}KeyGenerator"
+
+    @classmethod
+    def parse(cls, text: str) -> KeyGeneratorType:
+        """Return the type that a user or a table names.
+
+        Args:
+            text: The enum's name in any case, or the Java class, with or without its package; the ``Avro`` twins of
+                the classes and the enum's ``*_AVRO`` names mean the same generator.
+
+        Raises:
+            UnsupportedTableError: The name is none that pyhudi knows.
+        """
+        known = _names().get(text.strip().upper())
+        if known is None:
+            raise UnsupportedTableError(
+                f"The key generator {text!r} is not one that pyhudi knows.",
+                f"Use one of {', '.join(kind.value for kind in cls)}.",
+            )
+        return known
+
+
+class PartitionType(str, Enum):
+    """How the key generator CUSTOM makes a part of the path of a field, written behind its name: ``ts:TIMESTAMP``."""
+
+    SIMPLE = "SIMPLE"
+    TIMESTAMP = "TIMESTAMP"
+
+
+def split_partition_field(text: str) -> tuple[str, PartitionType | None]:
+    """Return the name and the type of a partition field, None for the type where there is none.
+
+    Raises:
+        ValueError: The type is none that there is.
+    """
+    name, colon, kind = (part.strip() for part in text.partition(":"))
+    if not colon:
+        return name, None
+    try:
+        return name, PartitionType(kind.upper())
+    except ValueError as error:
+        raise ValueError(f"{text!r} has no type of a partition field; use SIMPLE or TIMESTAMP") from error
+
+
+_CLASSES = {
+    KeyGeneratorType.SIMPLE: "Simple",
+    KeyGeneratorType.COMPLEX: "Complex",
+    KeyGeneratorType.NON_PARTITION: "Nonpartitioned",
+    KeyGeneratorType.TIMESTAMP: "TimestampBased",
+    KeyGeneratorType.CUSTOM: "Custom",
+}
+
+
+def _names() -> dict[str, KeyGeneratorType]:
+    names: dict[str, KeyGeneratorType] = {}
+    for kind, stem in _CLASSES.items():
+        names |= {kind.value: kind, f"{kind.value}_AVRO": kind}
+        for short in (f"{stem}KeyGenerator", f"{stem}AvroKeyGenerator"):
+            names |= {short.upper(): kind, f"{_PACKAGE}{short}".upper(): kind}
+    # The package of releases before 0.7.
+    return names | {
+        name.replace("HUDI.KEYGEN.", "HUDI."): kind for name, kind in names.items() if name.startswith("ORG.")
+    }
+
+
+def choose_key_generator(
+    record_key_fields: Sequence[str], partition_fields: Sequence[str], *, is_typed: bool = False
+) -> KeyGeneratorType:
+    """Return the key generator that Apache Hudi infers when none is named.
+
+    Args:
+        record_key_fields: None for a table whose keys are generated.
+        partition_fields: Without their types.
+        is_typed: Whether they have types.
+    """
+    if is_typed:
+        return KeyGeneratorType.CUSTOM
+    if not partition_fields:
+        return KeyGeneratorType.NON_PARTITION
+    if len(partition_fields) == 1 and len(record_key_fields) <= 1:
+        return KeyGeneratorType.SIMPLE
+    return KeyGeneratorType.COMPLEX

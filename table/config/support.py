@@ -1,0 +1,72 @@
+"""Which tables pyhudi can read and write, judged by their configuration alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...errors import UnsupportedTableError
+from . import property_keys as key
+from .property_keys import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, NEWEST_LAYOUT, NEWEST_VERSION
+from .table_config import TableConfig
+
+
+def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
+    """Refuse a table of a kind that pyhudi does not do yet.
+
+    Args:
+        config: The table's configuration.
+        where: The table, for messages.
+        writing: Whether the table is to be written; reading asks for less.
+
+    Raises:
+        UnsupportedTableError: Names the property and its value.
+    """
+    for option, value in _unsupported(config, writing):
+        raise UnsupportedTableError(
+            f"The table {where} has {option}={value}, which pyhudi does not {'write' if writing else 'read'} yet.",
+            "Use Apache Hudi for this table.",
+        )
+
+
+def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]]:
+    if config.version != NEWEST_VERSION:
+        yield key.VERSION, str(config.version)
+    elif int(config.properties[key.LAYOUT_VERSION]) != NEWEST_LAYOUT:
+        yield key.LAYOUT_VERSION, config.properties[key.LAYOUT_VERSION]
+    if config.table_type != COPY_ON_WRITE:
+        yield key.TYPE, config.table_type
+    if not config.populate_meta_fields:
+        yield key.POPULATE_META_FIELDS, "false"
+    base_format = config.properties.get(key.BASE_FILE_FORMAT) or "PARQUET"
+    if base_format.upper() != "PARQUET":
+        yield key.BASE_FILE_FORMAT, base_format
+    table_format = config.properties.get(key.TABLE_FORMAT) or "native"
+    if table_format.lower() != "native":
+        yield key.TABLE_FORMAT, table_format
+    if config.properties.get(key.BOOTSTRAP_BASE_PATH):
+        yield key.BOOTSTRAP_BASE_PATH, config.properties[key.BOOTSTRAP_BASE_PATH]
+    for flag in (key.DROP_PARTITION_COLUMNS, key.MULTIPLE_BASE_FILE_FORMATS, key.PARTITION_METAFILE_BASE_FORMAT):
+        if config.flag(flag):
+            yield flag, "true"
+    if writing:
+        yield from _unwritable(config)
+
+
+def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
+    if config.merge_mode not in (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING):
+        yield key.MERGE_MODE, config.merge_mode
+    partial = config.properties.get(key.PARTIAL_UPDATE_MODE) or "NONE"
+    if partial.upper() != "NONE":
+        yield key.PARTIAL_UPDATE_MODE, partial
+    known = {key.DELETE_FIELD, key.DELETE_MARKER} if config.delete_marker else set()
+    for option, value in config.properties.items():
+        if option.startswith(key.MERGE_PROPERTY_PREFIX) and option not in known:
+            yield option, value
+    for flag in (key.CDC_ENABLED, key.CONSISTENT_TIMESTAMPS, key.SLASH_DATES):
+        if config.flag(flag):
+            yield flag, "true"
+    if config.index_type not in (None, "BUCKET"):
+        yield key.INDEX_TYPE, str(config.index_type)
+    engine = config.properties.get(key.BUCKET_ENGINE) or "SIMPLE"
+    if engine.upper() != "SIMPLE":
+        yield key.BUCKET_ENGINE, engine

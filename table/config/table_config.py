@@ -1,0 +1,395 @@
+"""What ``hoodie.properties`` says of a table.
+
+Source: ``org.apache.hudi.common.table.HoodieTableConfig``.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...errors import TableConfigError, TableVersionError, UnsupportedTableError
+from ..merging.deletes import DeleteMarker
+from . import property_keys as key
+from .java_properties import format_properties, parse_properties
+from .key_types import KeyGeneratorType, PartitionType, choose_key_generator, split_partition_field
+from .payloads import Payload
+from .property_keys import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, MERGE_ON_READ, NEWEST_VERSION
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_REQUIRED = (key.NAME, key.TYPE, key.VERSION, key.LAYOUT_VERSION)
+_RESTORE = "Compare it with hoodie.properties.backup beside it, and restore it from there or from a backup of yours."
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """What ``hoodie.properties`` says of a table.
+
+    Attributes:
+        properties: Every property of the file, those that pyhudi does not know included.
+    """
+
+    properties: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, data: bytes, where: str) -> TableConfig:
+        """Return the configuration that a file's bytes hold.
+
+        Args:
+            data: Content of the file.
+            where: The file, for messages.
+
+        Raises:
+            TableConfigError: The file is empty, cut off, contradicts its checksum, or holds a value of no meaning.
+            TableVersionError: The table is newer than pyhudi.
+        """
+        try:
+            properties = parse_properties(data)
+        except ValueError as error:
+            raise TableConfigError(f"{where} cannot be read: {error}.", _RESTORE) from error
+        config = cls(properties)
+        config._check(data, where)
+        return config
+
+    @classmethod
+    def new(
+        cls,
+        *,
+        name: str,
+        database: str = "",
+        table_type: str = COPY_ON_WRITE,
+        record_key_fields: Sequence[str],
+        partition_fields: Sequence[str] = (),
+        partition_types: Sequence[PartitionType] | None = None,
+        ordering_fields: Sequence[str] = (),
+        merge_mode: str | None = None,
+        payload: Payload | None = None,
+        delete_marker: DeleteMarker | None = None,
+        key_generator: KeyGeneratorType | None = None,
+        hive_style: bool = False,
+        url_encode: bool = False,
+        timezone: str = "UTC",
+        index_type: str | None = "BUCKET",
+        bucket_count: int | None = None,
+        hash_fields: Sequence[str] | None = None,
+        time_options: Mapping[str, str] | None = None,
+    ) -> TableConfig:
+        """Return the configuration of a new table of version 9.
+
+        Args:
+            name: The table's name.
+            database: The database it belongs to, "" for none.
+            table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
+            record_key_fields: Columns that make the record key; none for keys that are generated.
+            partition_fields: Columns that make the partition path.
+            partition_types: Their types, for the key generator CUSTOM alone.
+            ordering_fields: Columns that decide which of two rows is newer.
+            merge_mode: None for EVENT_TIME_ORDERING with ordering fields and COMMIT_TIME_ORDERING without.
+            payload: The payload class by which the merge mode was named, of which a note is kept; None for none.
+            delete_marker: The value of a column by which rows are deletes; None for none.
+            key_generator: None for what Apache Hudi infers from the fields.
+            hive_style: Whether folders are named ``field=value``.
+            url_encode: Whether partition values are escaped in folder names.
+            timezone: ``UTC``, or ``LOCAL`` for instant times in the writer's zone.
+            index_type: How record keys find their file group; None leaves the index open.
+            bucket_count: Buckets of one partition, for the index BUCKET.
+            hash_fields: Record key columns that choose the bucket; None for all.
+            time_options: What the times in partition paths are, by the keys of `options.TIME_OPTIONS`.
+        """
+        typed = partition_types is not None
+        generator = key_generator or choose_key_generator(record_key_fields, partition_fields, is_typed=typed)
+        properties = {
+            **_fields_properties(record_key_fields, partition_fields, partition_types, ordering_fields),
+            **_identity_properties(name, database, table_type),
+            **_merge_properties(merge_mode or _default_merge_mode(ordering_fields), payload, delete_marker),
+            key.KEY_GENERATOR_TYPE: generator.value,
+            key.HIVE_STYLE: _format_bool(hive_style),
+            key.URL_ENCODE: _format_bool(url_encode),
+            **(time_options or {}),
+            key.PARTITION_EXTRACTOR: _partition_extractor(partition_fields, hive_style),
+            key.TIMEZONE: timezone,
+            **key.CONSTANT_OF_NEW_TABLES,
+            **_index_properties(index_type, bucket_count, hash_fields or record_key_fields),
+        }
+        return cls(properties)
+
+    def with_delete_marker(self, marker: DeleteMarker) -> TableConfig:
+        """Return the configuration with a delete marker."""
+        return TableConfig({**self.properties, **_marker_properties(marker)})
+
+    def encode(self) -> bytes:
+        """Return the file's bytes; the opposite of `parse`."""
+        return format_properties(self.properties, "Hudi table properties")
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.properties[key.NAME]
+
+    @property
+    def database(self) -> str:
+        """The database, "" where there is none."""
+        return self.properties.get(key.DATABASE, "")
+
+    @property
+    def table_type(self) -> str:
+        """``COPY_ON_WRITE`` or ``MERGE_ON_READ``."""
+        return self.properties[key.TYPE]
+
+    @property
+    def version(self) -> int:
+        """The table version."""
+        return int(self.properties[key.VERSION])
+
+    @property
+    def timezone(self) -> str:
+        """``UTC`` or ``LOCAL``, the zone of instant times; Java's default is LOCAL."""
+        return self.properties.get(key.TIMEZONE, "LOCAL").upper()
+
+    @property
+    def record_key_fields(self) -> tuple[str, ...]:
+        """Columns of the record key; none for a table whose keys are generated."""
+        return self._list(key.RECORD_KEY_FIELDS)
+
+    @property
+    def generates_keys(self) -> bool:
+        """Whether rows have no key of their own and get one when they are written."""
+        return not self.record_key_fields
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """Columns of the partition path, without the types that a CUSTOM key generator adds."""
+        return tuple(field.partition(":")[0].strip() for field in self._list(key.PARTITION_FIELDS))
+
+    @property
+    def partition_types(self) -> tuple[PartitionType, ...]:
+        """How each partition field makes its part of the path.
+
+        Raises:
+            TableConfigError: The key generator is CUSTOM, and not every field has a type.
+            UnsupportedTableError: The table names a key generator that pyhudi does not know.
+        """
+        generator = self.key_generator
+        if generator is not KeyGeneratorType.CUSTOM:
+            kind = PartitionType.TIMESTAMP if generator is KeyGeneratorType.TIMESTAMP else PartitionType.SIMPLE
+            return (kind,) * len(self.partition_fields)
+        try:
+            kinds = [split_partition_field(field)[1] for field in self._list(key.PARTITION_FIELDS)]
+        except ValueError:
+            kinds = [None]
+        known = tuple(kind for kind in kinds if kind is not None)
+        if len(known) < len(kinds):
+            raise TableConfigError(
+                f"The table {self.name!r} has the key generator CUSTOM and "
+                f"{key.PARTITION_FIELDS}={self.properties.get(key.PARTITION_FIELDS)}, where every field needs a type.",
+                "Write each as <field>:SIMPLE or <field>:TIMESTAMP, as the table's writers do.",
+            )
+        return known
+
+    @property
+    def time_options(self) -> dict[str, str]:
+        """What the times in partition paths are, by the keys of `options.TIME_OPTIONS`, as far as anybody wrote it."""
+        found = {
+            option: self.properties.get(option) or self.properties.get(key.older_time_option(option))
+            for option in key.TIME_OPTIONS
+        }
+        return {option: text for option, text in found.items() if text}
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """Columns that decide which of two rows is newer."""
+        return self._list(key.ORDERING_FIELDS) or self._list(key.PRECOMBINE_FIELD)
+
+    @property
+    def merge_mode(self) -> str:
+        """``EVENT_TIME_ORDERING``, ``COMMIT_TIME_ORDERING`` or ``CUSTOM``."""
+        return self.properties.get(key.MERGE_MODE) or _default_merge_mode(self.ordering_fields)
+
+    @property
+    def payload(self) -> Payload | None:
+        """The payload class in place of which the table has its merge mode; None where none was named."""
+        return Payload.find(self.properties.get(key.LEGACY_PAYLOAD_CLASS, ""))
+
+    @property
+    def delete_marker(self) -> DeleteMarker | None:
+        """The value of a column by which rows are deletes; None for none."""
+        field, value = self.properties.get(key.DELETE_FIELD), self.properties.get(key.DELETE_MARKER)
+        return DeleteMarker(field, value) if field and value else None
+
+    @property
+    def key_generator(self) -> KeyGeneratorType:
+        """How record keys and partition paths are made.
+
+        Raises:
+            UnsupportedTableError: The table names a class that pyhudi does not know.
+        """
+        named = self.properties.get(key.KEY_GENERATOR_TYPE) or self.properties.get(key.KEY_GENERATOR_CLASS)
+        if named:
+            try:
+                return KeyGeneratorType.parse(named)
+            except UnsupportedTableError as error:
+                raise UnsupportedTableError(
+                    f"The table {self.name!r} has the key generator {named}, which is not one that pyhudi knows.",
+                    "Use Apache Hudi to write this table.",
+                ) from error
+        is_typed = ":" in self.properties.get(key.PARTITION_FIELDS, "")
+        return choose_key_generator(self.record_key_fields, self.partition_fields, is_typed=is_typed)
+
+    @property
+    def hive_style(self) -> bool:
+        """Whether partition folders are named ``field=value``."""
+        return self.flag(key.HIVE_STYLE)
+
+    @property
+    def url_encode(self) -> bool:
+        """Whether partition values are escaped in folder names."""
+        return self.flag(key.URL_ENCODE)
+
+    @property
+    def metadata_partitions(self) -> tuple[str, ...]:
+        """Partitions of the metadata table that readers trust."""
+        return self._list(key.METADATA_PARTITIONS)
+
+    @property
+    def index_type(self) -> str | None:
+        """The index that the table was created with; None where nobody wrote it down."""
+        return self.properties.get(key.INDEX_TYPE) or None
+
+    @property
+    def bucket_count(self) -> int | None:
+        """Buckets of one partition; None where nobody wrote it down."""
+        text = self.properties.get(key.BUCKET_COUNT)
+        return int(text) if text else None
+
+    @property
+    def hash_fields(self) -> tuple[str, ...] | None:
+        """Record key columns that choose the bucket; None where nobody wrote them down."""
+        return self._list(key.BUCKET_HASH_FIELDS) or None
+
+    @property
+    def timeline_folder(self) -> str:
+        """Where instants live, relative to the table's root."""
+        return f".hoodie/{self.properties.get(key.TIMELINE_PATH) or 'timeline'}"
+
+    @property
+    def archive_folder(self) -> str:
+        """Where archived instants live, relative to the table's root."""
+        return f"{self.timeline_folder}/{self.properties.get(key.HISTORY_PATH) or 'history'}"
+
+    @property
+    def create_schema(self) -> str | None:
+        """The Avro schema (JSON) that SQL wrote when it created the table."""
+        return self.properties.get(key.CREATE_SCHEMA) or None
+
+    @property
+    def populate_meta_fields(self) -> bool:
+        """Whether the meta columns are filled."""
+        return self.flag(key.POPULATE_META_FIELDS, default=True)
+
+    def flag(self, option: str, *, default: bool = False) -> bool:
+        """Return a property that is true or false."""
+        text = self.properties.get(option)
+        return default if not text else text.strip().lower() == "true"
+
+    def _list(self, option: str) -> tuple[str, ...]:
+        parts = (part.strip() for part in self.properties.get(option, "").split(","))
+        return tuple(part for part in parts if part)
+
+    def _check(self, data: bytes, where: str) -> None:
+        if data and not data.endswith((b"\n", b"\r")):
+            raise TableConfigError(
+                f"{where} ends in the middle of a line, as if it had been cut off.",
+                f"{_RESTORE} If it is whole, end its last line with a newline.",
+            )
+        for option in _REQUIRED:
+            if not self.properties.get(option, "").strip():
+                raise TableConfigError(f"{where} lacks {option}: the file is empty or cut off.", _RESTORE)
+        for option in (key.VERSION, key.LAYOUT_VERSION, key.BUCKET_COUNT):
+            text = self.properties.get(option) or "0"
+            if not _NUMBER.fullmatch(text):
+                raise TableConfigError(f"{where} says {option}={text[:99]}, which is no number.", _RESTORE)
+        if self.version > NEWEST_VERSION:
+            raise TableVersionError(
+                f"{where} says table version {self.version}; pyhudi knows versions up to {NEWEST_VERSION}.",
+                "Use a newer pyhudi, or the Apache Hudi release that wrote the table.",
+            )
+        if self.timezone not in ("UTC", "LOCAL"):
+            raise TableConfigError(
+                f"{where} says {key.TIMEZONE}={self.timezone}, which is neither UTC nor LOCAL.", _RESTORE
+            )
+        if self.table_type not in (COPY_ON_WRITE, MERGE_ON_READ):
+            raise TableConfigError(f"{where} says {key.TYPE}={self.table_type}, which is no table type.", _RESTORE)
+        stored, right = self.properties.get(key.CHECKSUM), checksum(self.database, self.name)
+        if stored is not None and stored != right:
+            raise TableConfigError(
+                f"{where} says {key.CHECKSUM}={stored}, but database {self.database!r} and name {self.name!r} "
+                f"make {right}.",
+                _RESTORE,
+            )
+
+
+def checksum(database: str, name: str) -> str:
+    """Return ``hoodie.table.checksum``: the CRC-32 of ``<database>.<name>``."""
+    return str(zlib.crc32(f"{database}.{name}".encode()))
+
+
+def _default_merge_mode(ordering_fields: Sequence[str]) -> str:
+    return EVENT_TIME_ORDERING if ordering_fields else COMMIT_TIME_ORDERING
+
+
+def _format_bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _partition_extractor(partition_fields: Sequence[str], hive_style: bool) -> str:
+    """Return the class by which Apache Hudi 1.2 would sync the partitions to a Hive metastore."""
+    if not partition_fields:
+        kind = "NonPartitionedExtractor"
+    elif len(partition_fields) > 1:
+        kind = "MultiPartKeysValueExtractor"
+    else:
+        kind = "HiveStylePartitionValueExtractor" if hive_style else "SinglePartPartitionValueExtractor"
+    return f"org.apache.hudi.hive.{kind}"
+
+
+def _identity_properties(name: str, database: str, table_type: str) -> dict[str, str]:
+    properties = {key.NAME: name, key.TYPE: table_type, key.CHECKSUM: checksum(database, name)}
+    return properties | ({key.DATABASE: database} if database else {})
+
+
+def _fields_properties(
+    record_keys: Sequence[str],
+    partitions: Sequence[str],
+    types: Sequence[PartitionType] | None,
+    ordering: Sequence[str],
+) -> dict[str, str]:
+    """Return the lists of fields; Apache Hudi writes an empty one for partitions alone."""
+    if types is not None:
+        partitions = [f"{name}:{kind.value}" for name, kind in zip(partitions, types, strict=True)]
+    properties = {key.PARTITION_FIELDS: ",".join(partitions)}
+    for option, fields in ((key.RECORD_KEY_FIELDS, record_keys), (key.ORDERING_FIELDS, ordering)):
+        if fields:
+            properties[option] = ",".join(fields)
+    return properties
+
+
+def _merge_properties(mode: str, payload: Payload | None, marker: DeleteMarker | None) -> dict[str, str]:
+    noted = {} if payload is None else {key.LEGACY_PAYLOAD_CLASS: payload.java_class}
+    return {key.MERGE_MODE: mode, **noted, **({} if marker is None else _marker_properties(marker))}
+
+
+def _marker_properties(marker: DeleteMarker) -> dict[str, str]:
+    return {key.DELETE_FIELD: marker.field, key.DELETE_MARKER: marker.value}
+
+
+def _index_properties(index_type: str | None, bucket_count: int | None, hash_fields: Sequence[str]) -> dict[str, str]:
+    properties = {} if index_type is None else {key.INDEX_TYPE: index_type}
+    if index_type is None or bucket_count is None:
+        return properties
+    return properties | {
+        key.BUCKET_COUNT: str(bucket_count),
+        key.BUCKET_HASH_FIELDS: ",".join(hash_fields),
+        key.BUCKET_ENGINE: "SIMPLE",
+    }

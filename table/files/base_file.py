@@ -1,0 +1,279 @@
+"""One base file: a Parquet file with the five meta columns in front and Hudi's key-values in its footer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import CorruptFileError, StorageError
+from ...storage.base import Storage
+from ...version import VERSION
+from ..schema.columns import with_meta
+from ..schema.conform import conform
+from .encodings import dictionary_columns, statistics_columns
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+STAMP = b"pyhudi.version"
+MIN_KEY = "hoodie_min_record_key"
+MAX_KEY = "hoodie_max_record_key"
+RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
+FILE_NAME = "_hoodie_file_name"
+
+# By this Spark 3, and Apache Hudi on it, know that days before 1582 are counted as they are since Spark 3.0. Without it
+# they refuse to read them.
+_PROLEPTIC = {"org.apache.spark.version": "4.0.0"}
+_REPEATED = frozenset({"_hoodie_commit_time", PARTITION_PATH, FILE_NAME})
+_UNIQUE = frozenset({"_hoodie_commit_seqno", "_hoodie_record_key"})
+# What pyarrow raises for bytes that are no Parquet, beside what it has no memory for.
+_UNREADABLE = (
+    pa.ArrowInvalid,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OSError,
+    UnicodeDecodeError,
+)
+# Rows differ in their keys, so that many in few bytes are none that anybody wrote, and could go on for ever.
+_MOST_ROWS_A_BYTE = 1000
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+# Encoded bytes of one value, at most, for a string column to count as dictionary-encoded throughout.
+_FEW_BYTES = 2.5
+
+
+def file_schema(schema: pa.Schema, dictionaries: frozenset[str] = frozenset()) -> pa.Schema:
+    """Return the Arrow schema in which a base file is written: columns that repeat are dictionaries.
+
+    Args:
+        schema: The table's data columns, canonical, without meta columns.
+        dictionaries: Names of string columns that repeat, beside the meta columns that always do.
+    """
+    return with_dictionaries(with_meta(schema), _REPEATED | dictionaries)
+
+
+def with_dictionaries(schema: pa.Schema, names: frozenset[str]) -> pa.Schema:
+    """Return a schema with the named string columns as dictionaries."""
+    return pa.schema([field.with_type(_DICTIONARY) if field.name in names else field for field in schema])
+
+
+def constant(value: str, length: int) -> pa.DictionaryArray:
+    """Return a string column that holds ``value`` in every row, at the price of one index a row."""
+    indices = pa.array(memoryview(bytes(4 * length)).cast("i"), pa.int32()) if length else pa.array([], pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))
+
+
+class BaseFileWriter:
+    """Writes the rows of one base file, row group by row group, and closes it with Hudi's footer.
+
+    Args:
+        stream: Where the bytes go.
+        schema: What `file_schema` returned.
+        avro_schema: The Avro schema of the rows with meta columns, JSON.
+        compression: Parquet codec.
+        row_group_bytes: Arrow bytes that are gathered before a row group is written.
+    """
+
+    def __init__(
+        self, stream: Any, schema: pa.Schema, avro_schema: str, *, compression: str, row_group_bytes: int
+    ) -> None:
+        self._stream = stream
+        self._compression = compression
+        self._parquet: pq.ParquetWriter | None = None
+        self._schema = schema
+        self._avro_schema = avro_schema
+        self._row_group_bytes = row_group_bytes
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._least: str | None = None
+        self._greatest: str | None = None
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows, given exactly in the schema of the file."""
+        if batch.num_rows == 0:
+            return
+        span = pc.min_max(batch.column(RECORD_KEY))
+        least, greatest = span["min"].as_py(), span["max"].as_py()  # one value a batch
+        self._least = least if self._least is None else min(self._least, least)
+        self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
+        self.rows += batch.num_rows
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes >= self._row_group_bytes:
+            self._flush()
+
+    def close(self) -> None:
+        """Write the last row group and the footer."""
+        self._flush()
+        parquet = self._parquet or self._open(self._schema.empty_table())
+        footer = {"parquet.avro.schema": self._avro_schema, STAMP.decode(): VERSION, **_PROLEPTIC}
+        if self._least is not None and self._greatest is not None:
+            footer |= {MIN_KEY: self._least, MAX_KEY: self._greatest}
+        parquet.add_key_value_metadata(footer)
+        parquet.close()
+
+    def abandon(self) -> None:
+        """Close the writer of a file that nobody wants; its bytes are no whole file."""
+        self._waiting = []
+        if self._parquet is not None and self._parquet.is_open:
+            with suppress(Exception):
+                self._parquet.close()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            # A dictionary that changes within a row group would make Parquet give up dictionary encoding there.
+            table = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
+            parquet = self._parquet or self._open(table)
+            parquet.write_table(table, row_group_size=max(table.num_rows, 1))
+        self._waiting, self._waiting_bytes = [], 0
+
+    def _open(self, rows: pa.Table) -> pq.ParquetWriter:
+        """Begin the file, whose columns are encoded as the first row group suggests."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
+
+        self._parquet = pq.ParquetWriter(
+            self._stream,
+            self._schema,
+            compression=self._compression,
+            store_schema=False,
+            use_dictionary=dictionary_columns(rows.drop_columns(sorted(_UNIQUE))),
+            write_statistics=statistics_columns(self._schema),
+            write_page_checksum=True,
+        )
+        return self._parquet
+
+
+class BaseFileReader:
+    """Reads one base file in batches of a table's schema, whoever wrote it.
+
+    Args:
+        storage: Rooted at the table.
+        path: The file, relative to the table's root.
+        plain: Columns that are wanted as plain strings even where the file has them dictionary-encoded; None for all.
+
+    Attributes:
+        dictionaries: The string columns that `batches` gives as dictionaries, as the file has them.
+
+    Raises:
+        CorruptFileError: The file is not Parquet or its footer is damaged.
+    """
+
+    def __init__(self, storage: Storage, path: str, *, plain: Collection[str] | None = None) -> None:
+        self.path = path
+        try:
+            self._input = storage.open_input(path)
+            # One request for column chunks that lie side by side, where each is a request over a network.
+            self._remote = storage.remote
+            self.parquet = self._open()
+            if self.rows > _MOST_ROWS_A_BYTE * self._input.size():
+                raise pa.ArrowInvalid(f"its footer counts {self.rows} rows in {self._input.size()} bytes")
+            self.dictionaries = frozenset() if plain is None else _dictionaried(self.parquet) - frozenset(plain)
+            if self.dictionaries:
+                self.parquet = self._open(self.parquet.metadata, sorted(self.dictionaries))
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"The base file {path} of the table {storage.path} was removed while it was needed.",
+                "Run it again: a clean by another writer may have taken it away.",
+            ) from error
+        except _UNREADABLE as error:
+            raise _corrupt(path, error) from error
+
+    def _open(self, footer: pq.FileMetaData | None = None, dictionaries: Sequence[str] | None = None) -> pq.ParquetFile:
+        import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
+
+        return pq.ParquetFile(
+            self._input,
+            metadata=footer,
+            read_dictionary=dictionaries,
+            pre_buffer=self._remote,
+            page_checksum_verification=True,
+        )
+
+    def __enter__(self) -> BaseFileReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def stamped(self) -> bool:
+        """Whether pyhudi wrote the file, so that its keys are known to sit in the right bucket."""
+        return STAMP in (self.parquet.metadata.metadata or {})
+
+    @property
+    def rows(self) -> int:
+        """How many rows the footer counts."""
+        return int(self.parquet.metadata.num_rows)
+
+    def batches(
+        self, schema: pa.Schema, *, batch_rows: int = 65_536, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows with exactly the columns of ``schema``; columns that the file lacks are null.
+
+        Args:
+            schema: Wanted columns, canonical types, meta columns may be among them; `dictionaries` stay what they are.
+            batch_rows: Rows of one batch at most.
+            row_groups: Which row groups; None for all.
+        """
+        present = set(self.parquet.schema_arrow.names)
+        columns = [name for name in schema.names if name in present]
+        target = with_dictionaries(schema, self.dictionaries)
+        rest = pa.schema([field for field in schema if field.name not in self.dictionaries])
+        groups = range(self.parquet.num_row_groups) if row_groups is None else row_groups
+        try:
+            for batch in self._iterate(groups, columns, batch_rows):
+                known = conform(batch, rest, fill_missing=True)
+                yield pa.RecordBatch.from_arrays(
+                    [(batch if name in self.dictionaries else known).column(name) for name in schema.names],
+                    schema=target,
+                )
+        except _UNREADABLE as error:
+            raise _corrupt(self.path, error) from error
+
+    def _iterate(self, row_groups: Iterable[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        # A reader of its own for each row group: what is fetched ahead is kept until the reader's end, and a page whose
+        # header counts too many values must not lend them to the next row group.
+        for number in row_groups:
+            missing = self.parquet.metadata.row_group(number).num_rows
+            for batch in self.parquet.iter_batches(
+                batch_size=batch_rows, row_groups=[number], columns=columns, use_threads=False
+            ):
+                missing -= batch.num_rows
+                yield batch
+            if missing:
+                # Pages of a kind that Parquet C++ does not know are passed over without a word.
+                raise pa.ArrowInvalid(f"row group {number} lacks {missing} of the rows that the footer counts")
+
+    def close(self) -> None:
+        """Close the file."""
+        self.parquet.close(force=True)
+
+
+def _dictionaried(parquet: pq.ParquetFile) -> frozenset[str]:
+    """Return the flat string columns that are dictionary-encoded in every row group, judged by their size."""
+    names = {field.name for field in parquet.schema_arrow if pa.types.is_string(field.type)} - _UNIQUE
+    metadata = parquet.metadata
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for position in range(group.num_columns):
+            chunk = group.column(position)
+            if chunk.path_in_schema in names and (
+                ("RLE_DICTIONARY" not in chunk.encodings and "PLAIN_DICTIONARY" not in chunk.encodings)
+                or chunk.total_uncompressed_size > _FEW_BYTES * chunk.num_values + 1024
+            ):
+                names.discard(chunk.path_in_schema)
+    return frozenset(names)
+
+
+def _corrupt(path: str, error: Exception) -> CorruptFileError:
+    return CorruptFileError(
+        f"The base file {path} cannot be read ({type(error).__name__}: {error}).",
+        "Restore the file from a backup, or roll back the instant in its name with Apache Hudi.",
+    )

@@ -1,0 +1,88 @@
+"""Base files that cleans took away, or are about to, after the moment that a reader wants to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ...storage.base import Storage, join
+from ...storage.parallel import for_each
+from ...timeline.instants import Instant
+from ...timeline.metadata.codec import read_clean
+from ...timeline.metadata.models import CleanerPlan, CleanMetadata
+from ...timeline.timeline import Timeline
+from .view import BaseFile, base_file
+
+Clean = CleanMetadata | CleanerPlan
+
+
+def read_cleans(storage: Storage, now: Timeline, time: str) -> list[tuple[Instant, Clean]]:
+    """Return the cleans that were requested after a time, pending ones included, with what they took or will take.
+
+    A clean takes away slices that newer ones had replaced by then, so that one from before a moment takes nothing that
+    the moment shows.
+
+    Args:
+        storage: Rooted at the table.
+        now: The timeline as it is.
+        time: The moment.
+    """
+    later = [one for one in now.instants if one.action == "clean" and one.requested_time > time]
+    found = for_each(storage, lambda one: read_clean(storage, now.layout, one), later)
+    return [(instant, clean) for instant, clean in zip(later, found, strict=True) if clean is not None]
+
+
+def names_cleaned(storage: Storage, now: Timeline) -> frozenset[str]:
+    """Return the names of all files that the cleans of a timeline took, or are about to."""
+    return frozenset(
+        name.rpartition("/")[2]
+        for _, clean in read_cleans(storage, now, "")
+        for _, names in _deleted(clean)
+        for name in names
+    )
+
+
+def cleaned_since(
+    cleans: Iterable[tuple[Instant, Clean]], now: Timeline, moment: Timeline, time: str
+) -> Mapping[str, tuple[BaseFile, ...]]:
+    """Return the base files that a reader of a moment may miss, by partition path.
+
+    Args:
+        cleans: What `read_cleans` returned, for this moment or an earlier one.
+        now: The timeline as it is.
+        moment: The timeline as the reader wants to see it.
+        time: When that is.
+    """
+    found: dict[str, list[BaseFile]] = {}
+    for instant, clean in cleans:
+        if instant.requested_time <= time or _keeps(clean, now, moment):
+            continue
+        for partition, names in _deleted(clean):
+            found.setdefault(partition, []).extend(_base_files(partition, names))
+    return {partition: tuple(files) for partition, files in found.items()}
+
+
+def _keeps(clean: Clean, now: Timeline, moment: Timeline) -> bool:
+    """Return whether a clean kept every slice that the moment shows, going by the instant from which it kept them."""
+    if isinstance(clean, CleanMetadata):
+        earliest = clean.earliest_commit_to_retain
+    else:
+        retained = clean.earliest_instant_to_retain
+        earliest = retained.timestamp if retained else ""
+    if not earliest:
+        return False
+    shown = {one.requested_time for one in moment.writes}
+    return all(one.requested_time in shown for one in now.writes if one.requested_time <= earliest)
+
+
+def _deleted(clean: Clean) -> Iterator[tuple[str, list[str]]]:
+    if isinstance(clean, CleanMetadata):
+        for partition, part in clean.partition_metadata.items():
+            yield partition, part.success_delete_files
+        return
+    for partition, files in (clean.file_paths_to_be_deleted_per_partition or {}).items():
+        yield partition, [one.file_path.rpartition("/")[2] for one in files if one.file_path]
+
+
+def _base_files(partition: str, names: list[str]) -> Iterator[BaseFile]:
+    found = (base_file(join(partition, name.rpartition("/")[2])) for name in names)
+    return (file for file in found if file is not None)

@@ -1,0 +1,82 @@
+"""How the columns of a base file are written: which with a dictionary, and which with statistics.
+
+Parquet C++ builds a dictionary until it passes a size (``dictionary_pagesize_limit``) and writes plain values from
+there on. A column whose dictionary would be given up pays for the building and gains nothing, on disk neither.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..schema.types import children, is_list
+
+_SAMPLE = 16_384
+_DICTIONARY_BYTES = 1 << 20
+
+
+def dictionary_columns(rows: pa.Table) -> list[str]:
+    """Return the flat columns that a dictionary makes smaller.
+
+    Args:
+        rows: The first row group, in the file's schema; columns that are dictionaries already stay such.
+    """
+    return [field.name for field in rows.schema if _pays(rows.column(field.name))]
+
+
+def statistics_columns(schema: pa.Schema) -> list[str]:
+    """Return the leaves, by their paths in Parquet, that are written with a least and a greatest value.
+
+    All but floating-point numbers. Arrow leaves NaN out of a row group's greatest value, as the Parquet specification
+    wants it; to Spark NaN is greater than every number, so that Spark's Parquet reader, which Apache Hudi uses too,
+    would pass over NaNs in the row groups that it skips.
+    """
+    return [path for field in schema for path, kind in _leaves(field) if not pa.types.is_floating(kind)]
+
+
+def _leaves(field: pa.Field, outer: str = "") -> list[tuple[str, pa.DataType]]:
+    path, kind = f"{outer}{field.name}", field.type
+    group = ".key_value" if pa.types.is_map(kind) else ".list" if is_list(kind) else ""
+    return [leaf for child in children(kind) for leaf in _leaves(child, f"{path}{group}.")] or [(path, kind)]
+
+
+def _pays(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_nested(column.type):
+        return False
+    if pa.types.is_dictionary(column.type) or column.null_count == len(column):
+        return True
+    sample = _sample(column)
+    distinct = int(pc.count_distinct(sample).as_py())  # O(1)
+    repeated = min(estimate_distinct(len(sample) - sample.null_count, distinct), len(column))
+    return bool(repeated * sample.nbytes / len(sample) < _DICTIONARY_BYTES)
+
+
+def _sample(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return values from all over a column; taken chunk by chunk, because a take from many would copy them first."""
+    step = max(1, len(column) // _SAMPLE)
+    if step == 1:
+        return column
+    chunks = [chunk.take(pa.array(np.arange(0, len(chunk), step))) for chunk in column.chunks if len(chunk)]
+    return pa.chunked_array(chunks, column.type)
+
+
+def estimate_distinct(values: int, distinct: int) -> float:
+    """Return how many distinct values a column has, going by a sample drawn evenly from it.
+
+    A column of D values that are equally frequent shows ``D * (1 - exp(-n / D))`` of them among n; solved for D by
+    Newton's method. Infinite where the sample holds no value twice.
+
+    Args:
+        values: Sample size n.
+        distinct: Distinct values among them.
+    """
+    if distinct >= values:
+        return math.inf
+    guess = float(distinct)
+    for _ in range(20):
+        missed = math.exp(-values / guess)
+        guess -= (guess * (1 - missed) - distinct) / (1 - missed * (1 + values / guess))
+    return guess

@@ -1,0 +1,99 @@
+"""Base files that completed writes name and nobody finds: what became of them, and who must not go on without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...errors import MissingFileError, StorageError
+from ...storage.base import Storage, split
+from ...storage.parallel import for_each
+from ...timeline.instants import State
+from ...timeline.layout import Layout
+from ...timeline.metadata.codec import read_rollback_plan
+from ...timeline.timeline import Timeline
+from .view import BaseFile, FileSlice, FileView
+from .written import read_written
+
+
+class WholeView(FileView):
+    """A view for writes: it shows no partition of which a file is missing."""
+
+    def slices(self, partition_path: str) -> dict[str, FileSlice]:
+        """Return the newest committed slice of every live file group of one partition, by file id.
+
+        Raises:
+            MissingFileError: A file that a completed write names is gone.
+            StorageError: It was taken away rightly, but after this view's moment.
+        """
+        lost = superseded(self._storage, self._timeline.layout, self.lost(partition_path))
+        if lost:
+            raise _taken_meanwhile(self._storage, lost[0], "was replaced by a newer one and removed")
+        return super().slices(partition_path)
+
+
+def open_view(storage: Storage, timeline: Timeline) -> WholeView:
+    """Return the view of the table as of ``timeline``, having read what its writes say of files."""
+    return WholeView(storage, timeline, read_written(storage, timeline))
+
+
+def superseded(storage: Storage, layout: Layout, lost: Iterable[BaseFile]) -> list[BaseFile]:
+    """Return those of the lost files that are none of the table as it is now, so that a clean may have taken them.
+
+    Files that a clean of the timeline names are left out otherwise: it says by whom they were taken, though not why.
+
+    Args:
+        storage: Rooted at the table.
+        layout: The timeline's.
+        lost: What `FileView.lost` returned.
+
+    Raises:
+        MissingFileError: The table needs one of the others.
+        StorageError: One of the others is being rolled back, or was.
+    """
+    waiting = list(lost)
+    if not waiting:
+        return []
+    from .cleaned import names_cleaned  # noqa: PLC0415 (brings pydantic along, which tasks rarely need)
+
+    now = Timeline.load(storage, layout)
+    view = FileView(storage, now, read_written(storage, now))
+    needed = {file.path for partition in {split(one.path)[0] for one in waiting} for file in view.lost(partition)}
+    old = [one for one in waiting if now.is_committed(one.instant_time) and one.path not in needed]
+    others = [one for one in waiting if one not in old]
+    cleaned = names_cleaned(storage, now) if others else frozenset()
+    missing = [one for one in others if split(one.path)[1] not in cleaned]
+    if missing:
+        raise _missing(storage, now, missing)
+    return old
+
+
+def _missing(storage: Storage, now: Timeline, missing: list[BaseFile]) -> MissingFileError | StorageError:
+    going = _being_rolled_back(storage, now)
+    for one in missing:
+        found = now.find(one.instant_time)
+        if found is None or found.state != State.COMPLETED or one.instant_time in going:
+            return _taken_meanwhile(storage, one, "was rolled back, or is being")
+    first, more = missing[0], len(missing) - 1
+    writer = now.find(first.instant_time)
+    return MissingFileError(
+        f"The base file {first.path} of the table {storage.path} is gone, which the "
+        f"{writer.action if writer else 'write'} {first.instant_time} made and nothing has replaced since"
+        + (f" (and so are {more} more)." if more else "."),
+        "Restore the file from a backup, or roll back the commits from that one on with Apache Hudi; an overwrite of "
+        "its partition gives up the rows that were in it.",
+    )
+
+
+def _being_rolled_back(storage: Storage, now: Timeline) -> frozenset[str]:
+    rollbacks = [one for one in now.pending if one.action == "rollback"]
+    plans = for_each(storage, lambda one: read_rollback_plan(storage, now.layout, one), rollbacks)
+    return frozenset(
+        plan.instant_to_rollback.commit_time for plan in plans if plan is not None and plan.instant_to_rollback
+    )
+
+
+def _taken_meanwhile(storage: Storage, file: BaseFile, what: str) -> StorageError:
+    return StorageError(
+        f"The base file {file.path} of the table {storage.path} {what} by another writer while it was needed.",
+        "Run it again.",
+    )

@@ -1,0 +1,138 @@
+"""Partitions of a table: the metafile that makes a folder one, and their listing.
+
+Source: ``org.apache.hudi.common.model.HoodiePartitionMetadata`` and ``FileSystemBackedTableMetadata``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...errors import CorruptFileError, PartitionValueError
+from ...storage.base import FileInfo, Storage, refuse_links
+from ...storage.parallel import for_each
+from ..config.java_properties import format_properties, parse_properties
+
+METAFILE = ".hoodie_partition_metadata"
+_COMMIT_TIME = "commitTime"
+_DEPTH = "partitionDepth"
+_META_FOLDER = ".hoodie"
+_NUMBER = re.compile(r"[0-9]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """What a partition's metafile says.
+
+    Attributes:
+        instant_time: Requested time of the write that made the folder.
+        depth: Folders between the table's root and the partition's files; 0 for the root itself.
+    """
+
+    instant_time: str
+    depth: int
+
+
+def write_partition_metafile(storage: Storage, partition_path: str, instant_time: str) -> bool:
+    """Make a folder a partition, unless it is one already; True when this call did it.
+
+    Args:
+        storage: Rooted at the table.
+        partition_path: The folder, "" for the root of an unpartitioned table.
+        instant_time: Requested time of the write that needs it.
+
+    Raises:
+        PartitionValueError: Another partition lies above or below the folder, so that Apache Hudi would see only the
+            upper one. It comes of partition values with slashes that are not escaped.
+    """
+    depth = len(partition_path.split("/")) if partition_path else 0
+    path = metafile_of(partition_path)
+    data = format_properties({_COMMIT_TIME: instant_time, _DEPTH: str(depth)}, "partition metadata")
+    if not storage.create(path, data):
+        return False
+    other = _relative_partition(storage, partition_path)
+    if other is not None:
+        storage.delete(path)
+        raise PartitionValueError(
+            f"The partitions {partition_path!r} and {other!r} of {storage.uri('')} lie one inside the other.",
+            "Change the values, or make the table with hoodie.datasource.write.partitionpath.urlencode=true.",
+        )
+    return True
+
+
+def parse_partition_metafile(data: bytes, where: str) -> PartitionMetadata:
+    """Return what the bytes of a metafile say.
+
+    Raises:
+        CorruptFileError: They are no metafile.
+    """
+    try:
+        properties = parse_properties(data)
+    except ValueError:
+        properties = {}
+    instant_time, depth = properties.get(_COMMIT_TIME, ""), properties.get(_DEPTH, "")
+    if not _NUMBER.fullmatch(instant_time) or not _NUMBER.fullmatch(depth):
+        raise CorruptFileError(
+            f"The partition metafile {where} does not say {_COMMIT_TIME} and {_DEPTH}.",
+            "Restore it, or copy the one of another partition of the same depth.",
+        )
+    return PartitionMetadata(instant_time, int(depth))
+
+
+def list_partitions(storage: Storage) -> list[str]:
+    """Return the paths of all partitions, sorted; [""] for an unpartitioned table.
+
+    A folder without a metafile is no partition, and what lies below a partition is none either, as for Apache Hudi.
+    """
+    return sorted(walk_partitions(storage))
+
+
+def walk_partitions(storage: Storage) -> dict[str, tuple[FileInfo, ...]]:
+    """Return the files of every partition by its path, each folder having been looked into once."""
+    found: dict[str, tuple[FileInfo, ...]] = {}
+    level = [""]
+    while level:
+        below: list[str] = []
+        for folder, content in zip(level, for_each(storage, storage.look, level), strict=True):
+            refuse_links(storage.path, folder, content.links)
+            if is_partition(folder, content.files):
+                found[folder] = content.files
+            else:
+                below += [_join(folder, name) for name in content.folders if folder or name != _META_FOLDER]
+        level = below
+    return found
+
+
+def is_partition(folder: str, files: Iterable[FileInfo]) -> bool:
+    """Return whether a folder's files show that it is a partition."""
+    metafile = metafile_of(folder)
+    return any(info.path == metafile for info in files)
+
+
+def _relative_partition(storage: Storage, partition_path: str) -> str | None:
+    """Return a partition that lies above or below a partition, None where there is none."""
+    if not partition_path:
+        return None
+    names = partition_path.split("/")
+    for length in range(len(names)):
+        above = "/".join(names[:length])
+        if storage.exists(metafile_of(above)):
+            return above
+    waiting = [_join(partition_path, name) for name in storage.look(partition_path).folders]
+    while waiting:
+        below = waiting.pop()
+        content = storage.look(below)
+        if is_partition(below, content.files):
+            return below
+        waiting += [_join(below, name) for name in content.folders]
+    return None
+
+
+def metafile_of(folder: str) -> str:
+    """Return where the metafile of a partition is."""
+    return _join(folder, METAFILE)
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

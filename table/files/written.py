@@ -1,0 +1,155 @@
+"""What the completed writes of a timeline say of a table's files: which are the newest, and which were replaced.
+
+The bodies of completed writes never change, and a process looks at one timeline again and again, a little longer each
+time. So what was read is folded into one answer, and a longer timeline is answered from a shorter one's. What is kept
+grows with the table's file groups, not with its commits.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+
+from ...errors import StorageError
+from ...storage.base import Storage
+from ...storage.parallel import for_each
+from ...timeline.instants import Instant
+from ...timeline.layout import Layout
+from ...timeline.metadata.codec import CommitFiles, read_files
+from ...timeline.timeline import Timeline
+from .names import PARQUET
+
+FileGroups = frozenset[tuple[str, str]]
+# What a process keeps: enough for the tables of one job, and for few that are large.
+_MOST_KNOWN = 32
+_MOST_NAMES = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What some completed writes say together.
+
+    Attributes:
+        instants: These writes.
+        newest: The name of the newest base file that one of them wrote, by partition path and file id; replaced file
+            groups are among them.
+        replaced_by: The file groups that each replacecommit among them took away.
+    """
+
+    instants: frozenset[Instant] = frozenset()
+    newest: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    replaced_by: Mapping[Instant, FileGroups] = field(default_factory=dict)
+
+    @property
+    def replaced(self) -> FileGroups:
+        """The file groups that were taken away."""
+        return _NONE.union(*self.replaced_by.values())
+
+    @property
+    def size(self) -> int:
+        """How many names are held."""
+        return sum(map(len, self.newest.values())) + sum(map(len, self.replaced_by.values()))
+
+    def since(self, first: str) -> Written:
+        """Return what those of the writes say that were requested at a time or later."""
+        kept = frozenset(one for one in self.instants if one.requested_time >= first)
+        if len(kept) == len(self.instants):
+            return self
+        newest = {
+            partition: {file_id: name for file_id, name in names.items() if time_in(name) >= first}
+            for partition, names in self.newest.items()
+        }
+        replaced_by = {instant: groups for instant, groups in self.replaced_by.items() if instant in kept}
+        return Written(kept, {partition: names for partition, names in newest.items() if names}, replaced_by)
+
+    def joined_by(self, bodies: Iterable[tuple[Instant, CommitFiles]]) -> Written:
+        """Return what the writes and some others say together.
+
+        Args:
+            bodies: The others, in order of requested time.
+        """
+        newest, replaced_by, instants = dict(self.newest), dict(self.replaced_by), set(self.instants)
+        last = max((one.requested_time for one in self.instants), default="")
+        for instant, body in bodies:
+            instants.add(instant)
+            replaced = body.replaced.items()
+            if replaced:
+                replaced_by[instant] = frozenset((partition, one) for partition, ids in replaced for one in ids)
+            for partition, stats in body.stats.items():
+                known, names = newest.get(partition, {}), dict(_base_files(stats))
+                if instant.requested_time < last:  # requested before a write that completed earlier
+                    names = {one: name for one, name in names.items() if time_in(name) > time_in(known.get(one, ""))}
+                newest[partition] = {**known, **names}
+        return Written(frozenset(instants), newest, replaced_by)
+
+
+def read_written(storage: Storage, timeline: Timeline) -> Written:
+    """Return what the completed writes of a timeline say; what a process has read once it need not read again.
+
+    Raises:
+        CorruptInstantError: A body cannot be parsed.
+        StorageError: A body is gone, or the store failed.
+    """
+    writes = timeline.writes
+    if not writes:
+        return Written()
+    place, wanted = (storage.path, timeline.layout.folder), frozenset(writes)
+    with _LOCK:
+        exact = _KNOWN.get((place, wanted))
+        if exact is not None:
+            _KNOWN.move_to_end((place, wanted))
+            return exact
+        # Beside what is wanted it may know of older writes, which were archived since.
+        first = writes[0].requested_time
+        usable = [
+            known
+            for (where, instants), known in _KNOWN.items()
+            if where == place and all(one.requested_time < first for one in instants - wanted)
+        ]
+    base = max(usable, key=lambda one: len(one.instants & wanted), default=Written())
+    fresh = [one for one in writes if one not in base.instants]
+    found = base.since(first).joined_by(zip(fresh, _read(storage, timeline.layout, fresh), strict=True))
+    with _LOCK:
+        _KNOWN.pop((place, base.instants), None)
+        _KNOWN[place, wanted] = found
+        while len(_KNOWN) > _MOST_KNOWN or (len(_KNOWN) > 1 and sum(one.size for one in _KNOWN.values()) > _MOST_NAMES):
+            _KNOWN.popitem(last=False)
+    return found
+
+
+def _read(storage: Storage, layout: Layout, writes: list[Instant]) -> list[CommitFiles]:
+    """Return the bodies of some writes; of one that was archived since the timeline was read, an empty one."""
+    try:
+        return for_each(storage, partial(read_files, storage, layout), writes)
+    except StorageError:
+        now = Timeline.load(storage, layout)
+        left = frozenset(now.instants)
+        gone = [one for one in writes if one not in left]
+        first = now.writes[0].requested_time if now.writes else ""
+        if not gone or any(one.requested_time >= first for one in gone):
+            raise
+        bodies = iter(_read(storage, layout, [one for one in writes if one in left]))
+        return [next(bodies) if one in left else CommitFiles() for one in writes]
+
+
+def time_in(name: str) -> str:
+    """Return the instant in a base file's name, "" where there is none."""
+    return name.rpartition("_")[2].removesuffix(PARQUET)
+
+
+_NONE: FileGroups = frozenset()
+_Place = tuple[str, str]
+# By the table's path with its timeline's folder, and by the writes.
+_KNOWN: OrderedDict[tuple[_Place, frozenset[Instant]], Written] = OrderedDict()
+_LOCK = Lock()
+
+
+def _base_files(stats: Iterable[Mapping[str, str | None]]) -> Iterator[tuple[str, str]]:
+    """Yield file id and name of each base file; log files are none, and writes that failed have none."""
+    for stat in stats:
+        file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
+        if file_id and name.endswith(PARQUET):
+            yield file_id, name

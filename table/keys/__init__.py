@@ -1,0 +1,1 @@
+"""Record keys and partition paths, as each key generator makes them."""

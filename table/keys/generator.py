@@ -1,0 +1,227 @@
+"""Record keys and partition paths of whole batches, as Apache Hudi's key generators make them of rows.
+
+Source: ``KeyGenUtils`` and the classes ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator``,
+``NonpartitionedAvroKeyGenerator``, ``TimestampBasedAvroKeyGenerator`` and ``CustomAvroKeyGenerator`` of Apache Hudi
+1.2, for tables of version 9.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import MissingColumnError, NullKeyError, UnsupportedTableError
+from ..arrow.arrays import plain
+from ..config.key_types import KeyGeneratorType, PartitionType, choose_key_generator
+from ..config.table_config import TableConfig
+from ..schema.conform import conform_array
+from ..schema.fields import find_field, values_of
+from .partition_paths import check_safe, format_segment, parse_partition_path
+from .time_partitions import TimePartitions
+from .values import PARTITION, RECORD_KEY, check_kept_key_type, check_key_type, check_text, format_values
+
+NULL_KEY = "__null__"
+EMPTY_KEY = "__empty__"
+
+_OF_ONE_FIELD = {KeyGeneratorType.SIMPLE, KeyGeneratorType.TIMESTAMP}
+
+KeyPart = tuple[str, pa.StringArray]
+"""A field of composite record keys, and the text that each of n keys has for it."""
+
+Codes = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class KeyGenerator:
+    """Makes the record keys and partition paths of batches.
+
+    Args:
+        config: The table's configuration.
+        schema: The table's columns. Given, values are brought to their types first, so that a decimal of fewer digits
+            makes the key that the table's own would make.
+
+    Raises:
+        UnsupportedTableError: The key generator is none of Apache Hudi's, or has no fields, or too many for it.
+        TableConfigError: The types of the partition fields make no sense.
+    """
+
+    def __init__(self, config: TableConfig, schema: pa.Schema | None = None) -> None:
+        self._config = config
+        self._schema = schema
+        self._kind = config.key_generator
+        self._fields = config.record_key_fields
+        self._partitions = dict(zip(config.partition_fields, config.partition_types, strict=True))
+        if self._kind is KeyGeneratorType.NON_PARTITION:
+            self._partitions = {}
+        self._made_times: TimePartitions | None = None
+        _check_fields(config.name, self._kind, self._fields, tuple(self._partitions))
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse columns of which no keys or no paths can be made, before there are rows.
+
+        Raises:
+            MissingColumnError: A key or partition column is absent.
+            UnsupportedTypeError: It has a type that makes no key or no path.
+            MissingOptionError: The table does not say enough of the times in its partition paths.
+            InvalidOptionError: What it says of them cannot be used.
+        """
+        for role, fields in ((RECORD_KEY, self._fields), (PARTITION, self._partitions)):
+            for field in fields:
+                self._check_column(schema, field, role)
+                kept = None if self._schema is None else find_field(self._schema, field)
+                if role == RECORD_KEY and kept is not None:
+                    check_kept_key_type(kept.type, field)
+
+    def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """Return the record key of every row, as `composed` does."""
+        return self.composed(batch)[0]
+
+    def composed(self, batch: pa.RecordBatch) -> tuple[pa.StringArray, list[KeyPart]]:
+        """Return the record key of every row, and the text that each field has in composite keys.
+
+        Args:
+            batch: Rows with at least the key columns; their types decide how a value is spelt.
+
+        Returns:
+            n keys, and for each field its n texts with Hudi's words for null and empty; no fields where a key is the
+            bare value of its one field.
+
+        Raises:
+            NullKeyError: A key is null or empty, or every part of a composite one is.
+            MissingColumnError: A key column is absent.
+            UnsupportedTypeError: A key column has a type of which pyhudi makes no key.
+            UnsupportedTableError: The table generates its keys.
+        """
+        if not self._fields:
+            raise UnsupportedTableError(
+                f"Table {self._config.name!r} has no record key fields, so that its rows have no keys of their own.",
+                "Insert rows, or delete rows as they were read from the table, with their meta columns.",
+            )
+        texts = [format_values(self._column(batch, field, RECORD_KEY), field, RECORD_KEY) for field in self._fields]
+        blank = _is_blank(texts[0])
+        for text in texts[1:]:
+            blank = pc.and_(blank, _is_blank(text))
+        if pc.any(blank, min_count=0).as_py():  # O(1)
+            raise self._null_key(batch, blank)
+        if len(texts) == 1 and self._kind is not KeyGeneratorType.COMPLEX:
+            return texts[0], []
+        parts = [(field, _without_blanks(text)) for field, text in zip(self._fields, texts, strict=True)]
+        pieces: list[pa.Array | str] = []
+        for position, (field, text) in enumerate(parts):
+            pieces += [f"{',' if position else ''}{field}:", text]
+        return pc.binary_join_element_wise(*pieces, ""), parts
+
+    def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
+        """Return the partition path of every row, each path once in the dictionary.
+
+        Args:
+            batch: Rows with at least the partition columns.
+
+        Raises:
+            PartitionValueError: A value makes no safe folder inside the table.
+            MissingColumnError: A partition column is absent.
+            UnsupportedTypeError: A partition column has a type of which pyhudi makes no path.
+        """
+        codes: Codes = np.zeros(batch.num_rows, dtype=np.int64)
+        paths = [""]
+        for position, field in enumerate(self._partitions):
+            inner, segments = self._segments(self._column(batch, field, PARTITION), field)
+            if position == 0:
+                codes, paths = inner, segments
+                continue
+            # Folded pair by pair, the codes stay below the square of the batch's rows.
+            pairs, codes = np.unique(codes * max(len(segments), 1) + inner, return_inverse=True)
+            paths = [f"{paths[pair // len(segments)]}/{segments[pair % len(segments)]}" for pair in pairs.tolist()]
+        return _dictionary(codes, paths)
+
+    def _segments(self, column: pa.Array, field: str) -> tuple[Codes, list[str]]:
+        """Return the parts of the path that a column makes, and which of them each row has."""
+        if self._partitions[field] is PartitionType.TIMESTAMP:
+            check_text(column, field, PARTITION)
+            encoded = self._times.paths(column, field)
+            texts = encoded.dictionary.to_pylist()  # O(distinct paths)
+        else:
+            encoded = column.dictionary_encode(null_encoding="encode")
+            check_text(encoded.dictionary, field, PARTITION)
+            texts = format_values(encoded.dictionary, field, PARTITION).to_pylist()  # O(distinct values)
+        for text in texts:
+            check_safe(text, field, self._config)
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes, [format_segment(text, field, self._config) for text in texts]
+
+    @property
+    def _times(self) -> TimePartitions:
+        """How times make paths; asked for only where it matters, as not every reader of a table can know it."""
+        if self._made_times is None:
+            self._made_times = TimePartitions.of(self._config.time_options, self._config.name)
+        return self._made_times
+
+    def _column(self, batch: pa.RecordBatch, field: str, role: str) -> pa.Array:
+        self._check_column(batch.schema, field, role)
+        column = values_of(batch, field)
+        known = None if self._schema is None else find_field(self._schema, field)
+        # Nulls are judged by the key's own rules.
+        return plain(column) if known is None else conform_array(column, known.with_nullable(True))
+
+    def _check_column(self, schema: pa.Schema, field: str, role: str) -> None:
+        found = find_field(schema, field)
+        if found is None:
+            raise MissingColumnError(
+                f"The {role} column {field!r} is not among the columns {', '.join(map(repr, schema.names))}.",
+                "Add the column, or correct the case of its name.",
+            )
+        if role == PARTITION and self._partitions[field] is PartitionType.TIMESTAMP:
+            self._times.check_type(found.type, field)
+        else:
+            check_key_type(found.type, field, role)
+
+    def _null_key(self, batch: pa.RecordBatch, blank: pa.BooleanArray) -> NullKeyError:
+        row, count = pc.index(blank, True).as_py(), pc.sum(blank).as_py()  # O(1)
+        others = [
+            f for f in dict.fromkeys((*self._fields, *self._partitions)) if find_field(batch.schema, f) is not None
+        ]
+        context = ", ".join(f"{field}={values_of(batch, field)[row].as_py()!r}" for field in others)  # O(fields)
+        names = ", ".join(repr(field) for field in self._fields)
+        some = "column" if len(self._fields) == 1 else "columns"
+        return NullKeyError(
+            f"The record key {some} {names} {'is' if len(self._fields) == 1 else 'are all'} null or empty in "
+            f"{count} of {batch.num_rows} rows of one batch; the first is row {row} of it ({context}).",
+            "Fill the key before writing, or drop those rows.",
+        )
+
+
+def _check_fields(
+    table: str, kind: KeyGeneratorType, record_keys: tuple[str, ...], partitions: tuple[str, ...]
+) -> None:
+    if kind in _OF_ONE_FIELD and (len(record_keys) > 1 or len(partitions) > 1):
+        raise UnsupportedTableError(
+            f"Table {table!r} has the key generator {kind.value}, which takes one record key field and one partition "
+            f"field, and the fields {', '.join((*record_keys, *partitions))}.",
+            "Make the table with the key generator COMPLEX or CUSTOM.",
+        )
+
+
+def _is_blank(text: pa.StringArray) -> pa.BooleanArray:
+    return pc.fill_null(pc.equal(text, ""), True)
+
+
+def _without_blanks(text: pa.StringArray) -> pa.StringArray:
+    """Return the parts of a composite key with Hudi's words for null and empty ones; values are not escaped."""
+    empty = pc.equal(text, "")
+    if pc.any(empty).as_py():  # O(1)
+        text = pc.if_else(empty, EMPTY_KEY, text)
+    return pc.fill_null(text, NULL_KEY) if text.null_count else text
+
+
+def _dictionary(codes: Codes, paths: list[str]) -> pa.DictionaryArray:
+    """Return the paths of all rows; values that make one folder (null, "" and Hive's default) share one entry."""
+    unique = {path: position for position, path in enumerate(dict.fromkeys(paths))}
+    if len(unique) < len(paths):
+        codes = np.array([unique[path] for path in paths], dtype=np.int64)[codes]
+    indices = pa.array(codes.astype(np.int32), pa.int32())
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(unique), pa.string()))
+
+
+__all__ = ["KeyGenerator", "KeyGeneratorType", "KeyPart", "choose_key_generator", "parse_partition_path"]

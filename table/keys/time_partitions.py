@@ -1,0 +1,300 @@
+"""Partition paths made of times: what the options of the TIMESTAMP key generator say, and the paths they make.
+
+Source: ``TimestampBasedAvroKeyGenerator`` and ``HoodieDateTimeParser`` of Apache Hudi 1.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import InvalidOptionError, MissingOptionError, PartitionValueError, UnsupportedTypeError
+from ..config import property_keys as key
+from ..schema.types import is_text
+from .date_patterns import DatePattern
+from .date_reader import check_readable, read_times
+from .time_zones import FIRST_MS, LAST_MS, Mask, Millis, TimeZone
+
+DEFAULT_PARSER = "org.apache.hudi.keygen.parser.HoodieDateTimeParser"
+
+# Milliseconds in a unit, or units in a millisecond as negative numbers.
+_UNITS = {
+    "NANOSECONDS": -1_000_000,
+    "MICROSECONDS": -1_000,
+    "MILLISECONDS": 1,
+    "SECONDS": 1_000,
+    "MINUTES": 60_000,
+    "HOURS": 3_600_000,
+    "DAYS": 86_400_000,
+}
+
+
+class TimestampType(str, Enum):
+    """What the values of a partition column are, as ``hoodie.keygen.timebased.timestamp.type`` names it."""
+
+    UNIX_TIMESTAMP = "UNIX_TIMESTAMP"
+    EPOCHMILLISECONDS = "EPOCHMILLISECONDS"
+    EPOCHMICROSECONDS = "EPOCHMICROSECONDS"
+    SCALAR = "SCALAR"
+    DATE_STRING = "DATE_STRING"
+    MIXED = "MIXED"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values are texts; so they are of MIXED, which in Apache Hudi takes no number either."""
+        return self in {TimestampType.DATE_STRING, TimestampType.MIXED}
+
+
+_LARGEST = 2**63 - 1024  # the largest float that is an int64
+_UNIT_OF = {
+    TimestampType.UNIX_TIMESTAMP: "SECONDS",
+    TimestampType.EPOCHMILLISECONDS: "MILLISECONDS",
+    TimestampType.EPOCHMICROSECONDS: "MICROSECONDS",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimePartitions:
+    """Makes partition paths of times.
+
+    Attributes:
+        kind: What the values are.
+        unit: The unit of values that are numbers.
+        formats: The patterns of values that are texts; the first that fits a text as a whole reads it.
+        input_zone: The zone of times that do not tell theirs; None for whatever place they were written at.
+        output_zone: The zone in which the path tells the time; None for the one in which it was read.
+        output: The pattern of the path.
+    """
+
+    kind: TimestampType
+    unit: str
+    formats: tuple[DatePattern, ...]
+    input_zone: TimeZone | None
+    output_zone: TimeZone | None
+    output: DatePattern
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], table: str) -> TimePartitions:
+        """Return what a table's properties, or the options of a write, say.
+
+        Args:
+            properties: By the keys of `options.TIME_OPTIONS`, other ones beside them.
+            table: For messages.
+
+        Raises:
+            MissingOptionError: An option that these need is not there, or means another thing on each machine.
+            InvalidOptionError: A value cannot be used.
+        """
+        absent = missing_options(properties, table)
+        if absent:
+            raise MissingOptionError(
+                f"The table {table} has partitions made of times, and {', '.join(absent)} "
+                f"{'is' if len(absent) == 1 else 'are'} not given.",
+                "Give what the table's writers use, once; pyhudi keeps it in the table.",
+            )
+        kind = _kind(properties, table)
+        parser = properties.get(key.TIME_PARSER) or DEFAULT_PARSER
+        if parser.strip() != DEFAULT_PARSER:
+            raise _invalid(key.TIME_PARSER, parser, table, "pyhudi has only Apache Hudi's own parser")
+        output = _pattern(key.TIME_OUTPUT_FORMAT, properties[key.TIME_OUTPUT_FORMAT], table)
+        return cls(
+            kind=kind,
+            unit=_unit(kind, properties, table),
+            formats=_formats(properties, table) if kind.is_text else (),
+            input_zone=_zone(properties, key.TIME_INPUT_ZONE, table),
+            output_zone=_zone(properties, key.TIME_OUTPUT_ZONE, table),
+            output=output,
+        )
+
+    def check_type(self, kind: pa.DataType, field: str) -> None:
+        """Refuse a column whose values are not what the options say.
+
+        Raises:
+            UnsupportedTypeError: Names the column, its type and the option.
+        """
+        types = pa.types
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+        fits = is_text(kind) if self.kind.is_text else number
+        fits = fits or (types.is_date(kind) and self.unit == "DAYS")
+        fits = fits or (types.is_timestamp(kind) and self.unit == "MICROSECONDS")
+        if fits or types.is_null(kind):
+            return
+        wants = {True: "texts", False: f"numbers of {self.unit.lower()}"}[self.kind.is_text]
+        cure = "Correct the option, or cast the column."
+        if types.is_date(kind):
+            cure = f"Use {key.TIME_TYPE}=SCALAR with {key.TIME_UNIT}=DAYS: a date counts days."
+        elif types.is_timestamp(kind):
+            cure = f"Use {key.TIME_TYPE}=EPOCHMICROSECONDS: a timestamp counts microseconds."
+        raise UnsupportedTypeError(
+            f"The partition column {field!r} has type {kind}, where {key.TIME_TYPE}={self.kind.value} takes {wants}.",
+            cure,
+        )
+
+    def paths(self, column: pa.Array, field: str) -> pa.DictionaryArray:
+        """Return what the path has for every value, each text once in the dictionary.
+
+        A null counts as the first millisecond, or the first unit, of 1970, as in Apache Hudi.
+
+        Args:
+            column: Not dictionary-encoded, of a type that `check_type` lets pass.
+            field: The column's name, for messages.
+
+        Raises:
+            PartitionValueError: A value is no time within the years 1 to 9999.
+        """
+        local, valid = self._read_texts(column) if self.kind.is_text else self._read_numbers(column)
+        valid &= (local >= FIRST_MS) & (local <= LAST_MS)
+        if not valid.all():
+            raise self._no_time(column[int(np.argmin(valid))].as_py(), field)  # one value, for the error
+        step = self.output.precision
+        times, codes = np.unique(local // step * step, return_inverse=True)
+        written = pa.array(self.output.write(times.tolist()), pa.string())  # O(distinct paths)
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), written)
+
+    def _read_numbers(self, column: pa.Array) -> tuple[Millis, Mask]:
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.date32()).view(pa.int32())
+        elif pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False).view(pa.int64())
+        if not pa.types.is_integer(column.type):
+            column = pc.trunc(column.cast(pa.float64()) if pa.types.is_null(column.type) else column)
+        factor = _UNITS[self.unit]
+        most = min(LAST_MS // factor if factor > 0 else LAST_MS * -factor, _LARGEST)
+        size = np.abs(np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), 1)))
+        valid = size <= most
+        integers = pc.if_else(pa.array(valid), column, pa.scalar(None, column.type)).cast(pa.int64())
+        numbers = np.asarray(pc.fill_null(integers, 1))
+        # Java's division goes towards zero.
+        instants = numbers * factor if factor > 0 else np.sign(numbers) * (np.abs(numbers) // -factor)
+        zone = self.output_zone
+        return (instants if zone is None else zone.local(instants)), valid
+
+    def _read_texts(self, column: pa.Array) -> tuple[Millis, Mask]:
+        encoded = column.cast(pa.string()).dictionary_encode(null_encoding="encode")
+        texts = pc.fill_null(encoded.dictionary, self._text_of_null())
+        local = np.zeros(len(texts), np.int64)
+        valid = np.zeros(len(texts), np.bool_)
+        waiting = np.arange(len(texts))
+        for pattern in self.formats:
+            times = read_times(pattern, texts.take(pa.array(waiting)))
+            shown, exists = self._shown(times.local, times.offset, tells_offset=pattern.tells_offset)
+            local[waiting] = shown
+            valid[waiting] = times.valid & exists
+            waiting = waiting[~times.matched]
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        return local[codes], valid[codes]
+
+    def _shown(self, local: Millis, offset: Millis, *, tells_offset: bool) -> tuple[Millis, Mask]:
+        """Return the times that the path tells of times as they were written, and which of them there are."""
+        valid = np.ones(len(local), np.bool_)
+        zone = self.output_zone or self.input_zone
+        if zone is None:
+            return local, valid
+        if tells_offset:
+            return zone.local(local - offset), valid
+        if self.input_zone is None:
+            raise ValueError("the zone of the texts is not known")
+        instants, valid = self.input_zone.instants(local)
+        return zone.local(instants), valid
+
+    def _text_of_null(self) -> str:
+        zone = self.input_zone or self.output_zone or TimeZone("UTC")
+        shown = int(zone.local(np.array([1], np.int64))[0])
+        return self.formats[0].write([shown], shown - 1)[0]
+
+    def _no_time(self, value: object, field: str) -> PartitionValueError:
+        if self.kind.is_text:
+            what, cure = "in the patterns that the table reads", f"{key.TIME_INPUT_FORMAT} allow its pattern"
+        else:
+            what, cure = f"as a count of {self.unit.lower()}", f"{key.TIME_TYPE} say what it is"
+        return PartitionValueError(
+            f"The value {value!r} of partition column {field!r} is no time of the years 1 to 9999 {what} "
+            f"({key.TIME_TYPE}={self.kind.value}).",
+            f"Correct the value, or make the table anew and let {cure}.",
+        )
+
+
+def missing_options(properties: Mapping[str, str], table: str) -> list[str]:
+    """Return the options without which nobody could say which paths a table's times make.
+
+    Zones are among them where Apache Hudi would take that of the machine it runs on.
+
+    Raises:
+        InvalidOptionError: A value cannot be used.
+    """
+    absent = [option for option in (key.TIME_TYPE, key.TIME_OUTPUT_FORMAT) if not properties.get(option)]
+    if key.TIME_TYPE in absent:
+        return absent
+    has_zone = {
+        zone: bool((properties.get(key.TIME_ZONE) or properties.get(zone) or "").strip()) for zone in key.TIME_ZONES
+    }
+    if not _kind(properties, table).is_text:
+        return absent if has_zone[key.TIME_OUTPUT_ZONE] else [*absent, key.TIME_OUTPUT_ZONE]
+    if not properties.get(key.TIME_INPUT_FORMAT):
+        return [*absent, key.TIME_INPUT_FORMAT]
+    tell_offset = all(pattern.tells_offset for pattern in _formats(properties, table))
+    if has_zone[key.TIME_OUTPUT_ZONE] and not has_zone[key.TIME_INPUT_ZONE] and not tell_offset:
+        absent.append(key.TIME_INPUT_ZONE)
+    return absent
+
+
+def _kind(properties: Mapping[str, str], table: str) -> TimestampType:
+    text = properties[key.TIME_TYPE].strip().upper()
+    try:
+        return TimestampType(text)
+    except ValueError as error:
+        kinds = ", ".join(kind.value for kind in TimestampType)
+        raise _invalid(key.TIME_TYPE, text, table, f"it is none of {kinds}") from error
+
+
+def _unit(kind: TimestampType, properties: Mapping[str, str], table: str) -> str:
+    text = properties.get(key.TIME_UNIT) or "SECONDS"
+    unit = _UNIT_OF.get(kind) or text.strip().upper()
+    if unit not in _UNITS:
+        raise _invalid(key.TIME_UNIT, text, table, f"it is none of {', '.join(_UNITS)}")
+    return "" if kind.is_text else unit
+
+
+def _formats(properties: Mapping[str, str], table: str) -> tuple[DatePattern, ...]:
+    texts, delimiter = properties[key.TIME_INPUT_FORMAT], (properties.get(key.TIME_INPUT_DELIMITER) or "").strip()
+    try:
+        parts = re.split(delimiter or ",", texts)
+    except re.error as error:
+        raise _invalid(key.TIME_INPUT_DELIMITER, delimiter, table, f"it is no regular expression ({error})") from error
+    return tuple(_pattern(key.TIME_INPUT_FORMAT, part.strip(), table) for part in parts if part.strip())
+
+
+def _pattern(option: str, text: str, table: str) -> DatePattern:
+    try:
+        pattern = DatePattern.parse(text)
+        if option == key.TIME_INPUT_FORMAT:
+            check_readable(pattern)
+        else:
+            pattern.check_writable()
+    except ValueError as error:
+        raise _invalid(option, text, table, str(error)) from error
+    return pattern
+
+
+def _zone(properties: Mapping[str, str], option: str, table: str) -> TimeZone | None:
+    both = properties.get(key.TIME_ZONE)
+    name = (both or properties.get(option) or "").strip()
+    try:
+        return TimeZone(name) if name else None
+    except ValueError as error:
+        raise _invalid(key.TIME_ZONE if both else option, name, table, str(error)) from error
+
+
+def _invalid(option: str, value: str, table: str, why: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"{option}={value!r} cannot be used for the partitions of the table {table}: {why}.",
+        "Correct the value; docs/keys.md lists what pyhudi knows.",
+    )

@@ -1,0 +1,1 @@
+"""Who wins when several rows have one record key."""

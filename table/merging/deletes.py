@@ -1,0 +1,57 @@
+"""Which rows say of themselves that they are deletes.
+
+Source: Apache Hudi's ``DeleteContext`` and ``RecordContext.isDeleteRecord``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.arrays import Mask, mask
+
+IS_DELETED = "_hoodie_is_deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMarker:
+    """The column and the value by which a row says that it is a delete, compared as Java's text of both.
+
+    Attributes:
+        field: The column.
+        value: The text.
+    """
+
+    field: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.field}={self.value}"
+
+    @staticmethod
+    def fits(kind: pa.DataType) -> bool:
+        """Return whether Java's text of a type's values is what people would write."""
+        return bool(pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+    def marked(self, column: pa.Array) -> Mask:
+        """Return which values of a column, of a type that fits, are the marker; null is none."""
+        try:
+            wanted = pa.scalar(self.value).cast(column.type)
+        except pa.ArrowInvalid:
+            return np.zeros(len(column), dtype=np.bool_)
+        if wanted.cast(pa.string()).as_py() != self.value:  # one value: "01" is no integer's text
+            return np.zeros(len(column), dtype=np.bool_)
+        return mask(pc.equal(column, wanted))
+
+
+def deleted(rows: pa.RecordBatch, marker: DeleteMarker | None = None) -> Mask:
+    """Return which rows are deletes, by the flag ``_hoodie_is_deleted`` or by a marker; null in either is none."""
+    found = np.zeros(rows.num_rows, dtype=np.bool_)
+    if IS_DELETED in rows.schema.names:
+        found |= mask(rows.column(IS_DELETED))
+    if marker is not None and marker.field in rows.schema.names:
+        found |= marker.marked(rows.column(marker.field))
+    return found

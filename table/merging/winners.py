@@ -1,0 +1,191 @@
+"""Who wins when several rows have one record key: the only place that decides it.
+
+Rules of Apache Hudi's record merge modes (``BufferedRecordMergers``, RFC-46): under COMMIT_TIME_ORDERING the later row
+wins; under EVENT_TIME_ORDERING the greater ordering value wins and a tie goes to the later row, deletes included.
+Several ordering fields are compared one after another (``ArrayComparable``). "Later" means further down in the rows
+given here.
+
+Values are compared as Apache Hudi 1.2 was seen to compare them: floating-point numbers in the total order of
+``Double.compareTo``, strings by their UTF-8 bytes, binary values by signed bytes (``ByteBuffer.compareTo``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.arrays import Mask, mask
+from ..arrow.string_hash import hash64
+
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+# The values of each ordering field, the first field first; none where the later row wins.
+Ordering = Sequence[pa.Array]
+# A probe's table has at least so many entries for each key, so that few absent keys pass, and 2 ** 22 at most: larger
+# than the processor's cache it would cost more than it spares.
+_SPACE_FOR_A_KEY = 16
+_MOST_BITS = 22
+
+
+def fold(
+    keys: pa.Array, ordering: Ordering = (), resets: Mask | None = None, stood: Positions | None = None
+) -> Positions:
+    """Return the positions of the rows that win among their own key, in ascending order.
+
+    Args:
+        keys: Record keys, n strings, none null.
+        ordering: Each n values, none null.
+        resets: Which of the n rows win against all above them and lose against any below, whatever their ordering
+            values; None for none.
+        stood: Where the n rows stood, the later one further down; None where they stand so here.
+    """
+    codes = keys.dictionary_encode()
+    if len(codes.dictionary) == len(keys):
+        return np.arange(len(keys), dtype=np.int64)
+    code = codes.indices.to_numpy(zero_copy_only=False)
+    ranks = list(map(_ranks, reversed(ordering)))
+    if stood is None:
+        return np.sort(_last_of_each(code, ranks, resets))
+    order = np.argsort(stood, kind="stable")
+    last = _last_of_each(code[order], [one[order] for one in ranks], None if resets is None else resets[order])
+    return np.sort(order[last])
+
+
+def base_wins(base: Ordering, incoming: Ordering) -> Mask:
+    """Return where a base row keeps its place against the incoming row beside it: its ordering values are greater.
+
+    Args:
+        base: One array or more of n values; null counts as the least, for tables whose older rows have none.
+        incoming: As many arrays of the same types, no value null.
+    """
+    wins = np.zeros(len(base[0]), dtype=np.bool_)
+    tied = np.ones(len(base[0]), dtype=np.bool_)
+    for ours, theirs in zip(map(_comparable, base), map(_comparable, incoming), strict=True):
+        wins |= tied & mask(pc.greater(ours, theirs))
+        tied &= mask(pc.equal(ours, theirs))
+    return wins
+
+
+def _last_of_each(code: Positions, ranks: Sequence[Positions], resets: Mask | None) -> Positions:
+    """Return the position of each code's greatest row by the ranks, the last of them first; of equals the later one."""
+    by_key = np.lexsort([*ranks, *_since_reset(code, resets), code])
+    sorted_code = code[by_key]
+    last = np.append(sorted_code[1:] != sorted_code[:-1], True)
+    found: Positions = by_key[last].astype(np.int64)
+    return found
+
+
+def _since_reset(code: Positions, resets: Mask | None) -> list[Positions]:
+    """Return what sorts the rows of one key by the last reset at or above them, that reset itself first."""
+    if resets is None or not resets.any():
+        return []
+    by_key = np.argsort(code, kind="stable")
+    count = np.empty(len(code), dtype=np.int64)
+    count[by_key] = np.cumsum(resets[by_key])
+    return [2 * count - resets]
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """Return values that Arrow orders as Apache Hudi orders the given ones."""
+    if pa.types.is_boolean(values.type):
+        return values.cast(pa.int8())
+    if pa.types.is_floating(values.type):
+        return _total_order(values)
+    if pa.types.is_binary(values.type):
+        return _signed_bytes(values)
+    return values
+
+
+def _total_order(values: pa.Array) -> pa.Array:
+    """Return integers in the order of ``Double.compareTo``: -0.0 below 0.0, and NaN, of which there is one, on top."""
+    kind = np.dtype(f"i{values.type.bit_width // 8}")
+    floats = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
+    bits = floats.view(kind)
+    bits = np.where(bits < 0, bits ^ np.iinfo(kind).max, bits)
+    bits[np.isnan(floats)] = np.iinfo(kind).max
+    nulls = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    return pa.array(bits, mask=nulls)
+
+
+def _signed_bytes(values: pa.Array) -> pa.Array:
+    """Return binary values whose unsigned bytes are in the order of the given ones' signed bytes."""
+    valid, offsets, data = values.buffers()
+    if data is None:
+        return values
+    flipped = np.frombuffer(data, dtype=np.uint8) ^ np.uint8(0x80)
+    return pa.Array.from_buffers(
+        values.type, len(values), [valid, offsets, pa.py_buffer(flipped)], offset=values.offset
+    )
+
+
+def _ranks(ordering: pa.Array) -> Positions:
+    """Return integers that sort as the ordering values do."""
+    ordering = _comparable(ordering)
+    if pa.types.is_integer(ordering.type):
+        return ordering.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    if pa.types.is_temporal(ordering.type):
+        width = pa.int32() if pa.types.is_date32(ordering.type) else pa.int64()
+        return ordering.view(width).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    ranks = pc.rank(ordering, sort_keys="ascending", tiebreaker="dense")
+    return ranks.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyProbe:
+    """Finds record keys among a fixed set of unique ones by a sorted table of their hashes.
+
+    Attributes:
+        keys: The unique keys, m strings.
+        hashes: Their 64-bit hashes, sorted.
+        positions: Which key each hash belongs to.
+        longest_run: How many keys share one hash at most; 1 unless hashes collide.
+        seen: By the low bits of a hash whether any key has such a one; most keys that are absent stop there.
+    """
+
+    keys: pa.Array
+    hashes: np.ndarray[Any, np.dtype[np.uint64]]
+    positions: Positions
+    longest_run: int
+    seen: Mask
+
+    @classmethod
+    def over(cls, keys: pa.Array) -> KeyProbe:
+        """Return a probe over unique keys."""
+        hashes = hash64(keys)
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else np.zeros(0, int)
+        runs = np.diff(np.append(starts, len(ordered)))
+        seen = np.zeros(1 << min(_MOST_BITS, (_SPACE_FOR_A_KEY * len(keys)).bit_length()), np.bool_)
+        seen[_low_bits(hashes, seen)] = True
+        return cls(keys, ordered, order.astype(np.int64), int(runs.max()) if len(runs) else 0, seen)
+
+    def find(self, wanted: pa.Array) -> Positions:
+        """Return for each wanted key its position among the unique keys, -1 where it is absent."""
+        found = np.full(len(wanted), -1, dtype=np.int64)
+        if not len(self.hashes) or not len(wanted):
+            return found
+        hashes = hash64(wanted)
+        likely = np.flatnonzero(self.seen[_low_bits(hashes, self.seen)])
+        hashes = hashes[likely]
+        at = np.searchsorted(self.hashes, hashes)
+        for step in range(self.longest_run):
+            slot = np.minimum(at + step, len(self.hashes) - 1)
+            alike = (self.hashes[slot] == hashes) & (found[likely] < 0)
+            if not alike.any():
+                break
+            rows, candidates = likely[alike], self.positions[slot[alike]]
+            same = pc.equal(wanted.take(pa.array(rows)), self.keys.take(pa.array(candidates)))
+            hit = same.to_numpy(zero_copy_only=False)
+            found[rows[hit]] = candidates[hit]
+        return found
+
+
+def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Positions:
+    """Return the place of each hash in a table of 2 ** n entries."""
+    places: Positions = (hashes & np.uint64(len(table) - 1)).view(np.int64)
+    return places

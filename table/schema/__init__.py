@@ -1,0 +1,1 @@
+"""Columns and their types: as Avro, as Arrow, and as they change."""

@@ -1,0 +1,231 @@
+"""Avro schemas of a table's rows, written and read as Apache Hudi does through Spark.
+
+Source: Spark's ``SchemaConverters``, Hudi's ``HoodieSchemaConversionUtils`` and
+``AvroSchemaUtils.getAvroRecordQualifiedName``; the Avro specification 1.11.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import CorruptInstantError, UnsupportedTypeError
+from ...storage.bounds import parse_json
+from .types import MAX_DECIMAL_PRECISION, children, decimal_bytes
+
+_MASK = "__"
+_MOST_FIELDS = 50_000
+_DEEPEST = 64
+_NOT_FIRST = re.compile("[^A-Za-z_]")
+_NOT_IN_NAME = re.compile("[^A-Za-z0-9_]")
+
+_PRIMITIVES = {
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+    pa.binary(): "bytes",
+}
+_LOGICAL = {
+    pa.date32(): ("int", "date"),
+    pa.timestamp("us", "UTC"): ("long", "timestamp-micros"),
+    pa.timestamp("us"): ("long", "local-timestamp-micros"),
+    pa.timestamp("ms", "UTC"): ("long", "timestamp-millis"),
+    pa.timestamp("ms"): ("long", "local-timestamp-millis"),
+}
+_ARROW_OF = {avro: arrow for arrow, avro in _PRIMITIVES.items()}
+_ARROW_OF_LOGICAL = {avro: arrow for arrow, avro in _LOGICAL.items()} | {("string", "uuid"): pa.string()}
+
+
+def sanitise_name(name: str) -> str:
+    """Return a table's name as Avro can hold it: each forbidden character becomes two underscores."""
+    return _NOT_IN_NAME.sub(_MASK, _NOT_FIRST.sub(_MASK, name[:1]) + name[1:])
+
+
+def is_avro_name(name: str) -> bool:
+    """Return whether Apache Hudi takes a column's name, which is what Java's Avro does: letters of any script."""
+    first, rest = name[:1], name[1:]
+    return (first == "_" or first.isalpha()) and all(c == "_" or c.isalpha() or c.isdecimal() for c in rest)
+
+
+def format_avro(fields: Iterable[pa.Field], table_name: str, docs: Iterable[str] = ()) -> str:
+    """Return the Avro schema of rows, JSON as Java writes it.
+
+    Args:
+        fields: Columns of canonical types.
+        table_name: The table's name, unsanitised.
+        docs: Names of the fields that get an empty ``doc``, as Hudi's meta columns do.
+    """
+    name = sanitise_name(table_name)
+    record = _record(fields, f"{name}_record", f"hoodie.{name}", frozenset(docs))
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def parse_avro(text: str, where: str) -> list[pa.Field]:
+    """Return the fields of a record schema, meta columns included.
+
+    Args:
+        text: Avro schema, JSON.
+        where: Whose schema it is, for messages.
+
+    Raises:
+        CorruptInstantError: The text is no Avro record schema.
+        UnsupportedTypeError: A field has a type that pyhudi does not read; it is named.
+    """
+    try:
+        schema = parse_json(text)
+        if schema["type"] != "record":
+            raise TypeError(f"{schema['type']!r} is not a record")
+        return _Reader(where).fields(schema, "", "")
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise CorruptInstantError(
+            f"The Avro schema of {where} cannot be read ({type(error).__name__}: {error}).",
+            "Look at the newest completed instants, and roll back the one that wrote it with Apache Hudi.",
+        ) from error
+
+
+def _record(fields: Iterable[pa.Field], name: str, namespace: str, docs: frozenset[str]) -> dict[str, Any]:
+    inner = f"{namespace}.{name}"
+    return {
+        "type": "record",
+        "name": name,
+        "namespace": namespace,
+        "fields": [_field(field, inner, docs) for field in fields],
+    }
+
+
+def _field(field: pa.Field, namespace: str, docs: frozenset[str]) -> dict[str, Any]:
+    avro: dict[str, Any] = {"name": field.name, "type": _nullable(field, field.name, namespace)}
+    if field.name in docs:
+        avro["doc"] = ""
+    if field.nullable:
+        avro["default"] = None
+    return avro
+
+
+def _nullable(field: pa.Field, name: str, namespace: str) -> Any:
+    avro = _type(field.type, name, namespace)
+    return ["null", avro] if field.nullable else avro
+
+
+def _type(kind: pa.DataType, name: str, namespace: str) -> Any:
+    """Return the Avro type of a value; records and fixed types inside it are named after the column."""
+    if kind in _PRIMITIVES:
+        return _PRIMITIVES[kind]
+    if kind in _LOGICAL:
+        base, logical = _LOGICAL[kind]
+        return {"type": base, "logicalType": logical}
+    if pa.types.is_decimal128(kind):
+        return {
+            "type": "fixed",
+            "name": "fixed",
+            "namespace": f"{namespace}.{name}",
+            "size": decimal_bytes(kind.precision),
+            "logicalType": "decimal",
+            "precision": kind.precision,
+            "scale": kind.scale,
+        }
+    if pa.types.is_list(kind):
+        return {"type": "array", "items": _nullable(kind.value_field, name, namespace)}
+    if pa.types.is_map(kind):
+        return {"type": "map", "values": _nullable(kind.item_field, name, namespace)}
+    if pa.types.is_struct(kind):
+        return _record(children(kind), name, namespace, frozenset())
+    raise UnsupportedTypeError(f"Column {name!r} has type {kind}, which has no Avro form.", "Cast the column.")
+
+
+class _Reader:
+    """Reads one schema; named types may be used again by their name after their definition."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._named: dict[str, dict[str, Any]] = {}
+        self._open: list[str] = []
+        self._fields = 0
+
+    def fields(self, record: dict[str, Any], namespace: str, path: str) -> list[pa.Field]:
+        """Return the fields of a record that stands in a namespace, at a dotted path ("" for the top)."""
+        full = self._remember(record, namespace)
+        if full in self._open:
+            raise self._unsupported(path, f"the record {full} inside itself")
+        self._open.append(full)
+        dotted, inner = f"{path}." if path else "", full.rpartition(".")[0]
+        # A name stands for a whole record each time that it is used, so that a short text may mean a million of them.
+        self._fields += len(record["fields"])
+        if self._fields > _MOST_FIELDS or len(self._open) > _DEEPEST:
+            raise ValueError(f"it has more than {_MOST_FIELDS} fields, or more than {_DEEPEST} records inside another")
+        found = []
+        for field in record["fields"]:
+            kind, nullable = self._union(field["type"], inner, f"{dotted}{field['name']}")
+            found.append(pa.field(field["name"], kind, nullable=nullable))
+        self._open.pop()
+        return found
+
+    def _remember(self, named: dict[str, Any], namespace: str) -> str:
+        """Keep a named type for later references, and return its full name."""
+        name = named["name"]
+        full = name if "." in name else f"{named.get('namespace', namespace)}.{name}".lstrip(".")
+        self._named[full] = {**named, "name": full}
+        return str(full)
+
+    def _union(self, avro: Any, namespace: str, path: str) -> tuple[pa.DataType, bool]:
+        """Return the type of a field and whether it may be null."""
+        if not isinstance(avro, list):
+            return self._kind(avro, namespace, path), False
+        others = [branch for branch in avro if branch != "null"]
+        if len(others) != 1 or len(avro) > 2:
+            raise self._unsupported(path, f"the union {json.dumps(avro)}")
+        return self._kind(others[0], namespace, path), len(avro) > 1
+
+    def _kind(self, avro: Any, namespace: str, path: str) -> pa.DataType:
+        if isinstance(avro, str):
+            return self._by_name(avro, namespace, path)
+        base = avro["type"]
+        if not isinstance(base, str):
+            return self._kind(base, namespace, path)
+        logical = avro.get("logicalType")
+        if logical == "decimal" and base in ("fixed", "bytes"):
+            return self._decimal(avro, namespace, path)
+        if base == "record":
+            return pa.struct(self.fields(avro, namespace, path))
+        if base == "array":
+            kind, nullable = self._union(avro["items"], namespace, f"{path}.element")
+            return pa.list_(pa.field("element", kind, nullable=nullable))
+        if base == "map":
+            kind, nullable = self._union(avro["values"], namespace, f"{path}.value")
+            return pa.map_(pa.field("key", pa.string(), nullable=False), pa.field("value", kind, nullable=nullable))
+        if base in ("enum", "fixed"):
+            raise self._unsupported(path, f"the Avro type {base}")
+        if logical is not None:
+            if (base, logical) not in _ARROW_OF_LOGICAL:
+                raise self._unsupported(path, f"the Avro type {base} ({logical})")
+            return _ARROW_OF_LOGICAL[base, logical]
+        return self._by_name(base, namespace, path)
+
+    def _by_name(self, name: str, namespace: str, path: str) -> pa.DataType:
+        if name in _ARROW_OF:
+            return _ARROW_OF[name]
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        if full in self._named:
+            return self._kind(self._named[full], namespace, path)
+        raise self._unsupported(path, f"the Avro type {name!r}")
+
+    def _decimal(self, avro: dict[str, Any], namespace: str, path: str) -> pa.DataType:
+        if avro["type"] == "fixed":
+            self._remember(avro, namespace)
+        precision, scale = int(avro["precision"]), int(avro.get("scale", 0))
+        if precision > MAX_DECIMAL_PRECISION or not 0 <= scale <= precision:
+            raise self._unsupported(path, f"a decimal of {precision} digits with scale {scale}")
+        return pa.decimal128(precision, scale)
+
+    def _unsupported(self, path: str, what: str) -> UnsupportedTypeError:
+        return UnsupportedTypeError(
+            f"Column {path!r} in the schema of {self._where} has {what}, which pyhudi does not read.",
+            "Use Apache Hudi for this table.",
+        )

@@ -1,0 +1,133 @@
+"""A table's schema: its data columns in Arrow and Avro, and Hudi's five meta columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ...errors import DuplicateColumnError, UnsupportedTypeError
+from .avro import format_avro, is_avro_name, parse_avro
+from .types import canonical_type, children
+
+META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+# A sixth one that Apache Hudi fills where hoodie.allow.operation.metadata.field asks for it, and never takes from rows.
+OPERATION_COLUMN = "_hoodie_operation"
+# By it rows that were moved say where they stood, which decides ties; no table keeps it.
+POSITION = "_pyhudi_position"
+
+
+def avro_schema(schema: pa.Schema, table_name: str, *, meta: bool = False) -> str:
+    """Return the Avro schema of a table's rows, JSON as Apache Hudi writes it.
+
+    Args:
+        schema: Data columns of canonical types; meta columns among them are passed over.
+        table_name: The table's name.
+        meta: Whether the five meta columns stand in front, as in Parquet footers and log blocks; a commit's
+            ``extraMetadata.schema`` has them not.
+    """
+    data = without_meta(schema)
+    return format_avro(with_meta(data) if meta else data, table_name, META_COLUMNS)
+
+
+def arrow_schema(avro_json: str, where: str = "the table") -> pa.Schema:
+    """Return the data columns that an Avro record schema describes; meta columns in it are passed over.
+
+    Args:
+        avro_json: Avro schema, JSON.
+        where: Whose schema it is, for messages.
+
+    Raises:
+        CorruptInstantError: The text is no Avro record schema.
+        UnsupportedTypeError: A column has a type that pyhudi does not read.
+    """
+    return without_meta(pa.schema(parse_avro(avro_json, where)))
+
+
+def with_meta(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with the five meta columns, nullable strings, in front of the data columns."""
+    meta = [pa.field(name, pa.string()) for name in META_COLUMNS]
+    return pa.schema([*meta, *without_meta(schema)])
+
+
+def without_meta(schema: pa.Schema) -> pa.Schema:
+    """Return a schema without the five meta columns."""
+    return pa.schema([field for field in schema if field.name not in META_COLUMNS])
+
+
+def canonical(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with each type as a table keeps it; names, order and nullability stay, metadata goes.
+
+    Raises:
+        UnsupportedTypeError: A column has a type that Hudi cannot hold; it is named.
+    """
+    return pa.schema([pa.field(f.name, canonical_type(f.type, f.name), nullable=f.nullable) for f in schema])
+
+
+def check_storable(schema: pa.Schema) -> None:
+    """Refuse columns that a table cannot keep.
+
+    Args:
+        schema: Data columns of any Arrow types, without meta columns.
+
+    Raises:
+        DuplicateColumnError: Two columns, or two fields of one struct, differ in case at most.
+        UnsupportedTypeError: A name or a type is none that Hudi can hold, or a name is one of Hudi's own.
+    """
+    own = [name for name in schema.names if name in {*META_COLUMNS, OPERATION_COLUMN}]
+    if own:
+        raise UnsupportedTypeError(
+            f"Column {own[0]!r} has the name of one of Hudi's own columns.", "Drop the column before writing."
+        )
+    if POSITION in schema.names:
+        raise UnsupportedTypeError(
+            f"Column {POSITION!r} says where rows stood before pyhudi.colocate moved them, and no table keeps it.",
+            "Write such rows with hoodie.pyhudi.colocated=true, or drop the column.",
+        )
+    _check_names(list(schema), "")
+    canonical(schema)
+
+
+def _check_names(fields: list[pa.Field], path: str) -> None:
+    seen: dict[str, str] = {}
+    for field in fields:
+        full = f"{path}{field.name}"
+        if not is_avro_name(field.name):
+            raise UnsupportedTypeError(
+                f"Column {full!r} has a name that Hudi cannot hold: it takes letters, digits (not first), underscores.",
+                "Rename the column.",
+            )
+        twin = seen.get(field.name.lower())
+        if twin is not None:
+            raise DuplicateColumnError(
+                f"Columns {path + twin!r} and {full!r} have one name; Spark does not tell case apart.",
+                "Rename or drop one of them.",
+            )
+        seen[field.name.lower()] = field.name
+        _check_inside(field.type, f"{full}.")
+
+
+def _check_inside(kind: pa.DataType, path: str) -> None:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        _check_names(children(kind), path)
+    else:
+        for child in children(kind):
+            _check_inside(child.type, path)
+
+
+__all__ = [
+    "META_COLUMNS",
+    "POSITION",
+    "arrow_schema",
+    "avro_schema",
+    "canonical",
+    "check_storable",
+    "with_meta",
+    "without_meta",
+]

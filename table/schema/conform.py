@@ -1,0 +1,207 @@
+"""Columns brought to exactly a table's schema: by name, in its order, with its types and nullability at every depth.
+
+Nested columns are rebuilt from their parts, so that offsets, slices and the two-level lists of Apache Hudi's own
+Parquet files come out alike.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import SchemaMismatchError
+from ..arrow.arrays import list_array, plain, struct_array, without_nulls
+from .casts import cast, fits
+from .types import children, is_list, same_type
+
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
+
+
+def conform(
+    rows: Rows, schema: pa.Schema, *, fill_missing: bool = False, present: pa.BooleanArray | None = None
+) -> Rows:
+    """Return the columns of ``schema``, taken by name, with exactly its types and nullability.
+
+    Values are brought to wider types (see `pyhudi.table.schema.casts`) and never narrowed; layouts (dictionary, large,
+    view, two-level list) become plain. Columns that ``schema`` lacks are left out, and so are fields of structs.
+
+    Args:
+        rows: A record batch or a table.
+        schema: What is wanted.
+        fill_missing: Whether nullable columns, or fields of structs, that ``rows`` lack become null.
+        present: Which rows of a record batch must obey the nullability; None for all. What a column that is not
+            nullable holds in the others is some value.
+
+    Raises:
+        SchemaMismatchError: A column is missing, has a type that does not fit, or holds a null where none may be.
+    """
+    if isinstance(rows, pa.Table):
+        batches = [conform(batch, schema, fill_missing=fill_missing) for batch in rows.to_batches()]
+        return pa.Table.from_batches(batches, schema)
+    columns = [_column(rows, field, fill_missing, present) for field in schema]
+    if not columns:
+        return rows.select([])
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def conform_array(array: pa.Array, field: pa.Field, *, fill_missing: bool = False) -> pa.Array:
+    """Return one column's values with exactly the type of ``field``, and none null unless ``field`` is nullable.
+
+    Raises:
+        SchemaMismatchError: As for `conform`.
+    """
+    return _build(plain(array), field.type, field.name, field.nullable, None, fill_missing)
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field, fill_missing: bool, present: pa.BooleanArray | None) -> pa.Array:
+    found = batch.schema.get_all_field_indices(field.name)
+    if len(found) > 1:
+        raise SchemaMismatchError(f"There are {len(found)} columns {field.name!r}.", "Rename or drop one of them.")
+    if not found:
+        return _missing(field, field.name, batch.num_rows, batch.schema.names, fill_missing)
+    column = plain(batch.column(found[0]))
+    return _build(column, field.type, field.name, field.nullable, present, fill_missing)
+
+
+def _missing(field: pa.Field, path: str, length: int, present: list[str], fill_missing: bool) -> pa.Array:
+    if fill_missing and field.nullable:
+        return pa.nulls(length, field.type)
+    twins = [name for name in present if name.lower() == field.name.lower()]
+    hint = f" There is {twins[0]!r}, which differs in case." if twins else ""
+    raise SchemaMismatchError(
+        f"Column {path!r} ({field.type}{'' if field.nullable else ' not null'}) of the table is missing.{hint}",
+        "Add the column to the rows.",
+    )
+
+
+def _build(
+    array: pa.Array, kind: pa.DataType, path: str, nullable: bool, parent: pa.BooleanArray | None, fill_missing: bool
+) -> pa.Array:
+    """Return an array as ``kind``; where it may not be null, it keeps no validity bitmap.
+
+    Args:
+        array: Not dictionary-encoded.
+        kind: The wanted type.
+        path: Dotted name, for messages.
+        nullable: Whether the values may be null.
+        parent: Which values lie in a struct that is itself not null; None for all. Others may be anything.
+        fill_missing: As for `conform`.
+    """
+    if not nullable:
+        _check_no_nulls(array, path, parent)
+    if pa.types.is_null(array.type) and nullable:
+        return pa.nulls(len(array), kind)
+    if not pa.types.is_nested(kind):
+        cast = _cast(array, kind, path)
+        return cast if nullable else without_nulls(cast)
+    if nullable and same_type(array.type, kind) and not _has_required(kind):
+        return array
+    valid = None if array.null_count == 0 else array.is_valid()
+    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+        return _build_struct(array, kind, path, valid if nullable else None, _both(valid, parent), fill_missing)
+    same_shape = (
+        is_list(array.type) if pa.types.is_list(kind) else pa.types.is_map(kind) and pa.types.is_map(array.type)
+    )
+    if same_shape:
+        return _build_list(array, kind, path, valid if nullable else None, fill_missing)
+    raise _misfit(array.type, kind, path)
+
+
+def _build_struct(
+    array: pa.StructArray,
+    kind: pa.StructType,
+    path: str,
+    valid: pa.BooleanArray | None,
+    present: pa.BooleanArray | None,
+    fill_missing: bool,
+) -> pa.Array:
+    names = [field.name for field in children(array.type)]
+    # Under a null anything may stand, an index beyond its dictionary even; flattening makes it null.
+    parts = array.flatten()
+    if len(set(names)) < len(names):
+        raise SchemaMismatchError(
+            f"Column {path!r} is a struct with the fields {', '.join(map(repr, names))}, two of which have one name.",
+            "Rename or drop one of them.",
+        )
+    built = []
+    for field in children(kind):
+        inner = f"{path}.{field.name}"
+        if field.name not in names:
+            built.append(_missing(field, inner, len(array), names, fill_missing))
+            continue
+        child = plain(parts[names.index(field.name)])
+        built.append(_build(child, field.type, inner, field.nullable, present, fill_missing))
+    return struct_array(kind, len(array), valid, built)
+
+
+def _build_list(
+    array: pa.Array, kind: pa.DataType, path: str, valid: pa.BooleanArray | None, fill_missing: bool
+) -> pa.Array:
+    """Return a list or map array; flattening drops what lies outside a slice or under a null."""
+    if len(array) == 0:  # Spark 4.0 leaves out the offsets of such a list inside of others
+        array = pa.array([], array.type)
+    if pa.types.is_map(array.type):
+        entries = pa.struct([pa.field("key", array.type.key_type), pa.field("value", array.type.item_type)])
+        array = array.cast(pa.list_(entries))
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype("int64")
+    values = plain(array.flatten())
+    if pa.types.is_map(kind):
+        wanted = pa.struct([kind.key_field, kind.item_field])
+        return list_array(kind, valid, lengths, _build(values, wanted, path, False, None, fill_missing))
+    element = kind.value_field
+    if pa.types.is_list(element.type) and _is_wrapped_list(values.type):
+        values = plain(values.flatten()[0])
+    built = _build(values, element.type, f"{path}.element", element.nullable, None, fill_missing)
+    return list_array(kind, valid, lengths, built)
+
+
+def _is_wrapped_list(kind: pa.DataType) -> bool:
+    """Return whether older pyarrow releases made the type of the inner list of a two-level list of lists."""
+    fields = children(kind) if pa.types.is_struct(kind) else []
+    return len(fields) == 1 and fields[0].name == "array" and is_list(fields[0].type)
+
+
+def _check_no_nulls(array: pa.Array, path: str, parent: pa.BooleanArray | None) -> None:
+    if array.null_count == 0:
+        return
+    nulls = array.is_null() if parent is None else pc.and_(array.is_null(), parent)
+    count = pc.sum(nulls).as_py()  # O(1)
+    if count:
+        raise SchemaMismatchError(
+            f"Column {path!r} may not be null in the table and is null in {count} of {len(array)} values of one batch.",
+            "Fill the column, or drop those rows.",
+        )
+
+
+def _both(left: pa.BooleanArray | None, right: pa.BooleanArray | None) -> pa.BooleanArray | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return pc.and_(left, right)
+
+
+def _has_required(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):  # its keys are never null in Arrow
+        return not kind.item_field.nullable or _has_required(kind.item_type)
+    return any(not field.nullable or _has_required(field.type) for field in children(kind))
+
+
+def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+    if array.type == kind:
+        return array
+    if not fits(array.type, kind):
+        raise _misfit(array.type, kind, path)
+    try:
+        return cast(array, kind)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(
+            f"Column {path!r} has type {array.type}, and some value of it has no place in the table's {kind}: {error}.",
+            "Round or cast the column.",
+        ) from error
+
+
+def _misfit(from_type: pa.DataType, to_type: pa.DataType, path: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"Column {path!r} has type {from_type}; the table's is {to_type}.", "Cast the column to the table's type."
+    )

@@ -1,0 +1,194 @@
+"""Which columns a table has after a write whose columns differ: Apache Hudi's rules, as values in and values out.
+
+Source: ``HoodieSchemaUtils.deduceWriterSchema``, ``HoodieSchemaCompatibilityChecker``, ``AvroSchemaEvolutionUtils``,
+each case tried out with Apache Hudi 1.2 (docs/schema.md). Where Hudi changes values that are in the table, drops
+columns or leaves a table that it cannot read, the write is refused (docs/decisions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import pyarrow as pa
+
+from ...errors import ColumnDifference
+from .casts import fits, keeps_values
+from .types import children, is_list, sql_name
+
+ABSENT = "absent"
+# What to do about a column that is missing: a write that fills adds the first, or both.
+ADD, ADD_NOT_NULL = "add it", "add it, for it may not be null"
+
+
+@dataclass(frozen=True, slots=True)
+class EvolutionRules:
+    """How far the columns of a write may differ from the table's.
+
+    Attributes:
+        reconcile: ``hoodie.datasource.write.reconcile.schema``: nullable columns that the rows lack become null.
+        set_null: ``hoodie.write.set.null.for.missing.columns``: so do all that they lack, and a column that is missing
+            here or new may be null from then on.
+    """
+
+    reconcile: bool = False
+    set_null: bool = False
+
+    @property
+    def fills(self) -> bool:
+        """Whether columns may be missing; NOT NULL is then kept where rows may hold nulls, and each value is judged."""
+        return self.reconcile or self.set_null
+
+
+class Role(Enum):
+    """What a table makes of a column, beside keeping it."""
+
+    KEY = "keys depend"
+    PARTITION = "folders depend"
+    TIME = "folders, as a time, depend"
+    ORDERING = "the order of rows depends"
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """What becomes of a table's columns.
+
+    Attributes:
+        schema: The columns after the write.
+        differences: Why there must be no such write; empty where it may be.
+    """
+
+    schema: pa.Schema
+    differences: tuple[ColumnDifference, ...]
+
+
+def evolve(
+    table: pa.Schema, incoming: pa.Schema, rules: EvolutionRules, roles: Mapping[str, Iterable[Role]] | None = None
+) -> Evolution:
+    """Return the columns of a table after a write of other columns.
+
+    Columns are matched by name. New nullable ones go to the end, of their struct too; types become wider where every
+    value of the table stays what it is; what the rows have narrower is widened to the table's type.
+
+    Args:
+        table: The table's data columns, canonical.
+        incoming: The rows' data columns, canonical.
+        rules: What is allowed beyond that.
+        roles: What the table makes of its columns, by name.
+    """
+    work = _Evolution(rules, roles or {})
+    schema = pa.schema(work.fields(list(table), list(incoming), ""))
+    return Evolution(schema, tuple(work.differences))
+
+
+def contains(schema: pa.Schema, other: pa.Schema) -> bool:
+    """Return whether a table of one schema keeps all that rows of another may hold, and shows it unchanged."""
+    return not unheld(list(schema), list(other))
+
+
+def unheld(fields: Sequence[pa.Field], others: Sequence[pa.Field]) -> list[str]:
+    """Return the names of the columns, or fields of a struct, in which one schema does not contain another."""
+    kept, given = {one.name: one for one in fields}, {one.name: one for one in others}
+    wrong = [one.name for one in others if one.name not in kept or not _holds(kept[one.name], one)]
+    return wrong + [one.name for one in fields if one.name not in given and not one.nullable]
+
+
+def _holds(kept: pa.Field, other: pa.Field) -> bool:
+    ours, theirs = kept.type, other.type
+    if other.nullable and not kept.nullable:
+        return False
+    if pa.types.is_struct(ours) and pa.types.is_struct(theirs):
+        return not unheld(children(ours), children(theirs))
+    if (is_list(ours) and is_list(theirs)) or (pa.types.is_map(ours) and pa.types.is_map(theirs)):
+        return all(map(_holds, children(ours), children(theirs)))
+    return bool(ours == theirs or keeps_values(theirs, ours))
+
+
+@dataclass(slots=True)
+class _Evolution:
+    rules: EvolutionRules
+    roles: Mapping[str, Iterable[Role]]
+    differences: list[ColumnDifference] = field(default_factory=list)
+
+    def fields(self, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
+        """Return the columns of the table, or the fields of one of its structs, after the write."""
+        given = {one.name: one for one in incoming}
+        by_case = {one.name.lower(): one.name for one in incoming}
+        known = {one.name.lower() for one in table}
+        after = []
+        for kept in table:
+            full = f"{path}{kept.name}"
+            if kept.name in given:
+                after.append(self.column(kept, given[kept.name], full))
+            elif kept.name.lower() in by_case:
+                other = by_case[kept.name.lower()]
+                self._differ(full, kept, None, f"rename {path}{other}, which differs in case")
+            else:
+                after.append(self._missing(kept, full))
+        return after + [self._new(one, f"{path}{one.name}") for one in incoming if one.name.lower() not in known]
+
+    def column(self, kept: pa.Field, given: pa.Field, path: str) -> pa.Field:
+        """Return a column, field, element or map value of the table after the write."""
+        nullable = kept.nullable or (given.nullable and not self.rules.fills)
+        return pa.field(kept.name, self._type(kept, given, path), nullable=nullable)
+
+    def _type(self, kept: pa.Field, given: pa.Field, path: str) -> pa.DataType:
+        ours, theirs = kept.type, given.type
+        if pa.types.is_struct(ours) and pa.types.is_struct(theirs):
+            return pa.struct(self.fields(children(ours), children(theirs), f"{path}."))
+        if pa.types.is_map(ours) and pa.types.is_map(theirs):
+            return pa.map_(ours.key_field, self.column(ours.item_field, theirs.item_field, f"{path}.value"))
+        if is_list(ours) and is_list(theirs):
+            return pa.list_(self.column(ours.value_field, theirs.value_field, f"{path}.element"))
+        if pa.types.is_nested(ours) or pa.types.is_nested(theirs):
+            self._differ(path, kept, given, f"make it {_a(sql_name(ours))}")
+        elif not fits(theirs, ours):
+            return self._wider(kept, given, path)
+        return ours
+
+    def _wider(self, kept: pa.Field, given: pa.Field, path: str) -> pa.DataType:
+        """Return the incoming type where the table's may become that."""
+        ours, theirs = kept.type, given.type
+        if not keeps_values(ours, theirs):
+            self._differ(path, kept, given, f"cast it to {sql_name(ours)}")
+            return ours
+        for role in self.roles.get(path, ()):
+            if not _keeps_role(role, ours, theirs):
+                self._differ(path, kept, given, f"cast it to {sql_name(ours)}, on which {role.value}")
+                return ours
+        return theirs
+
+    def _missing(self, kept: pa.Field, path: str) -> pa.Field:
+        if self.rules.set_null or (self.rules.reconcile and kept.nullable):
+            return kept.with_nullable(True)
+        self._differ(path, kept, None, ADD if kept.nullable else ADD_NOT_NULL)
+        return kept
+
+    def _new(self, given: pa.Field, path: str) -> pa.Field:
+        if not given.nullable and not self.rules.set_null:
+            self._differ(path, None, given, "let it be nullable, for older rows have none")
+        return given.with_nullable(True)
+
+    def _differ(self, path: str, kept: pa.Field | None, given: pa.Field | None, todo: str) -> None:
+        self.differences.append(ColumnDifference(path, _shown(kept), _shown(given), todo))
+
+
+def _keeps_role(role: Role, before: pa.DataType, after: pa.DataType) -> bool:
+    """Return whether keys, folders or the order of rows stay what they are when a column becomes wider.
+
+    A decimal of another scale is spelt otherwise, and a whole number as a double too; texts are ordered otherwise than
+    numbers.
+    """
+    if role is Role.ORDERING:
+        return not pa.types.is_string(after)
+    spelt_alike = pa.types.is_int64(after) or (pa.types.is_string(after) and role is not Role.TIME)
+    return bool(pa.types.is_signed_integer(before) and spelt_alike)
+
+
+def _shown(one: pa.Field | None) -> str:
+    return ABSENT if one is None else f"{sql_name(one.type)}{'' if one.nullable else ' not null'}"
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
