@@ -22,8 +22,8 @@ from ..table.schema.columns import with_meta
 from ..timeline.archive.lsm import archived_writes, seen_at
 from ..timeline.timeline import Timeline, load_timeline
 from ..timeline.watermark import Watermark
-from .history import Wanted, first_whole, show
 from .moment import Moment, find_moment
+from .past import Wanted, first_whole, show
 from .path_glob import compile_glob
 from .plan import RowGroup, Split, plan_splits
 from .predicates import Predicate

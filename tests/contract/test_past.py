@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyhudi.reader import history, moment
+from pyhudi.reader import moment
+from pyhudi.reader import past as history
 from pyhudi.reader.window import CommitTimes, Window
 from pyhudi.table.files import cleaned
 from pyhudi.table.files.view import FileView
