@@ -58,8 +58,10 @@ def batches(rows: int, *, ts: int) -> Iterator[pa.RecordBatch]:
 
 def write(table: str, rows: int, ts: int) -> None:
     """Do one whole write as a single task, in this process, and print what it did."""
-    from pyhudi.operations.settings import TableSettings, WriteRequest, WriteSettings
-    from pyhudi.operations.write import commit_write, plan_write, run_task
+    from pyhudi.operations.planning.plan import plan_write
+    from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
+    from pyhudi.operations.write.commit import commit_write
+    from pyhudi.operations.write.task import run_task
     from pyhudi.table.files.names import WriteToken
 
     request = WriteRequest(

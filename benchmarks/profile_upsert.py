@@ -20,12 +20,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 from lineitem import KEYS, ORDERING, PARTITION, PARTS, prepare
-from pyhudi.operations.settings import TableSettings, WriteRequest
-from pyhudi.operations.write import commit_write, plan_write, run_task
+from pyhudi.operations.planning.plan import plan_write
+from pyhudi.operations.planning.request import TableSettings, WriteRequest
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.task import run_task
 from pyhudi.table.files import base_file
 from pyhudi.table.files.names import WriteToken
-from pyhudi.table.keys.generator import generator as keys
-from pyhudi.table.merging.winners import winners as merging
+from pyhudi.table.keys import generator as keys
+from pyhudi.table.merging import winners as merging
 from pyhudi.writer import group_writer, merge, rows, spill
 
 ROOT = Path(__file__).parents[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..operations.settings import WriteRequest
+from ..operations.planning.request import WriteRequest
 from .option_catalogue import Scope
 from .option_types import option
 from .read_options import ReadOptions

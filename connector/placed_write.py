@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..errors import PyHudiError, from_spark
-from ..operations.history import last_commit
-from ..operations.operation import choose_operation, makes_keyless
-from ..operations.plan import GENERATED_ID
+from ..operations.inspect.history import last_commit
+from ..operations.planning.new_table import changes_to, new_config
+from ..operations.planning.operation import choose_operation, makes_keyless
+from ..operations.planning.plan import GENERATED_ID
+from ..operations.planning.request import WriteRequest
 from ..operations.result import CommitResult
-from ..operations.settings import WriteRequest
-from ..operations.table_settings import changes_to, new_config
-from ..operations.write import write_without_rows
+from ..operations.write.alone import write_without_rows
 from ..storage import Storage
 from ..table.config import TableConfig, load_config
 from ..table.schema.columns import POSITION

@@ -28,9 +28,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from ..errors import DuplicateColumnError, InvalidOptionError, MissingColumnError
-from ..operations.settings import TableSettings
-from ..operations.table_settings import changes_to
-from ..operations.write_schema import key_schema
+from ..operations.planning.columns import key_schema
+from ..operations.planning.new_table import changes_to
+from ..operations.planning.request import TableSettings
 from ..storage import Storage, open_storage
 from ..table.config import TableConfig, load_config
 from ..table.latest_schema import latest_schema

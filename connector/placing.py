@@ -12,7 +12,7 @@ import re
 from multiprocessing import cpu_count
 from typing import TYPE_CHECKING
 
-from ..operations.merge_spills import MOST_WORKERS
+from ..operations.write.merge_spills import MOST_WORKERS
 from .option_types import Placing
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from ..errors import MissingOptionError, OptionConflictError
-from ..operations.settings import MIB
+from ..operations.planning.request import MIB
 from ..reader.query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
 from .option_types import Fields, PathGlob, QueryBegin, QueryTime, QueryType, Size, option
 

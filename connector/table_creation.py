@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from ..errors import OptionConflictError
-from ..operations.announcement import announce
-from ..operations.operation import INSERT
-from ..operations.plan import WritePlan, plan_write
-from ..operations.settings import WriteRequest
+from ..operations.planning.operation import INSERT
+from ..operations.planning.plan import WritePlan, plan_write
+from ..operations.planning.request import WriteRequest
+from ..operations.write.announcement import announce
 from ..storage import Storage, open_storage
 from ..table.config import TableConfig, create_config
 from ..table.config.key_types import PartitionType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from ..operations.settings import TableSettings
+from ..operations.planning.request import TableSettings
 from ..table.config.key_types import KeyGeneratorType, PartitionType, split_partition_field
 from ..table.config.payloads import PAYLOADS
 from ..table.config.property_keys import (

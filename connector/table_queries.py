@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from ..operations.detail import detail
-from ..operations.history import history, last_commit
+from ..operations.inspect.detail import detail
+from ..operations.inspect.history import history, last_commit
 from ..operations.result import CommitResult
 from ..reader.query import AS_OF, BEGIN, END
 from ..reader.snapshot import open_snapshot

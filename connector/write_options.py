@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from ..operations.settings import WriteSettings
+from ..operations.planning.request import WriteSettings
 from .option_types import (
     Codec,
     Count,

@@ -16,8 +16,8 @@ from .logs import shown_logs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..operations.plan import WritePlan
-    from ..operations.task import TaskResult
+    from ..operations.planning.plan import WritePlan
+    from ..operations.write.task import TaskResult
     from .option_model import HudiOptions
 
 # Spark plans, writes and commits in processes of their own, none of which has imported anything of pyhudi. Each method
@@ -50,7 +50,7 @@ class HudiWriter(DataSourceArrowWriter):
         Raises:
             PyHudiError: The options, the schema or the table do not allow it.
         """
-        from ..operations.plan import plan_write  # noqa: PLC0415
+        from ..operations.planning.plan import plan_write  # noqa: PLC0415
         from .spark_types import to_arrow  # noqa: PLC0415
 
         with shown_logs(options.log_level):
@@ -59,7 +59,7 @@ class HudiWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> HudiMessage:
         """Take one task's share."""
-        from ..operations.task import run_task  # noqa: PLC0415
+        from ..operations.write.task import run_task  # noqa: PLC0415
         from ..table.files.names import WriteToken  # noqa: PLC0415
 
         context = TaskContext.get()
@@ -71,7 +71,7 @@ class HudiWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Complete the instant from the messages of all tasks."""
-        from ..operations.commit import commit_write  # noqa: PLC0415
+        from ..operations.write.commit import commit_write  # noqa: PLC0415
 
         results = [message.result for message in messages if isinstance(message, HudiMessage)]
         if len(results) < len(messages):
@@ -85,7 +85,7 @@ class HudiWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Take back what the tasks did; Spark sends None for those that failed."""
-        from ..operations.abort import abort_write  # noqa: PLC0415
+        from ..operations.transaction.abort import abort_write  # noqa: PLC0415
 
         with shown_logs(self._log_level):
             abort_write(self._plan)

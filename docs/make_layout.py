@@ -10,8 +10,10 @@ import tempfile
 from pathlib import Path
 
 import pyarrow as pa
-from pyhudi.operations.settings import TableSettings, WriteRequest
-from pyhudi.operations.write import commit_write, plan_write, run_task
+from pyhudi.operations.planning.plan import plan_write
+from pyhudi.operations.planning.request import TableSettings, WriteRequest
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.task import run_task
 from pyhudi.table.files.names import WriteToken
 
 PAGE = Path(__file__).with_name("concepts.md")

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyhudi.operations.merge_spills as merge_spills
+import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi import errors
 from pyhudi.errors import PyHudiError, from_spark
-from pyhudi.operations.fence import Fence
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.transaction.fence import Fence
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table.files import written

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.writer.group_writer import GroupWriter
 from support.drive import KEYED, rows_of, write
 from support.places import Place, below

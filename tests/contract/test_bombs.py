@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CorruptFileError, CorruptInstantError, PyHudiError, TableConfigError
-from pyhudi.operations.decided import is_unused
-from pyhudi.operations.history import history
+from pyhudi.operations.decisions.carried_out import is_unused
+from pyhudi.operations.inspect.history import history
 from pyhudi.storage import bounds, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema.avro import parse_avro
-from pyhudi.timeline.archive.lsm import lsm as archive
+from pyhudi.timeline.archive import lsm as archive
 from pyhudi.timeline.metadata.codec import decode, encode
 from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.writers import owner

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.connector.options import parse_options
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.snapshot import open_snapshot
 from support.checks import assert_whole
 from support.ddl import columns, show

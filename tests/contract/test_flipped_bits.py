@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CorruptFileError
-from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.files.base_file import BaseFileReader
 from pyhudi.table.schema.columns import with_meta

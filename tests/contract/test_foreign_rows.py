@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.files.base_file import STAMP
 from support.drive import rows_of, write

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import CommitConflictError, MissingColumnError, MissingOptionError, NullKeyError, OptionConflictError
-from pyhudi.operations.settings import TableSettings, WriteSettings
-from pyhudi.operations.write import commit_write
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import UnsupportedTypeError
-from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.planning.request import WriteSettings
 from support.checks import assert_whole
 from support.drive import read, write
 from support.histories import (

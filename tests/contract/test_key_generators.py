@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import MissingOptionError, OptionConflictError
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot

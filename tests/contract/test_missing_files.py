@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import MissingFileError, StorageError, UnreadableTimeError
-from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot

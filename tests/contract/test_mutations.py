@@ -16,25 +16,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.index.bucket import BucketIndex
-from pyhudi.operations import (
-    begin,
-    commit,
-    conflicts,
-    fence,
-    jobs,
-    merge_spills,
-    replacement,
-    rollback,
-    task,
-    write_schema,
-)
-from pyhudi.operations.operation import INSERT, OVERWRITE
-from pyhudi.operations.replacement import Replacement
+from pyhudi.operations.planning import columns as write_schema
+from pyhudi.operations.planning.operation import INSERT, OVERWRITE
+from pyhudi.operations.rollback import rollback
+from pyhudi.operations.transaction import begin, conflicts, fence
+from pyhudi.operations.write import commit, merge_spills, replacement, task
+from pyhudi.operations.write import file_groups as jobs
+from pyhudi.operations.write.replacement import Replacement
 from pyhudi.table.files.base_file import RECORD_KEY, BaseFileWriter
 from pyhudi.table.files.names import WriteToken
 from pyhudi.table.merging.deletes import DeleteMarker
 from pyhudi.table.merging.winners import Ordering
-from pyhudi.table.schema.columns import conform
+from pyhudi.table.schema import conform
 from pyhudi.table.schema.evolution import Evolution
 from pyhudi.timeline.writers import owner
 from pyhudi.writer import group_writer, insert, merge

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.operations import begin, since
+from pyhudi.operations.transaction import begin, since
 from pyhudi.timeline.instants import Instant
 from pyhudi.timeline.watermark import Seen, Watermark
 from support.long_ago import (

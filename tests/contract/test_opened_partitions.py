@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import DuplicateKeyError, WriteSealedError
-from pyhudi.operations import fence
-from pyhudi.operations.settings import TableSettings, WriteSettings
-from pyhudi.operations.write import abort_write, commit_write
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.transaction import fence
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write

@@ -13,7 +13,7 @@ from pyhudi.errors import (
     OptionConflictError,
     SchemaMismatchError,
 )
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.payloads import PAYLOADS

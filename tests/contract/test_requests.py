@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyhudi.operations.settings import TableSettings, WriteSettings
-from pyhudi.operations.write import commit_write
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files import written

@@ -15,7 +15,9 @@ from pyhudi.connector.option_sources import WRITING, resolve_options
 from pyhudi.connector.options import PyHudiWarning, parse_options
 from pyhudi.connector.writer import HudiWriter
 from pyhudi.errors import PyHudiError
-from pyhudi.operations.write import abort_write, commit_write, plan_write
+from pyhudi.operations.planning.plan import plan_write
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config

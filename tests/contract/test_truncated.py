@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage

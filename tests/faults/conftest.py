@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pyhudi.operations.merge_spills as merge_spills
-import pyhudi.operations.plan as planning
+import pyhudi.operations.planning.plan as planning
+import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi.storage import open_storage
 from support.faulty import Faults, FaultyStorage

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import CommitConflictError, OptionConflictError, PyHudiError, StorageError
-from pyhudi.operations import decide
-from pyhudi.operations.settings import TableSettings, WriteSettings
-from pyhudi.operations.write import abort_write, commit_write
+from pyhudi.operations.decisions import decide
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import PROPERTIES_PATH, load_config
 from pyhudi.timeline.timeline import load_timeline

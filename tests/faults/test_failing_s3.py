@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pytest
 from pyhudi.errors import PyHudiError
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.planning.request import TableSettings
 from support.attempts import IMPATIENT, PARTED, attempt, parted, rows
 from support.checks import assert_whole
 from support.drive import KEYED, rows_of, write, write_after_death

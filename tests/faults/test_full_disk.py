@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import pyhudi.operations.merge_spills as merge_spills
-import pyhudi.operations.plan as planning
+import pyhudi.operations.planning.plan as planning
+import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi.errors import PyHudiError, StorageError
-from pyhudi.operations.settings import WriteSettings
-from pyhudi.operations.write import abort_write, commit_write
+from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.writers import reserve
 from pyhudi.timeline.writers.owner import SEALS

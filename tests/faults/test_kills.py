@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from faults import slow_job
 from faults.slow_job import Job, tuples
-from pyhudi.operations.history import history
+from pyhudi.operations.inspect.history import history
 from pyhudi.storage import open_storage
 from pyhudi.storage.process import find_process
 from support.checks import assert_whole

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyhudi.operations.merge_spills as merge_spills
+import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi.errors import StorageError
-from pyhudi.operations.write import abort_write, commit_write
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.checks import DATA_FILE, assert_whole
 from support.drive import plan, rows_of, task, write

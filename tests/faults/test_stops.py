@@ -12,13 +12,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyhudi.operations.merge_spills as merge_spills
-import pyhudi.operations.plan as planning
+import pyhudi.operations.planning.plan as planning
+import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi.errors import PyHudiError
-from pyhudi.operations import decide
-from pyhudi.operations.settings import WriteSettings
-from pyhudi.operations.write import WritePlan, abort_write, commit_write
+from pyhudi.operations.decisions import decide
+from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError, OptionConflictError
-from pyhudi.operations.settings import TableSettings, WriteSettings
-from pyhudi.operations.write import abort_write, commit_write
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.timeline import load_timeline, path_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import ConcurrentWriteError
-from pyhudi.operations.settings import WriteSettings
-from pyhudi.operations.write import commit_write
+from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.writers import heartbeat, stillness

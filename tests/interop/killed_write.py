@@ -11,8 +11,9 @@ import sys
 import time
 
 import pyarrow.parquet as pq
-from pyhudi.operations.settings import WriteRequest, WriteSettings
-from pyhudi.operations.write import plan_write, run_task
+from pyhudi.operations.planning.plan import plan_write
+from pyhudi.operations.planning.request import WriteRequest, WriteSettings
+from pyhudi.operations.write.task import run_task
 from pyhudi.table.files.names import WriteToken
 
 if __name__ == "__main__":

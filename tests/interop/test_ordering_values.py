@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.planning.request import TableSettings
 from support.drive import rows_of, write
 
 pytestmark = pytest.mark.interop

@@ -15,7 +15,7 @@ from interop.scenarios import BUCKETS, PARTITION, TIME, Row, as_rows
 from pyhudi import HudiTable
 from pyhudi.connector.options import parse_options
 from pyhudi.errors import UnreadableTimeError
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import SparkSession

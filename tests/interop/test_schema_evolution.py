@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.readers import read_hudi_rs
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.latest_schema import latest_schema

@@ -10,7 +10,7 @@ import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.readers import read_hudi_rs
 from pyhudi.connector.spark_types import to_arrow
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyspark.sql import types as T  # noqa: N812
 from support.drive import rows_of, write
 from support.scripts import script

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyhudi import HudiTable, from_spark
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyspark.sql import DataFrame, SparkSession
 from support.ddl import columns
 from support.drive import write

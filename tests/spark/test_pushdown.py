@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import datasource as spark_datasource
 from support.drive import write

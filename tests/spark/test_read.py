@@ -17,7 +17,7 @@ from pyhudi.errors import (
     UnknownOptionError,
     from_spark,
 )
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.table.schema.columns import META_COLUMNS
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession

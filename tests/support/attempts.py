@@ -6,8 +6,9 @@ import contextlib
 
 import pyarrow as pa
 from pyhudi.errors import PyHudiError
-from pyhudi.operations.settings import TableSettings, WriteSettings
-from pyhudi.operations.write import abort_write, commit_write
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from support.drive import KEYED, plan, task
 from support.places import Place
 

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyhudi.errors import CommitConflictError
-from pyhudi.operations.settings import TableSettings, WriteRequest, WriteSettings
-from pyhudi.operations.write import CommitResult, TaskResult, WritePlan, abort_write, commit_write, plan_write, run_task
+from pyhudi.operations.planning.plan import WritePlan, plan_write
+from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
+from pyhudi.operations.result import CommitResult
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.task import TaskResult, run_task
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.files.base_file import BaseFileReader

@@ -14,8 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.connector.options import parse_options
 from pyhudi.errors import DuplicateKeyError
-from pyhudi.operations.settings import TableSettings, WriteSettings
-from pyhudi.operations.write import TaskResult, WritePlan, abort_write, commit_write
+from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.task import TaskResult
 from pyhudi.table.schema.columns import POSITION
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS

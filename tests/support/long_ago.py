@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pyhudi.operations.commit as committing
+import pyhudi.operations.write.commit as committing
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError
-from pyhudi.operations.write import abort_write, commit_write
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.clock import format_time, next_time

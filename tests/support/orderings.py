@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from support.checks import assert_whole
 from support.drive import rows_of, write
 from support.places import Place, below

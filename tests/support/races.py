@@ -10,11 +10,14 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyhudi.operations.plan as planning
+import pyhudi.operations.planning.plan as planning
 import pytest
 from pyhudi.errors import CommitConflictError, WriteSealedError
-from pyhudi.operations.settings import TableSettings, WriteSettings
-from pyhudi.operations.write import WritePlan, abort_write, commit_write, run_task
+from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.task import run_task
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
 from pyhudi.timeline.writers import heartbeat

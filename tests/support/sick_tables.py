@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyhudi import errors
 from pyhudi.errors import PyHudiError
-from pyhudi.operations.history import history, last_commit
+from pyhudi.operations.inspect.history import history, last_commit
 from pyhudi.storage import open_storage
 from pyhudi.table.files.base_file import STAMP
 from support.bad_inputs.case import GOOD, SCHEMA, Act

@@ -53,8 +53,10 @@ METADATA = {"fastavro", "pyhudi.timeline.metadata.models"}
 OPTIONS = {"pyhudi.connector.option_model", "pyhudi.connector.options"}
 UNWANTED = {
     "look-up": {"pyarrow.parquet", "pyarrow.compute", "pydantic", "numpy"} | OTHER_STORES | METADATA | OPTIONS,
-    "plan": {"pyarrow.parquet", "pyhudi.operations.task", "pyhudi.operations.commit"} | OTHER_STORES | METADATA,
-    "task": {"pydantic", "pyhudi.operations.commit"} | OTHER_STORES | METADATA | OPTIONS,
+    "plan": {"pyarrow.parquet", "pyhudi.operations.write.task", "pyhudi.operations.write.alone.commit"}
+    | OTHER_STORES
+    | METADATA,
+    "task": {"pydantic", "pyhudi.operations.write.alone.commit"} | OTHER_STORES | METADATA | OPTIONS,
     "commit": OTHER_STORES | OPTIONS,
 }
 

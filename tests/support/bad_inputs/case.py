@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyhudi.connector.options import parse_options
 from pyhudi.errors import PyHudiError
-from pyhudi.operations.plan import plan_write
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.plan import plan_write
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from support.drive import DEFAULTS, carry_out, write
 
 TIMELINE = ".hoodie/timeline"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyhudi import errors
-from pyhudi.operations.history import history, last_commit
-from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.inspect.history import history, last_commit
+from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 from pyhudi import errors
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.table.config.key_types import KeyGeneratorType
 from support.bad_inputs.case import GOOD, KEYED, Case, ask, changed, upsert
 from support.drive import write

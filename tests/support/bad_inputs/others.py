@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyhudi import errors
-from pyhudi.operations.settings import WriteSettings
-from pyhudi.operations.write import abort_write
+from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.transaction.abort import abort_write
 from support.bad_inputs.case import GOOD, SCHEMA, TIMELINE, Act, Case, changed
 from support.drive import carry_out, plan, task, write
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyhudi import errors
-from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.planning.request import WriteSettings
 from support.bad_inputs.case import COMPOSITE, GOOD, SCHEMA, Act, Case, changed, upsert
 
 PARTITION_VALUES = {

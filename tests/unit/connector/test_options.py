@@ -19,7 +19,7 @@ from pyhudi.errors import (
     UnknownOptionError,
     UnsupportedOptionError,
 )
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.table.config.payloads import PAYLOADS
 from pyhudi.table.keys.generator import KeyGeneratorType

@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError
-from pyhudi.operations import history as module
-from pyhudi.operations.announcement import describe
-from pyhudi.operations.detail import DETAIL_SCHEMA, detail
-from pyhudi.operations.history import history
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.inspect import history as module
+from pyhudi.operations.inspect.detail import DETAIL_SCHEMA, detail
+from pyhudi.operations.inspect.history import history
+from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.write.announcement import describe
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig
 from support import drive

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyhudi.operations.settings import WriteSettings
-from pyhudi.operations.write import abort_write, commit_write
+from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.timeline import request, start

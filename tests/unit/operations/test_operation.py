@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError
-from pyhudi.operations.operation import Operation, choose_operation
-from pyhudi.operations.settings import WriteRequest, WriteSettings
+from pyhudi.operations.planning.operation import Operation, choose_operation
+from pyhudi.operations.planning.request import WriteRequest, WriteSettings
 from pyhudi.writer.merge import Meeting, MergeRules
 
 MERGED, ADDED, DROPPED, FAILED = (MergeRules(meeting, fold=meeting is Meeting.MERGE) for meeting in Meeting)

@@ -7,9 +7,9 @@ import logging
 from pathlib import Path
 
 import pytest
-from pyhudi.operations import phases
-from pyhudi.operations.phases import Phases, Progress
-from pyhudi.operations.settings import WriteSettings
+from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.write import phases
+from pyhudi.operations.write.phases import Phases, Progress
 from support.drive import write
 from support.histories import TABLE, part, row
 

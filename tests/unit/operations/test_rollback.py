@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from pyhudi.operations.rollback import GIVEN_UP_S, finish_rollbacks
+from pyhudi.operations.rollback.rollback import GIVEN_UP_S, finish_rollbacks
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.instants import Instant, State

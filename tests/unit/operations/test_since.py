@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CommitConflictError
-from pyhudi.operations.conflicts import check_ownership
-from pyhudi.operations.since import Since
-from pyhudi.operations.write import WritePlan
+from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.operations.transaction.conflicts import check_ownership
+from pyhudi.operations.transaction.since import Since
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.metadata.codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, InstantInfo, RollbackMetadata

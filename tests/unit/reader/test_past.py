@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyhudi.timeline.watermark as watermark
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnreadableTimeError
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.reader.snapshot import open_snapshot

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import CorruptFileError, UnsupportedTableError
-from pyhudi.operations.settings import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.plan import Split
 from pyhudi.reader.predicates import Compare, IsNull, OneOf, Predicate
 from pyhudi.reader.scan import scan

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import PartitionValueError, PyHudiError
-from pyhudi.operations.settings import TableSettings
-from pyhudi.operations.table_settings import new_config
+from pyhudi.operations.planning.new_table import new_config
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType, split_partition_field
 from pyhudi.table.keys.generator import KeyGenerator
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import CorruptInstantError, UnsupportedTableError
-from pyhudi.operations.settings import TableSettings
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.config import property_keys as key

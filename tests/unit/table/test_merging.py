@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.table.arrow.string_hash import hash64
+from pyhudi.table.merging import winners as merging
 from pyhudi.table.merging.winners import base_wins, fold
-from pyhudi.table.merging.winners import winners as merging
 
 INF, NAN = float("inf"), float("nan")
 FLOATS = [-INF, -1.5, -0.0, 0.0, 1.5, INF, NAN]

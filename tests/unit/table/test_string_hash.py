@@ -175,7 +175,8 @@ def test_what_is_no_text_is_refused() -> None:
 
 
 def test_the_64_bit_hash_is_the_same_in_every_process() -> None:
-    code = "import pyarrow as pa; from pyhudi.table.arrow.string_hash import hash64; print(hash64(pa.array(['k0', 'é']))[:])"
+    what = "from pyhudi.table.arrow.string_hash import hash64"
+    code = f"import pyarrow as pa; {what}; print(hash64(pa.array(['k0', 'é']))[:])"
     answers = {
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
         for _ in range(2)

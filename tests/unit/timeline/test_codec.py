@@ -15,9 +15,9 @@ from pyhudi.errors import CorruptInstantError, StorageError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
+from pyhudi.timeline.metadata import avro_schemas as schemas
+from pyhudi.timeline.metadata import models
 from pyhudi.timeline.metadata.codec import decode, encode, read_commit
-from pyhudi.timeline.metadata.models import avro_schemas as schemas
-from pyhudi.timeline.metadata.models import models
 from pyhudi.timeline.timeline import Timeline
 
 V9 = Path(__file__).parents[2] / "fixtures" / "timeline" / "v9"

@@ -1,0 +1,97 @@
+"""Decisions carried out: by whoever made them, or by the next who decides, and any number of times."""
+
+from __future__ import annotations
+
+import logging
+
+from ...errors import PartitionValueError
+from ...storage.base import Storage, split
+from ...storage.bounds import MOST_OF_A_NOTE
+from ...table.config import TableConfig, create_config, update_config
+from ...table.files.names import BaseFileName
+from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
+from ...timeline.instants import State
+from ...timeline.timeline import Timeline, complete, inflight_path, request
+from ...timeline.writers.decisions import Decision, Kind
+
+logger = logging.getLogger("pyhudi")
+
+
+def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
+    """Return whether a timeline shows that nothing is left to be done for a decision.
+
+    An instant that is not on the timeline any more was archived, or undone by somebody who knows no decisions: its
+    completed file is not made again.
+    """
+    if decision.kind == Kind.CLOSE:
+        return False
+    instant = decision.instant
+    known = [one.state for one in timeline.instants if _is_same(one.requested_time, one.group, decision)]
+    if decision.kind == Kind.GIVE_UP:
+        return State.INFLIGHT not in known
+    if instant.state == State.COMPLETED:
+        return not known or State.COMPLETED in known
+    return bool(known)
+
+
+def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
+    """Do what a decision says; what is done already stays as it is.
+
+    Args:
+        storage: Rooted at the table.
+        decision: The newest one.
+        timeline: As of a moment ago.
+
+    Raises:
+        ConcurrentWriteError: Somebody else changes the table's properties at the same time.
+        StorageError: The store failed; the decision stands.
+    """
+    instant = decision.instant
+    if decision.kind == Kind.CLOSE:
+        for partition in decision.partitions:
+            _close(storage, partition, instant.requested_time)
+    elif decision.kind == Kind.GIVE_UP:
+        # Without its inflight file the instant cannot complete any more, whoever still tries.
+        storage.delete(inflight_path(timeline.layout, instant))
+    else:
+        # Properties come before the instant that needs them.
+        if decision.new_table:
+            create_config(storage, TableConfig(dict(decision.new_table)))
+        if decision.changes:
+            update_config(storage, decision.changes)
+        if instant.state == State.REQUESTED:
+            request(storage, timeline.layout, instant.requested_time, instant.action, decision.body)
+        else:
+            at = instant.completion_time or ""
+            complete(storage, timeline, instant.requested_time, instant.action, at, decision.body)
+
+
+def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:
+    """Return whether a partition was opened by an instant, and holds no data file of anybody."""
+    metafile = metafile_of(partition)
+    try:
+        opener = parse_partition_metafile(storage.read(metafile, MOST_OF_A_NOTE), metafile).instant_time
+    except FileNotFoundError:
+        return False
+    return opener == instant_time and not _has_data(storage, partition)
+
+
+def _is_same(requested_time: str, group: str, decision: Decision) -> bool:
+    return (requested_time, group) == (decision.instant.requested_time, decision.instant.group)
+
+
+def _close(storage: Storage, partition: str, instant_time: str) -> None:
+    """Make a partition that nobody uses a plain folder again."""
+    if not is_unused(storage, partition, instant_time):
+        return
+    storage.delete(metafile_of(partition))
+    # Whoever slept between the two lines took it from a write that has come to rely on it since.
+    if _has_data(storage, partition):
+        try:
+            write_partition_metafile(storage, partition, instant_time)
+        except PartitionValueError:
+            logger.warning("table %s: %r stays no partition", storage.path, partition, exc_info=True)
+
+
+def _has_data(storage: Storage, partition: str) -> bool:
+    return any(BaseFileName.parse(split(file.path)[1]) is not None for file in storage.list(partition))

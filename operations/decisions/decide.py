@@ -1,0 +1,161 @@
+"""The race for the next decision of a table, which is the point of no return of every commit, rollback and abort.
+
+Whoever decides holds what it is about to do against the timeline on which all earlier decisions are carried out, and
+then makes the file of the next number. Somebody who slept between the two, for however long, finds that number taken,
+and looks again. So no lock is needed, and nobody waits for a process that does not move.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...errors import ConcurrentWriteError, StorageError
+from ...storage.base import Storage, is_unflushed
+from ...timeline.layout import HasTimeline
+from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.writers import decisions
+from ...timeline.writers.decisions import Decision
+from .carried_out import carry_out, is_carried_out
+
+logger = logging.getLogger("pyhudi")
+
+# The newest one alone binds; some more spare those who slept a file that says nothing.
+KEPT = 16
+_ROUNDS = 100
+_LONGEST_PAUSE_S = 1.0
+# A decision that is being made in place, where a file system knows no links, is whole within moments.
+HALF_MADE_S = 5.0
+_POLL_S = 0.1
+_TRIES = 3
+
+
+def decide(
+    storage: Storage,
+    config: HasTimeline,
+    build: Callable[[Timeline], Decision | None],
+    relief: Callable[[], None] | None = None,
+) -> Timeline:
+    """Make the table's next decision and carry it out.
+
+    Args:
+        storage: Rooted at the table.
+        config: Of the table; says where its timeline is.
+        build: Returns what is to be done, given the timeline; None where nothing is, or it is done already. It is
+            asked again after each lost race, and raises where it must not be done.
+        relief: Makes room where the store failed after the decision was made.
+
+    Returns:
+        The timeline that `build` was asked about last.
+
+    Raises:
+        ConcurrentWriteError: Others decided first, again and again.
+        StorageError: The store failed. Where the decision stands, whoever decides next carries it out.
+    """
+    for attempt in range(_ROUNDS):
+        number, timeline = _settled(storage, config)
+        decision = build(timeline)
+        if decision is None:
+            return timeline
+        decision = replace(decision, maker=uuid.uuid4().hex)
+        # After a longer sleep the number may be free again: it is binding only as the newest.
+        if _create(storage, number + 1, decision.encode()) and _is_newest(storage, number + 1):
+            _insist(storage, decision, timeline, relief)
+            return timeline
+        # Not all who met at once again.
+        time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 (keeps no secret)
+    raise ConcurrentWriteError(
+        f"Others decided first about the table {storage.path}, {_ROUNDS} times in a row.", "Write again."
+    )
+
+
+def _settled(storage: Storage, config: HasTimeline) -> tuple[int, Timeline]:
+    """Return the number of the newest decision and a timeline on which it is carried out."""
+    known = _known(storage)
+    newest = known[-1]
+    decision = _read(storage, newest) if newest else None
+    timeline = load_timeline(storage, config)
+    if decision is not None and not is_carried_out(decision, timeline):
+        logger.info("table %s: carrying out the decision %d (%s)", storage.path, newest, decision.kind.value)
+        _insist(storage, decision, timeline, None)
+        timeline = load_timeline(storage, config)
+    _forget(storage, known)
+    return newest, timeline
+
+
+def _known(storage: Storage) -> list[int]:
+    return [0, *decisions.numbers(storage)]
+
+
+def _read(storage: Storage, number: int) -> Decision | None:
+    """Return a decision; None where it is gone, as a newer one stands, or nobody has finished or can read it."""
+    deadline = time.monotonic() + HALF_MADE_S
+    while True:
+        try:
+            found = Decision.parse(storage.read(decisions.path_of(number)))
+        except FileNotFoundError:
+            return None
+        if found is not None:
+            return found
+        if time.monotonic() > deadline:
+            logger.warning(
+                "table %s: the decision %s is not whole and binds nobody", storage.path, decisions.path_of(number)
+            )
+            return None
+        time.sleep(_POLL_S)
+
+
+def _create(storage: Storage, number: int, content: bytes) -> bool:
+    """Make a decision; an answer lost on the way is settled by looking whose it is."""
+    path = decisions.path_of(number)
+    try:
+        return storage.create(path, content)
+    except StorageError as error:
+        if is_unflushed(error):
+            raise
+        try:
+            found = storage.read(path)
+        except FileNotFoundError:
+            found = None
+        if found != content:
+            raise
+        return True
+
+
+def _is_newest(storage: Storage, number: int) -> bool:
+    for _ in range(_TRIES - 1):
+        try:
+            return _known(storage)[-1] == number
+        except StorageError:
+            # Whoever gives up here would not know what has become of the decision.
+            logger.warning("table %s: the decisions could not be listed", storage.path, exc_info=True)
+    return _known(storage)[-1] == number
+
+
+def _insist(storage: Storage, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
+    """Carry a decision out, and try again where it fails: it stands, whatever is said of it."""
+    for attempt in range(1, _TRIES + 1):
+        try:
+            carry_out(storage, decision, timeline)
+            return
+        except (StorageError, ConcurrentWriteError) as error:
+            if attempt == _TRIES or (isinstance(error, StorageError) and is_unflushed(error)):
+                raise
+            logger.warning("table %s: carrying out a decision failed once", storage.path, exc_info=True)
+        if relief is not None:
+            relief()
+        time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
+
+
+def _forget(storage: Storage, known: list[int]) -> None:
+    """Delete old decisions, many at a time."""
+    if len(known) <= 2 * KEPT:
+        return
+    try:
+        storage.delete(*map(decisions.path_of, known[1:-KEPT]), durable=False)
+    except StorageError:
+        logger.warning("table %s: old decisions stay for now", storage.path, exc_info=True)

@@ -1,0 +1,66 @@
+"""What a table is and how large, in one row."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ...storage.base import Storage
+from ...table.config import check_supported, load_config
+from ...table.files.view import FileView
+from ...table.files.written import read_written
+from ...timeline.timeline import load_timeline
+
+DETAIL_SCHEMA = pa.schema(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("version", pa.int32(), nullable=False),
+        pa.field("record_key", pa.list_(pa.string()), nullable=False),
+        pa.field("partition_by", pa.list_(pa.string()), nullable=False),
+        pa.field("order_by", pa.list_(pa.string()), nullable=False),
+        pa.field("index", pa.string()),
+        pa.field("buckets", pa.int32()),
+        pa.field("partitions", pa.int64(), nullable=False),
+        pa.field("files", pa.int64(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("newest_instant", pa.string()),
+        pa.field("completed", pa.string()),
+        pa.field("properties", pa.map_(pa.string(), pa.string()), nullable=False),
+    ]
+)
+
+
+def detail(storage: Storage) -> pa.Table:
+    """Return one row about a table; its files are listed, and none is opened.
+
+    Returns:
+        Columns as in `DETAIL_SCHEMA`. Partitions, files and bytes are those of the newest file slices; the newest
+        instant is the write that was requested last of those that are completed.
+
+    Raises:
+        TableError: There is no table that pyhudi can read.
+    """
+    config = load_config(storage)
+    check_supported(config, storage.path, writing=False)
+    timeline = load_timeline(storage, config)
+    slices = FileView(storage, timeline, read_written(storage, timeline)).all_slices()
+    newest = timeline.writes[-1] if timeline.writes else None
+    row = {
+        "name": config.name,
+        "path": storage.path,
+        "type": config.table_type,
+        "version": config.version,
+        "record_key": config.record_key_fields,
+        "partition_by": config.partition_fields,
+        "order_by": config.ordering_fields,
+        "index": config.index_type,
+        "buckets": config.bucket_count,
+        "partitions": len({one.partition_path for one in slices}),
+        "files": len(slices),
+        "bytes": sum(one.base.size for one in slices),
+        "newest_instant": newest and newest.requested_time,
+        "completed": newest and newest.completion_time,
+        "properties": sorted(config.properties.items()),
+    }
+    return pa.Table.from_pylist([row], DETAIL_SCHEMA)

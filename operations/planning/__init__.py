@@ -1,0 +1,1 @@
+"""What one write will do, decided before any row is seen."""

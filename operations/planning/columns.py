@@ -1,0 +1,193 @@
+"""The incoming columns held against the table's: what a write needs of them, and which columns the table then has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from ...errors import (
+    ColumnDifference,
+    MissingColumnError,
+    SchemaMismatchError,
+    TableNotFoundError,
+    UnsupportedTypeError,
+)
+from ...table.config import TableConfig
+from ...table.config.key_types import PartitionType
+from ...table.config.payloads import Payload
+from ...table.merging.deletes import IS_DELETED, DeleteMarker
+from ...table.schema.columns import canonical
+from ...table.schema.evolution import ADD, ADD_NOT_NULL, EvolutionRules, Role, evolve
+from ...table.schema.fields import find_field, root_of
+from ...writer.routes import LOCATION
+from ...writer.rows import RowSpec
+from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE
+from .request import WriteRequest
+
+
+def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, where: str) -> None:
+    """Refuse a write whose rows lack a column that makes keys, partitions or the order.
+
+    Raises:
+        MissingColumnError: They do.
+    """
+    needed = {
+        "record key column": () if operation == DELETE_PARTITION else config.record_key_fields,
+        "partition column": config.partition_fields,
+        "ordering column": () if operation in {DELETE, DELETE_PARTITION} else config.ordering_fields,
+    }
+    for role, names in needed.items():
+        for name in names:
+            is_there = name in incoming.names if role == "ordering column" else find_field(incoming, name) is not None
+            if not is_there:
+                raise MissingColumnError(
+                    f"The {role} {name!r} of the table {where} is not among the incoming columns "
+                    f"({', '.join(incoming.names)}).",
+                    "Add the column to the DataFrame, or correct the option that names it.",
+                )
+
+
+def check_located(given: pa.Schema, where: str) -> None:
+    """Refuse deletes from a table of generated keys that do not say where their rows were read.
+
+    Raises:
+        MissingColumnError: A meta column is absent.
+    """
+    missing = [name for name in LOCATION if name not in given.names]
+    if missing:
+        raise MissingColumnError(
+            f"The rows to be deleted from the table {where}, whose keys are generated, lack the meta columns "
+            f"{', '.join(missing)}, which say where they are.",
+            "Delete rows as they were read from the table, without dropping these columns.",
+        )
+
+
+def table_schema(
+    table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, request: WriteRequest, operation: str
+) -> pa.Schema:
+    """Return the columns that the table has after a write, having checked that the incoming ones fit them.
+
+    A delete brings keys alone and changes nothing. Mode overwrite makes the table anew, so that its columns may be any,
+    as in Apache Hudi, where it does not ask for the operation that replaces rows alone.
+
+    Args:
+        table: The columns of a table that was written before, else None.
+        incoming: The columns of the rows, without meta columns.
+        config: Says which columns make keys, partitions and the order.
+        request: Says how far the columns may differ.
+        operation: Hudi's name of the operation.
+
+    Raises:
+        SchemaMismatchError: They do not fit.
+        TableNotFoundError: There is nothing yet that could be deleted.
+    """
+    if operation in {DELETE, DELETE_PARTITION}:
+        if table is None:
+            raise TableNotFoundError(
+                f"The table {request.path} was created and never written, so that there is nothing to delete.",
+                "Write rows first.",
+            )
+        return table
+    fresh = canonical(incoming)
+    only_rows = (request.operation or "").upper() == OVERWRITE_TABLE
+    if table is None or (request.overwrite and operation == OVERWRITE_TABLE and not only_rows):
+        return fresh
+    rules = EvolutionRules(request.write.reconcile_schema, request.write.set_null_for_missing)
+    return _evolved(table, _with_flag_as_kept(fresh, table), config, rules, request.path)
+
+
+def key_schema(table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, where: str) -> pa.Schema | None:
+    """Return the key and partition columns as a write of ``incoming`` leaves them, None for those of an empty table.
+
+    Args:
+        table: The columns of a table that was written before, else None.
+        incoming: Columns of the rows; only those that make keys and partitions are looked at.
+        config: Says which they are.
+        where: The table, for messages.
+
+    Raises:
+        SchemaMismatchError: One of them has a type in which keys would be spelt otherwise.
+    """
+    if table is None:
+        return None
+    names = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
+    mine, theirs = (pa.schema([one for one in schema if one.name in names]) for schema in (table, incoming))
+    return _evolved(mine, canonical(theirs), config, EvolutionRules(set_null=True), where)
+
+
+def _evolved(
+    table: pa.Schema, incoming: pa.Schema, config: TableConfig, rules: EvolutionRules, where: str
+) -> pa.Schema:
+    evolution = evolve(table, incoming, rules, _roles(config))
+    if evolution.differences:
+        raise SchemaMismatchError(
+            f"The incoming columns do not fit the table {where}",
+            _advice(evolution.differences),
+            evolution.differences,
+        )
+    return evolution.schema
+
+
+def _with_flag_as_kept(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
+    """Return the incoming columns with the delete flag, null where they lack it, just where the table keeps it."""
+    rest = [one for one in incoming if one.name != IS_DELETED]
+    if IS_DELETED not in table.names:
+        return pa.schema(rest)
+    return incoming if IS_DELETED in incoming.names else pa.schema([*rest, table.field(IS_DELETED).with_nullable(True)])
+
+
+def _roles(config: TableConfig) -> dict[str, list[Role]]:
+    roles: dict[str, list[Role]] = {}
+    for name in config.record_key_fields:
+        roles.setdefault(name, []).append(Role.KEY)
+    for name, kind in zip(config.partition_fields, config.partition_types, strict=True):
+        roles.setdefault(name, []).append(Role.TIME if kind is PartitionType.TIMESTAMP else Role.PARTITION)
+    for name in config.ordering_fields:
+        roles.setdefault(name, []).append(Role.ORDERING)
+    return roles
+
+
+def _advice(differences: Sequence[ColumnDifference]) -> str:
+    missing = [one.todo for one in differences if one.todo in {ADD, ADD_NOT_NULL}]
+    ways = []
+    if ADD in missing:
+        ways.append("hoodie.datasource.write.reconcile.schema=true lets nullable columns that are missing become null")
+    if ADD_NOT_NULL in missing:
+        ways.append("hoodie.write.set.null.for.missing.columns=true lets all of them, which may be null from then on")
+    if ways:
+        return f"Do so in the DataFrame; {', '.join(ways)}."
+    return "Do so in the DataFrame, or replace the table with mode overwrite."
+
+
+def check_judges(spec: RowSpec, payload: Payload | None, where: str) -> None:
+    """Refuse a delete flag, a delete marker or an ordering field whose type can decide nothing.
+
+    Args:
+        spec: What the write's rows hold.
+        payload: The table's; the column of a marker that came with it may be missing, as in DMS's first load.
+        where: The table, for messages.
+
+    Raises:
+        MissingColumnError: The table has no column of the delete marker.
+        UnsupportedTypeError: The type cannot.
+    """
+    _check_judge(spec.columns, IS_DELETED, "says which rows are deletes", pa.types.is_boolean)
+    for name in spec.ordering_fields:
+        _check_judge(spec.columns, name, "orders rows", lambda kind: not pa.types.is_nested(kind))
+    if spec.marker is not None:
+        by_payload = payload is not None and payload.delete_marker == spec.marker
+        if spec.marker.field not in spec.columns.names and not by_payload:
+            raise MissingColumnError(
+                f"Rows of the table {where} are deletes where {spec.marker.field!r} is {spec.marker.value!r} "
+                f"(hoodie.payload.delete.field), and it has no such column ({', '.join(spec.columns.names)}).",
+                "Add the column to the DataFrame, or correct the option that names it.",
+            )
+        _check_judge(spec.columns, spec.marker.field, "marks deletes by a text", DeleteMarker.fits)
+
+
+def _check_judge(schema: pa.Schema, name: str, role: str, fits: Callable[[pa.DataType], bool]) -> None:
+    if name in schema.names and not fits(schema.field(name).type):
+        raise UnsupportedTypeError(
+            f"Column {name!r} {role}, which no value of its type {schema.field(name).type} can.", "Cast the column."
+        )

@@ -1,0 +1,148 @@
+"""Which of Apache Hudi's operations a write carries out, and how its rows meet one another and those that are there."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from ...errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
+from ...writer.merge import Meeting, MergeRules
+from .request import WriteRequest, WriteSettings
+
+logger = logging.getLogger("pyhudi")
+
+INSERT, BULK_INSERT, UPSERT, DELETE = "INSERT", "BULK_INSERT", "UPSERT", "DELETE"
+OVERWRITE, OVERWRITE_TABLE, DELETE_PARTITION = "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"
+REPLACING = frozenset({OVERWRITE, OVERWRITE_TABLE, DELETE_PARTITION})
+
+_POLICIES = {"drop": Meeting.DROP, "fail": Meeting.FAIL}
+_DUP_POLICY = "hoodie.datasource.insert.dup.policy"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What one write does.
+
+    Attributes:
+        name: Hudi's name.
+        rules: How incoming rows meet one another and the rows that are there.
+        sorts: Whether the order of rows in a file is the write's to choose.
+    """
+
+    name: str
+    rules: MergeRules
+    sorts: bool = False
+
+    @property
+    def breaks_ties(self) -> bool:
+        """Whether it can matter which of two incoming rows came later."""
+        return self.rules.fold and self.name not in {DELETE, DELETE_PARTITION}
+
+
+def makes_keyless(request: WriteRequest) -> bool:
+    """Return whether a write that makes its table asks for generated keys: it names no key and looks none up."""
+    return not request.table.record_key_fields and (request.operation or "").upper() in {INSERT, BULK_INSERT}
+
+
+def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> Operation:
+    """Return what the write does.
+
+    Args:
+        request: As the caller asked for it.
+        generates_keys: Whether the table has no record key fields.
+
+    Raises:
+        UnsupportedOptionError: pyhudi does not do the operation, or a setting of it.
+        InvalidOptionError: Partitions are to be deleted, and none is named.
+        OptionConflictError: The operation does not go with the mode, or with another option.
+    """
+    settings = request.write
+    if settings.bloom_filter:
+        raise UnsupportedOptionError(
+            "hoodie.parquet.bloom.filter.enabled=true is not done by pyhudi yet; the bucket index needs none.",
+            "Leave the option out.",
+        )
+    asked = (request.operation or _default(request, generates_keys=generates_keys)).upper()
+    if generates_keys:
+        return _without_keys(request, asked)
+    policy = _dup_policy(settings)
+    if asked == UPSERT and policy is not None and not request.overwrite:
+        logger.warning("%s asks for an insert, so that the upsert of %s becomes one", _DUP_POLICY, request.path)
+        asked = INSERT
+    if asked == BULK_INSERT and policy is not None:
+        raise OptionConflictError(
+            f"{_DUP_POLICY} and hoodie.datasource.write.insert.drop.duplicates are about the operation insert; a "
+            "bulk_insert looks no key up.",
+            "Use the operation insert, or leave the option out.",
+        )
+    _check_named(request, asked)
+    name = _in_mode_overwrite(asked) if request.overwrite else asked
+    if name in REPLACING:
+        fold = settings.combine_before_upsert if asked == UPSERT else settings.combine_before_insert
+        rules = MergeRules(Meeting.ADD, fold=fold)
+    elif name == BULK_INSERT:
+        rules = MergeRules(Meeting.ADD, fold=settings.combine_before_insert)
+    elif name == INSERT:
+        rules = _insert_rules(settings, policy)
+    else:
+        rules = MergeRules(must_find=name == DELETE and not settings.delete_missing_ok)
+    return Operation(name, rules, sorts=asked == BULK_INSERT)
+
+
+def _without_keys(request: WriteRequest, asked: str) -> Operation:
+    """Return what a write to a table of generated keys does: its rows are always new."""
+    if asked == UPSERT:
+        raise OptionConflictError(
+            f"The table {request.path} generates its keys, so that no row of an upsert could be found in it.",
+            "Use the operation insert or bulk_insert; or make a table with hoodie.datasource.write.recordkey.field.",
+        )
+    settings = request.write
+    if settings.combine_before_insert or _dup_policy(settings) is not None:
+        raise OptionConflictError(
+            f"The table {request.path} generates its keys, so that no two rows have the same one: there is nothing for "
+            "hoodie.combine.before.insert, hoodie.datasource.write.insert.drop.duplicates and "
+            f"{_DUP_POLICY} to find.",
+            "Leave these options out.",
+        )
+    _check_named(request, asked)
+    name = _in_mode_overwrite(asked) if request.overwrite else asked
+    rules = (
+        MergeRules(must_find=not settings.delete_missing_ok) if name == DELETE else MergeRules(Meeting.ADD, fold=False)
+    )
+    return Operation(name, rules, sorts=asked == BULK_INSERT)
+
+
+def _check_named(request: WriteRequest, asked: str) -> None:
+    if asked == DELETE_PARTITION and request.write.partitions_to_delete == ():
+        raise InvalidOptionError(
+            f"hoodie.datasource.write.partitions.to.delete names no partition of the table {request.path}.",
+            "Name partition paths, * for all, or leave the option out to delete the partitions of the rows.",
+        )
+
+
+def _default(request: WriteRequest, *, generates_keys: bool) -> str:
+    if not request.overwrite:
+        return "insert" if generates_keys else "upsert"
+    return "insert_overwrite" if request.write.overwrite_mode == "dynamic" else "insert_overwrite_table"
+
+
+def _dup_policy(settings: WriteSettings) -> Meeting | None:
+    policy = _POLICIES.get(settings.insert_dup_policy)
+    return Meeting.DROP if policy is None and settings.insert_drop_duplicates else policy
+
+
+def _in_mode_overwrite(asked: str) -> str:
+    if asked in {DELETE, DELETE_PARTITION}:
+        raise OptionConflictError(
+            f"The operation {asked.lower()} cannot be combined with mode overwrite, which replaces the whole table.",
+            f'Use mode("append") with the operation {asked.lower()}.',
+        )
+    return asked if asked == OVERWRITE else OVERWRITE_TABLE
+
+
+def _insert_rules(settings: WriteSettings, policy: Meeting | None) -> MergeRules:
+    if policy is not None:
+        return MergeRules(policy, fold=settings.combine_before_insert)
+    if settings.allow_duplicates_on_insert:
+        return MergeRules(Meeting.ADD, fold=settings.combine_before_insert)
+    return MergeRules()

@@ -1,0 +1,263 @@
+"""What one write will do, decided before any row is seen and without writing a byte."""
+
+from __future__ import annotations
+
+import time
+import uuid
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from ...errors import CommitConflictError, MissingColumnError, TableNotFoundError, UnsupportedTypeError
+from ...storage import open_storage
+from ...storage.base import Storage
+from ...table.config import TableConfig, check_supported, load_config
+from ...table.config.property_keys import COMMIT_TIME_ORDERING, CREATE_SCHEMA
+from ...table.files.base_file import RECORD_KEY
+from ...table.keys.generator import KeyGenerator
+from ...table.latest_schema import latest_schema
+from ...table.merging.deletes import IS_DELETED
+from ...table.schema.columns import POSITION, avro_schema, check_storable, without_meta
+from ...timeline.archive.lsm import archive_state
+from ...timeline.clock import next_time
+from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.watermark import Watermark, spell_moment
+from ...timeline.writers.owner import Owner
+from ...writer.merge import MergeRules
+from ...writer.rows import RowSpec
+from ..decisions.retired_metadata import check_retirable
+from ..replay import find_write
+from ..rollback.pending import PlannedRollback, settle_pending
+from .columns import check_columns, check_judges, check_located, table_schema
+from .new_table import changes_to, new_config
+from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, choose_operation, makes_keyless
+from .request import WriteRequest, WriteSettings
+
+GENERATED_ID = "auto-"
+
+# Apache Hudi orders by partition path and record key, of which within a file only the key differs.
+_SORTED_BY_KEY = frozenset({"GLOBAL_SORT", "PARTITION_SORT"})
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """One write, as every task and the commit see it; small whatever the table's size.
+
+    Attributes:
+        path: The table's path.
+        storage_options: Options of the store; not shown, because secrets are among them.
+        config: The table's properties, as they are or will be.
+        creates_table: True when the table does not exist yet.
+        config_changes: Properties that the commit adds to an existing table.
+        operation: Hudi's name of the operation.
+        rules: How incoming rows meet one another and the rows that are there.
+        sort_columns: Columns that the rows of each file are sorted by.
+        instant_time: Requested time of the instant.
+        write_id: Identifies this write across replays.
+        owner: Which process answers for the write.
+        watermark: What was complete when the write was planned.
+        rollbacks: Dead writes that this one rolls back first.
+        packed_schema: The table's data columns, an Arrow schema message, compressed: plans travel with every task.
+        flagged: Whether incoming rows have a delete flag that the table does not keep.
+        positioned: Whether incoming rows say where they stood before they were moved, and it matters.
+        settings: How to go about the work.
+        replays: Requested time of the completed instant of the same write id; nothing is to be done then.
+    """
+
+    path: str
+    storage_options: Mapping[str, str] = field(repr=False)
+    config: TableConfig
+    creates_table: bool
+    config_changes: Mapping[str, str]
+    operation: str
+    rules: MergeRules
+    sort_columns: tuple[str, ...]
+    instant_time: str
+    write_id: str
+    owner: Owner
+    watermark: Watermark
+    rollbacks: tuple[PlannedRollback, ...]
+    packed_schema: bytes
+    flagged: bool
+    positioned: bool
+    settings: WriteSettings
+    replays: str | None = None
+
+    @property
+    def action(self) -> str:
+        """The instant's action."""
+        return "replacecommit" if self.operation in REPLACING else "commit"
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether the rows given matter; partitions to be deleted may be named by an option alone."""
+        return self.operation != DELETE_PARTITION or self.settings.partitions_to_delete is None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's data columns."""
+        return pa.ipc.read_schema(pa.py_buffer(zlib.decompress(self.packed_schema)))
+
+    @property
+    def new_config(self) -> TableConfig:
+        """The properties of a table that this write creates: with its columns, which outlive its commits."""
+        columns = avro_schema(self.schema, self.config.name)
+        return TableConfig({**self.config.properties, CREATE_SCHEMA: columns})
+
+    @property
+    def spec(self) -> RowSpec:
+        """What is kept of each incoming row."""
+        if self.operation in {DELETE, DELETE_PARTITION}:
+            return RowSpec(pa.schema([]), (), deletes=True)
+        flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
+        ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
+        moved = [pa.field(POSITION, pa.int64(), nullable=False)] if self.positioned else []
+        return RowSpec(
+            pa.schema([*self.schema, *flag, *moved]), ordering, deletes=False, marker=self.config.delete_marker
+        )
+
+    def storage(self) -> Storage:
+        """Open the table's store."""
+        return open_storage(self.path, self.storage_options, durable=self.settings.durable)
+
+
+def plan_write(request: WriteRequest) -> WritePlan:
+    """Decide what a write will do; nothing is written.
+
+    Raises:
+        PyHudiError: The options, the schema or the table do not allow the write; see `pyhudi.errors`.
+    """
+    storage = open_storage(request.path, request.storage_options)
+    request, moved = _without_position(request)
+    try:
+        existing = load_config(storage)
+        generates_keys = existing.generates_keys
+    except TableNotFoundError:
+        existing = None
+        generates_keys = makes_keyless(request)
+        if choose_operation(request, generates_keys=generates_keys).name in {DELETE, DELETE_PARTITION}:
+            raise
+    chosen = choose_operation(request, generates_keys=generates_keys)
+    operation = chosen.name
+    changes: Mapping[str, str] = {}
+    if existing is None:
+        config = new_config(request.table, storage.path, generates_keys=generates_keys)
+    else:
+        check_supported(existing, storage.path, writing=True)
+        config, changes = changes_to(existing, request.table, storage.path)
+    timeline, watermark = _pin(storage, config, request.write.based_on)
+    schema = latest_schema(storage, config, timeline, writing=True) if existing is not None else None
+    schema = _columns(config, schema, request, operation)
+    replays = None
+    if request.write_id and not request.write_id.startswith(GENERATED_ID):
+        replays = find_write(storage, timeline, request.write_id)
+    dead = () if replays else settle_pending(storage, timeline, config, request.write)
+    if existing is not None:
+        if operation == DELETE_PARTITION:
+            changes = {}  # no key is looked at, against which a number of buckets could be held
+        check_retirable(existing, request.write.metadata_enable, storage.path)
+    times = _times(len(dead) + 1, timeline, config)
+    write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
+    plan = WritePlan(
+        path=request.path,
+        storage_options=dict(request.storage_options),
+        config=config,
+        creates_table=existing is None,
+        config_changes=changes,
+        operation=operation,
+        rules=chosen.rules,
+        sort_columns=_sort_columns(chosen, request.write, schema, storage.path),
+        instant_time=times[-1],
+        write_id=write_id,
+        owner=Owner.of_this_process(write_id, request.application),
+        watermark=watermark,
+        rollbacks=tuple(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False)),
+        packed_schema=zlib.compress(schema.serialize().to_pybytes()),
+        flagged=IS_DELETED in request.schema.names and IS_DELETED not in schema.names,
+        positioned=moved and chosen.breaks_ties,
+        settings=request.write,
+        replays=replays,
+    )
+    check_judges(plan.spec, plan.config.payload, storage.path)
+    return plan
+
+
+def _without_position(request: WriteRequest) -> tuple[WriteRequest, bool]:
+    """Return the request without the column by which placed rows say where they stood, and whether they had it."""
+    if not request.write.colocated or POSITION not in request.schema.names:
+        return request, False
+    kind = request.schema.field(POSITION).type
+    if kind != pa.int64():
+        raise UnsupportedTypeError(
+            f"The column {POSITION!r} of rows that pyhudi.colocate placed is a bigint, and these have one of {kind}.",
+            "Leave the column as colocate made it, and give a column of your own another name.",
+        )
+    schema = pa.schema([field for field in request.schema if field.name != POSITION])
+    return replace(request, schema=schema), True
+
+
+def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest, operation: str) -> pa.Schema:
+    """Return the table's columns after the write, having held the incoming ones against what the write needs."""
+    incoming = without_meta(request.schema)
+    if operation == DELETE_PARTITION:
+        if request.write.partitions_to_delete is None:
+            check_columns(config, incoming, operation, request.path)
+        return table_schema(known, incoming, config, request, operation)
+    check_storable(incoming)
+    if operation == DELETE and config.generates_keys:
+        check_located(request.schema, request.path)
+        return table_schema(known, incoming, config, request, operation)
+    check_columns(config, incoming, operation, request.path)
+    schema = table_schema(known, incoming, config, request, operation)
+    KeyGenerator(config, schema).check(incoming)
+    return schema
+
+
+def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Schema, where: str) -> tuple[str, ...]:
+    """Return what orders the rows of one file: a bucketed table leaves nothing else to a sort."""
+    if not operation.sorts:
+        return ()
+    for name in settings.bulk_insert_sort_columns:
+        if name not in schema.names:
+            raise MissingColumnError(
+                f"The rows of a file are to be sorted by {name!r}, which is no column of the table {where} "
+                f"({', '.join(schema.names)}).",
+                "Correct hoodie.bulkinsert.user.defined.partitioner.sort.columns.",
+            )
+        if pa.types.is_nested(schema.field(name).type):
+            raise UnsupportedTypeError(
+                f"The rows of a file cannot be sorted by the column {name!r} of type {schema.field(name).type}.",
+                "Name columns of simple types in hoodie.bulkinsert.user.defined.partitioner.sort.columns.",
+            )
+    by_key = (RECORD_KEY,) if settings.bulk_insert_sort_mode in _SORTED_BY_KEY else ()
+    return settings.bulk_insert_sort_columns or by_key
+
+
+def _pin(storage: Storage, config: TableConfig, based_on: str) -> tuple[Timeline, Watermark]:
+    """Return the timeline, and the moment since which others' commits are held against the write."""
+    # Asked before the timeline: what is archived in between is on neither, and is found among what was archived since.
+    archive = archive_state(storage, config.archive_folder)
+    timeline = load_timeline(storage, config)
+    if based_on:
+        moment, *tally = based_on.split(":")
+        past = timeline.as_of_completion(moment)
+        if tally and based_on != spell_moment(past.completed):
+            raise CommitConflictError(
+                f"What the rows for the table {storage.path} were made from, as of {moment}, cannot be told any more: "
+                "meanwhile instants were archived, or completed by a clock that lags.",
+                "Make the rows anew and write them.",
+            )
+        # What the archive held at that earlier moment nobody knows.
+        return timeline, past.watermark()
+    return timeline, replace(timeline.watermark(), archive=archive)
+
+
+def _times(count: int, timeline: Timeline, config: TableConfig) -> list[str]:
+    times: list[str] = []
+    greatest = timeline.greatest_time()
+    for _ in range(count):
+        greatest = next_time(int(time.time() * 1000), greatest, config.timezone)
+        times.append(greatest)
+    return times

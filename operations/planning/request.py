@@ -1,0 +1,150 @@
+"""What one write is asked to do, in plain values that need no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ...table.config.key_types import KeyGeneratorType, PartitionType
+from ...table.config.payloads import Payload
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """What the caller says of the table itself; None where nothing was said.
+
+    For a new table None means Apache Hudi's default, for an existing one the table's own value; a value that
+    disagrees with an existing table is refused.
+
+    Attributes:
+        partition_types: The types of the partition fields, which the key generator CUSTOM has.
+        payload: The payload class by which the merge mode was named.
+        time_options: What the times in partition paths are, by the keys of `table.options.TIME_OPTIONS`.
+    """
+
+    name: str | None = None
+    database: str | None = None
+    table_type: str | None = None
+    version: int | None = None
+    record_key_fields: tuple[str, ...] | None = None
+    partition_fields: tuple[str, ...] | None = None
+    partition_types: tuple[PartitionType, ...] | None = None
+    ordering_fields: tuple[str, ...] | None = None
+    merge_mode: str | None = None
+    payload: Payload | None = None
+    delete_field: str | None = None
+    delete_marker: str | None = None
+    key_generator: KeyGeneratorType | None = None
+    hive_style: bool | None = None
+    url_encode: bool | None = None
+    timezone: str | None = None
+    index_type: str | None = None
+    bucket_count: int | None = None
+    hash_fields: tuple[str, ...] | None = None
+    time_options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """How this one write goes about its work; nothing here is kept in the table.
+
+    Attributes:
+        batch_size: Bytes of buffered rows of one file group after which they are spilled.
+        task_max_size: Bytes of buffered rows in one task after which the largest buffer is spilled.
+        commit_merge_max_bytes: Bytes of spills and touched base files that ``commit`` may merge by itself.
+        colocated: True when every file group's rows are promised to sit in one task.
+        combine_before_upsert: Whether rows of one key are folded into one where an upsert replaces the table; where
+            rows are merged they always are.
+        combine_before_insert: The same for inserts and for rows that replace others as a whole.
+        insert_drop_duplicates: Whether an insert leaves out rows whose key is there.
+        insert_dup_policy: What an insert makes of a row whose key is there: ``none`` (both stay), ``drop``, ``fail``.
+        allow_duplicates_on_insert: Whether an insert that looks no key up may add a second row of one; merged
+            otherwise.
+        delete_missing_ok: Whether a key to be deleted may be absent.
+        overwrite_mode: ``dynamic`` lets mode overwrite replace the partitions that rows belong to, else the table.
+        based_on: Completion time of the newest instant that the caller had seen when the rows were made, or that moment
+            as `spell_moment` spells it; empty where they were not made from the table.
+        partitions_to_delete: Partition paths with ``*`` for anything; None for the partitions of the rows.
+        bulk_insert_sort_mode: One of Hudi's sort modes.
+        bulk_insert_sort_columns: Columns by which a bulk insert orders the rows of each file.
+        reconcile_schema: Whether nullable columns that the rows lack become null.
+        set_null_for_missing: Whether all columns that the rows lack do; they and new ones may be null from then on.
+        allow_empty_commit: Whether a write without rows still makes an instant.
+        metadata_enable: None when not said; False lets a write retire an expensive metadata table.
+        eager_rollback: True when pending foreign instants count as dead at once (failed writes policy EAGER).
+        foreign_age_s: Seconds without a change after which a foreign pending instant without heartbeat counts as dead;
+            None for never.
+        heartbeat_interval_s: Seconds between two touches of the heartbeat.
+        heartbeat_misses: How many missed touches make a writer dead.
+        compression: Parquet codec of base files.
+        row_group_bytes: Uncompressed bytes that one row group aims at.
+        durable: Whether the write outlasts a power cut once it is done.
+        bloom_filter: None for the default of the index.
+        extra_metadata: Additional key-values for the instant's extraMetadata.
+    """
+
+    batch_size: int = 256 * MIB
+    task_max_size: int = GIB
+    commit_merge_max_bytes: int = 8 * GIB
+    colocated: bool = False
+    combine_before_upsert: bool = True
+    combine_before_insert: bool = False
+    insert_drop_duplicates: bool = False
+    insert_dup_policy: str = "none"
+    allow_duplicates_on_insert: bool = True
+    delete_missing_ok: bool = True
+    overwrite_mode: str | None = None
+    based_on: str = ""
+    partitions_to_delete: tuple[str, ...] | None = None
+    bulk_insert_sort_mode: str = "NONE"
+    bulk_insert_sort_columns: tuple[str, ...] = ()
+    reconcile_schema: bool = False
+    set_null_for_missing: bool = False
+    allow_empty_commit: bool = True
+    metadata_enable: bool | None = None
+    eager_rollback: bool = False
+    foreign_age_s: float | None = None
+    heartbeat_interval_s: float = 60.0
+    heartbeat_misses: int = 2
+    compression: str = "zstd"
+    row_group_bytes: int = 120 * MIB
+    durable: bool = True
+    bloom_filter: bool | None = None
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def heartbeat_tolerance_s(self) -> float:
+        """Seconds without a heartbeat after which a writer of ours counts as dead."""
+        return self.heartbeat_interval_s * self.heartbeat_misses
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """One write as the caller asked for it.
+
+    Attributes:
+        path: The table's path.
+        storage_options: Options of the store; not shown, because secrets are among them.
+        operation: Hudi's name of the operation in any case; None for the default of the mode.
+        overwrite: True for Spark's mode ``overwrite``.
+        schema: The incoming columns, Arrow.
+        table: What was said of the table.
+        write: How to go about the work.
+        write_id: Identifies this write across replays; made by the caller.
+        application: Name of the application, for other writers' error messages.
+    """
+
+    path: str
+    operation: str | None
+    overwrite: bool
+    schema: pa.Schema
+    table: TableSettings = TableSettings()
+    write: WriteSettings = WriteSettings()
+    write_id: str = ""
+    application: str = ""
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -1,0 +1,53 @@
+"""What a commit does to the table's properties: made with the table, taught, or told that readers list files again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...errors import OptionConflictError
+from ...storage.base import Storage
+from ...table.config import PROPERTIES_PATH, load_config
+from ...table.config.property_keys import CREATE_SCHEMA
+from ..decisions import retired_metadata
+from .plan import WritePlan
+
+
+def settle_table(plan: WritePlan, storage: Storage) -> tuple[Mapping[str, str], Mapping[str, str | None]]:
+    """Return the properties of the table that the write creates, and those that it changes in an existing one.
+
+    Raises:
+        OptionConflictError: Another writer made the table meanwhile, or taught it something else.
+        TableNotFoundError: The table is gone.
+    """
+    if plan.creates_table and not storage.exists(PROPERTIES_PATH):
+        return plan.new_config.properties, {}
+    found = load_config(storage)
+    if plan.creates_table:
+        _check_same_table(plan, found.properties)
+    _check_same_lesson(plan, found.properties)
+    lesson = {key: value for key, value in plan.config_changes.items() if found.properties.get(key) != value}
+    return {}, {**lesson, **retired_metadata.retirement(found)}
+
+
+def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
+    ours = plan.config.properties
+    # Whether the columns of both go together was looked at before.
+    differing = sorted(key for key in {*ours, *theirs} - {CREATE_SCHEMA} if ours.get(key, "") != theirs.get(key, ""))
+    if differing:
+        key = differing[0]
+        raise OptionConflictError(
+            f"Another writer created the table {plan.path} meanwhile, with {key}={theirs.get(key, '')!r} where this "
+            f"write has {ours.get(key, '')!r}.",
+            "Nothing of this write is left; write again without these options.",
+        )
+
+
+def _check_same_lesson(plan: WritePlan, theirs: Mapping[str, str]) -> None:
+    """Refuse to teach the table something else than another writer taught it meanwhile."""
+    for key, value in plan.config_changes.items():
+        if theirs.get(key, value) != value:
+            raise OptionConflictError(
+                f"Another writer told the table {plan.path} meanwhile that {key} is {theirs[key]!r}; this write has "
+                f"{value!r}.",
+                "Nothing of this write is left; find out which is right and write again.",
+            )

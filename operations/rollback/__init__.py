@@ -1,0 +1,1 @@
+"""Dead writes found, undone and forgotten."""

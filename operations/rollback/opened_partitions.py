@@ -1,0 +1,46 @@
+"""Partitions that a write opened and did not keep, made plain folders again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from ...storage.base import Storage
+from ...storage.parallel import for_each
+from ...timeline.instants import Instant, State
+from ...timeline.layout import HasTimeline
+from ...timeline.timeline import Timeline
+from ...timeline.writers.decisions import Decision, Kind
+from ..decisions.carried_out import is_unused
+from ..decisions.decide import decide
+
+
+def forget_partitions(storage: Storage, config: HasTimeline, victim: Instant, partitions: Iterable[str]) -> None:
+    """Take back the metafiles of the partitions that a write opened and nobody else has written to.
+
+    Left behind, one would hide every partition below it that somebody makes later, at the root those of a whole table.
+    A writer that relied on one makes it again before it decides to commit.
+
+    Args:
+        storage: Rooted at the table.
+        config: Of the table.
+        victim: The write, which is over.
+        partitions: Paths of partitions, whoever opened them.
+
+    Raises:
+        ConcurrentWriteError: Others decided first all the time.
+    """
+    paths = list(partitions)
+    if paths:
+        decide(storage, config, partial(_unused, storage, victim, paths))
+
+
+def _unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
+    found = for_each(storage, partial(_is_unused, storage, victim), paths)
+    unused = tuple(path for path, so in zip(paths, found, strict=True) if so)
+    closed = Instant(victim.requested_time, victim.action, State.INFLIGHT)
+    return Decision(Kind.CLOSE, closed, partitions=unused) if unused else None
+
+
+def _is_unused(storage: Storage, victim: Instant, path: str) -> bool:
+    return is_unused(storage, path, victim.requested_time)

@@ -1,0 +1,64 @@
+"""Left-overs of writes that are no longer on the timeline, removed or completed when the next write starts."""
+
+from __future__ import annotations
+
+from ...storage.base import Storage, split
+from ...table.config import TableConfig
+from ...table.files.marked_files import marked_files
+from ...timeline.archive.lsm import is_archived
+from ...timeline.instants import State
+from ...timeline.layout import layout_of
+from ...timeline.timeline import load_timeline
+from ...timeline.writers import decisions, heartbeat, owner
+from ...timeline.writers.markers import marked_instants
+from ..planning.request import WriteSettings
+from .rollback import GIVEN_UP_S, finish_rollbacks, forget
+
+META_FOLDER = ".hoodie"
+# A task that outlives its write for longer would have to be suspended, and then finds its instant gone.
+SEAL_KEPT_S = 24 * 3600.0
+
+
+def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own: str) -> None:
+    """Remove working folders, markers and heartbeats of instants that are not pending, and files that stayed half-made.
+
+    Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
+    first write and absent from it. An older one may have completed and been archived.
+
+    Args:
+        storage: Rooted at the table.
+        config: The table's properties.
+        settings: Of the write that sweeps: they say after how long a silence a folder counts as deserted.
+        own: Requested time of that write.
+
+    Raises:
+        ConcurrentWriteError: There is a rollback to be completed, and others decided first all the time.
+    """
+    seals, now = storage.list(owner.SEALS, strict=False), storage.now()
+    storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
+    kept = (owner.SEALS, decisions.FOLDER)
+    storage.sweep((META_FOLDER, layout_of(config).folder, owner.ROOT, *kept, heartbeat.ROOT), SEAL_KEPT_S)
+    working = {*storage.look(owner.ROOT).folders} - {split(folder)[1] for folder in kept}
+    marked = set(marked_instants(storage))
+    beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT, strict=False)}
+    # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
+    timeline, age_s = load_timeline(storage, config), settings.foreign_age_s
+    finish_rollbacks(storage, timeline, config, GIVEN_UP_S if age_s is None else age_s)
+    for instant_time in sorted(working | marked | beating):
+        found = timeline.find(instant_time)
+        if instant_time == own or (found is not None and found.state != State.COMPLETED):
+            continue
+        if not _deserted(storage, instant_time, settings.heartbeat_tolerance_s):
+            continue
+        # Beyond a savepoint, younger instants are archived while an older one stays.
+        lost = found is None and not timeline.is_committed(instant_time)
+        if lost and instant_time in marked and not is_archived(storage, config.archive_folder, instant_time):
+            storage.delete(*marked_files(storage, instant_time))
+        forget(storage, instant_time)
+
+
+def _deserted(storage: Storage, instant_time: str, tolerance_s: float) -> bool:
+    times = [info.modified for info in storage.list(owner.folder(instant_time), recursive=True, strict=False)]
+    beat = heartbeat.age(storage, instant_time)
+    ages = [storage.now() - time for time in times] + ([] if beat is None else [beat])
+    return not ages or min(ages) > tolerance_s

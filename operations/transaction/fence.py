@@ -1,0 +1,126 @@
+"""What stands between a task's finished file and the table: marker first, then the seal, then the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from ...errors import WriteSealedError
+from ...storage.base import Storage
+from ...table.files.partitions import write_partition_metafile
+from ...timeline.instants import Instant, State
+from ...timeline.layout import layout_of
+from ...timeline.timeline import inflight_path
+from ...timeline.writers import owner
+from ...timeline.writers.markers import Marker, MarkerType, write_markers
+from ..planning.plan import WritePlan
+from ..rollback.opened_partitions import forget_partitions
+from .begin import refuse_sealed
+
+
+@dataclass(slots=True)
+class Fence:
+    """Lets files through only while their write is open; several threads may use it.
+
+    Attributes:
+        plan: The write.
+        storage: Rooted at the table.
+        number: Tells this task attempt's markers from those of all others.
+        sealed_by_us: True in the commit, which writes files of its own after it sealed the write.
+        partitions: Partitions that are known to have their metafile.
+    """
+
+    plan: WritePlan
+    storage: Storage
+    number: int
+    sealed_by_us: bool = False
+    partitions: set[str] = field(default_factory=set)
+    _announced: dict[str, Marker] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def announce(self, files: Iterable[tuple[str, bool]]) -> None:
+        """Name files in markers, which must be there before the files: all that are known, in one request.
+
+        Args:
+            files: The path of each and whether it has a previous version.
+        """
+        with self._lock:
+            fresh = {
+                path: Marker(path, MarkerType.MERGE if has_previous else MarkerType.CREATE)
+                for path, has_previous in files
+                if path not in self._announced
+            }
+            if fresh:
+                self._announced |= fresh
+                write_markers(self.storage, self.plan.instant_time, self.number, self._announced.values())
+
+    def before_publish(self, partition_path: str, path: str, has_previous: bool) -> None:
+        """Name the file in a marker, make its partition known, and refuse when the write is over.
+
+        Raises:
+            WriteSealedError: The write is over.
+        """
+        self.announce([(path, has_previous)])
+        if partition_path not in self.partitions:
+            self._refuse_sealed()
+            made = write_partition_metafile(self.storage, partition_path, self.plan.instant_time)
+            self.partitions.add(partition_path)
+            if made:
+                self._take_back_metafile(partition_path)
+        # Whether the instant is still there is asked after the file: without it no reader sees the file.
+        self._refuse_sealed()
+
+    def after_publish(self, path: str) -> None:
+        """Look once more: a commit that sealed between the check and the file did not see the file.
+
+        Raises:
+            WriteSealedError: The write is over; the file is gone again.
+        """
+        if self.sealed_by_us:
+            return
+        try:
+            self.refuse()
+        except WriteSealedError:
+            self.storage.delete(path)
+            raise
+
+    def refuse(self) -> None:
+        """Raise when the write is over, or when somebody took its instant off the timeline.
+
+        Raises:
+            WriteSealedError: It is.
+        """
+        if self.sealed_by_us:
+            return
+        self._refuse_sealed()
+        instant = Instant(self.plan.instant_time, self.plan.action, State.INFLIGHT)
+        if not self.storage.exists(inflight_path(layout_of(self.plan.config), instant)):
+            raise WriteSealedError(
+                f"The instant {self.plan.instant_time} is no longer on the timeline of the table {self.plan.path}: "
+                "another writer rolled it back, taking its writer for dead.",
+                "Write again.",
+            )
+
+    def _refuse_sealed(self) -> None:
+        if not self.sealed_by_us:
+            refuse_sealed(self.plan, self.storage)
+
+    def _take_back_metafile(self, partition_path: str) -> None:
+        """Remove the metafile just made when the write is over: it would hide partitions made below it later."""
+        try:
+            self.refuse()
+        except WriteSealedError:
+            own = Instant(self.plan.instant_time, self.plan.action, State.INFLIGHT)
+            forget_partitions(self.storage, self.plan.config, own, [partition_path])
+            raise
+
+
+def aside(plan: WritePlan) -> str:
+    """Return the folder in which files of the write grow before they are published."""
+    return f"{owner.folder(plan.instant_time)}/aside"
+
+
+def spills(plan: WritePlan) -> str:
+    """Return the folder in which rows wait for the commit to merge them."""
+    return f"{owner.folder(plan.instant_time)}/spills"

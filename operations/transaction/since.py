@@ -1,0 +1,136 @@
+"""What a write saw when it was planned, and what completed since: on the timeline still, or archived by now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ...errors import CommitConflictError, CorruptInstantError, UnreadableTimeError
+from ...storage.base import Storage
+from ...timeline.archive.lsm import archived_bodies, archived_since, seen_at
+from ...timeline.instants import WRITE_ACTIONS, Instant
+from ...timeline.metadata.codec import decode, read_commit, read_rollback_plan
+from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.watermark import Seen
+from ..planning.plan import WritePlan
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import CommitMetadata, InstantModel
+
+M = TypeVar("M", bound="InstantModel")
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """The instants that completed since a write was planned.
+
+    Attributes:
+        plan: The write.
+        storage: Rooted at the table.
+        timeline: As of a moment ago.
+        active: Those that are on it, in the order in which they completed.
+        archived: Those that were archived meanwhile, with what their completed files held where the archive tells it.
+    """
+
+    plan: WritePlan
+    storage: Storage
+    timeline: Timeline
+    active: tuple[Instant, ...]
+    archived: Mapping[Instant, bytes]
+
+    @classmethod
+    def find(cls, plan: WritePlan, storage: Storage, timeline: Timeline) -> Since:
+        """Return what completed since a write was planned.
+
+        Args:
+            plan: The write.
+            storage: Rooted at the table.
+            timeline: As of a moment ago; what was archived since then is on it.
+
+        Raises:
+            CommitConflictError: History does not tell it any more.
+        """
+        seen = _seen(plan, storage, timeline)
+        folder = plan.config.archive_folder
+        gone = archived_since(storage, folder, timeline, seen)
+        bodies = archived_bodies(storage, folder, gone)
+        return cls(plan, storage, timeline, timeline.completed_since(seen), {one: bodies.get(one, b"") for one in gone})
+
+    @property
+    def writes(self) -> tuple[Instant, ...]:
+        """The commits, deltacommits and replacecommits among them."""
+        return tuple(one for one in (*self.active, *self.archived) if one.action in WRITE_ACTIONS)
+
+    def read(self, write: Instant) -> CommitMetadata:
+        """Return what one of `writes` did.
+
+        Raises:
+            CommitConflictError: It was archived, and the archive does not tell.
+            CorruptInstantError: It cannot be parsed.
+        """
+        if write not in self.archived:
+            return read_commit(self.storage, self.timeline.layout, write)
+        from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/metadata/codec.py)
+
+        kind = ReplaceCommitMetadata if write.group == "replacecommit" else CommitMetadata
+        return self._read_archived(kind, write)
+
+    def rolls_back(self, instant_time: str) -> bool:
+        """Return whether a rollback among them, or one that is pending, names an instant.
+
+        Raises:
+            CommitConflictError: A rollback was archived, and the archive does not tell what it undid.
+            CorruptInstantError: A rollback's plan cannot be parsed.
+        """
+        known = {*self.active, *self.timeline.pending}
+        for one in sorted(known, key=lambda instant: instant.requested_time):
+            if one.action != "rollback":
+                continue
+            requested = read_rollback_plan(self.storage, self.timeline.layout, one)
+            victim = None if requested is None else requested.instant_to_rollback
+            if victim is not None and victim.commit_time == instant_time:
+                return True
+        from ...timeline.metadata.models import RollbackMetadata  # noqa: PLC0415
+
+        done = (self._read_archived(RollbackMetadata, one) for one in self.archived if one.action == "rollback")
+        return any(instant_time in one.commits_rollback for one in done)
+
+    def _read_archived(self, kind: type[M], instant: Instant) -> M:
+        try:
+            return decode(kind, self.archived[instant], f"{instant.requested_time} in the archive")
+        except CorruptInstantError as error:
+            raise conflict(
+                self.plan,
+                f"The {instant.action} {instant.requested_time} completed and was archived meanwhile, and the archive "
+                "does not tell what it changed",
+            ) from error
+
+
+def snapshot(plan: WritePlan, storage: Storage) -> Timeline:
+    """Return the timeline as it was when the write was planned.
+
+    Raises:
+        CommitConflictError: History does not tell it any more.
+    """
+    now = load_timeline(storage, plan.config)
+    return now.as_of(_seen(plan, storage, now))
+
+
+def conflict(plan: WritePlan, what: str) -> CommitConflictError:
+    """Return the error of a write that must not be committed on top of what others did meanwhile."""
+    return CommitConflictError(
+        f"The write {plan.instant_time} of the table {plan.path} cannot be committed. {what}.",
+        "Nothing of this write is left; write again.",
+    )
+
+
+def _seen(plan: WritePlan, storage: Storage, timeline: Timeline) -> Seen:
+    try:
+        return seen_at(storage, plan.config.archive_folder, timeline, plan.watermark)
+    except UnreadableTimeError as error:
+        raise conflict(
+            plan,
+            "What it saw cannot be told from what completed meanwhile: instants of then have left the timeline without "
+            "being archived, or others were put between them",
+        ) from error

@@ -1,0 +1,1 @@
+"""One write carried out: its tasks, its commit, and what it says of itself."""

@@ -1,0 +1,97 @@
+"""What a write teaches a table, held against rows that the table has.
+
+Apache Hudi keeps no note of a table's buckets, and of times in partition paths only some: the first write that says it
+does. A number or a zone that is wrong must not be remembered because that write touches new partitions only.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import OptionConflictError, UnsupportedTableError
+from ...index.registry import index_for
+from ...storage.base import Storage
+from ...table.config import TableConfig
+from ...table.config.key_types import PartitionType
+from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
+from ...table.files.base_file import RECORD_KEY, BaseFileReader
+from ...table.files.lost import open_view
+from ...table.files.names import bucket_of
+from ...table.files.view import FileSlice
+from ...table.keys.generator import KeyGenerator
+from ...table.schema.fields import root_of, values_of
+from ...timeline.timeline import Timeline
+from ...writer.foreign import check_bucket
+from ..planning.operation import OVERWRITE_TABLE
+from ..planning.plan import WritePlan
+
+_FILES_LOOKED_INTO = 8
+
+
+def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+    """Look into some base files, wherever they are, for rows that contradict what the write teaches the table.
+
+    A write that replaces the whole table leaves none that could.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        timeline: As of the write's watermark.
+
+    Raises:
+        UnsupportedTableError: A file group is none that a bucket index made.
+        BucketMisfitError: A record key is in another bucket than the number of buckets says.
+        OptionConflictError: A row is in another partition than its time makes.
+    """
+    if not plan.config_changes or plan.operation == OVERWRITE_TABLE:
+        return
+    view = open_view(storage, timeline)
+    times = any(option in plan.config_changes for option in TIME_OPTIONS)
+    buckets = BUCKET_COUNT in plan.config_changes
+    wanted = {root_of(field) for field in plan.config.partition_fields} if times else set()
+    schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
+    pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())
+    for piece in islice(pieces, _FILES_LOOKED_INTO):
+        with BaseFileReader(storage, piece.base.path) as reader:
+            for rows in islice(reader.batches(schema), 1):
+                if buckets:
+                    _check_bucket(plan, rows, piece)
+                if times:
+                    _check_partition(plan.config, plan.schema, rows, piece)
+
+
+def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:
+    """Return the error of a file group that no bucket index with the table's number of buckets made."""
+    return UnsupportedTableError(
+        f"The file group {piece.file_id} of the table {plan.path} (file {piece.base.path}, instant "
+        f"{piece.base.instant_time}) does not fit a bucket index with {plan.config.bucket_count} buckets.",
+        "Check hoodie.bucket.index.num.buckets against the table's writers; a table of another index has to be "
+        "rewritten with mode overwrite first.",
+    )
+
+
+def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice) -> None:
+    bucket = bucket_of(piece.file_id)
+    if bucket is None:
+        raise misfit(plan, piece)
+    check_bucket(index_for(plan.config), rows.column(RECORD_KEY), bucket, piece.base)
+
+
+def _check_partition(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, piece: FileSlice) -> None:
+    paths = KeyGenerator(config, schema).partition_paths(rows).cast(pa.string())
+    strangers = np.flatnonzero(np.asarray(pc.not_equal(paths, piece.partition_path)))
+    if not len(strangers):
+        return
+    row = int(strangers[0])
+    field = config.partition_fields[config.partition_types.index(PartitionType.TIMESTAMP)]
+    value = values_of(rows, field)[row].as_py()  # one value, for the error
+    path = paths[row].as_py()  # one value, for the error
+    raise OptionConflictError(
+        f"The base file {piece.base.path} of the table {config.name!r} holds a row with {field}={value!r}, which the "
+        f"options would put into the partition {path!r}.",
+        f"Give {', '.join(config.time_options)} the values that the table's writers use.",
+    )

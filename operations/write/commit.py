@@ -1,0 +1,188 @@
+"""From finished tasks to a completed instant: the one file that makes a write part of the table."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+
+from ...errors import PlacementError
+from ...storage.base import Storage
+from ...storage.parallel import for_each
+from ...table.files.marked_files import marked_files
+from ...table.files.partitions import metafile_of, write_partition_metafile
+from ...timeline.clock import next_time
+from ...timeline.instants import Instant, State
+from ...timeline.layout import layout_of
+from ...timeline.metadata.codec import encode
+from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.writers import heartbeat, owner, reserve
+from ...timeline.writers.decisions import Decision, Kind
+from ...writer.group_writer import GroupOutcome
+from ..decisions import retired_metadata
+from ..decisions.decide import decide
+from ..inspect.history import result_from, result_of
+from ..planning.operation import REPLACING
+from ..planning.plan import WritePlan
+from ..planning.settle_table import settle_table
+from ..result import CommitResult
+from ..rollback.rollback import forget
+from ..transaction.abort import abort_write
+from ..transaction.begin import begin, same_millisecond
+from ..transaction.conflicts import Changes, check_conflicts, check_ownership
+from ..transaction.since import snapshot
+from .adoption import check_lesson
+from .announcement import announce
+from .commit_metadata import build_metadata, sum_seconds
+from .merge_spills import merge_spills
+from .phases import Phases
+from .replacement import Replacement
+from .task import TaskResult
+
+logger = logging.getLogger("pyhudi")
+
+
+def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult:
+    """Complete a write.
+
+    Args:
+        plan: What `plan_write` returned.
+        results: One per task that finished.
+
+    Returns:
+        What the commit did; for a replay of a completed write, what that one did.
+
+    Raises:
+        CommitConflictError: Another writer changed the same file groups.
+        PlacementError: One file group was finished by two tasks, or more is left to merge than one commit may.
+        PyHudiError: Anything else that went wrong before the point of no return; the write is then to be aborted.
+    """
+    storage = plan.storage()
+    done = completed_write(plan, storage)
+    if done is not None:
+        return done
+    nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.write_id)
+    if plan.replays is not None:
+        # Its instant has left the timeline meanwhile; the tasks took no rows, so that there is nothing to commit.
+        return nothing
+    if not any(result.rows for result in results):
+        if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
+            return nothing
+        begin(plan, storage)
+    with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=plan.settings.heartbeat_interval_s):
+        result = _carry_out(plan, storage, results)
+    if not result.instant:
+        abort_write(plan)
+        return result
+    _tidy(plan, storage)
+    if plan.creates_table:
+        announce(plan.config, plan.path)
+    logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
+    return result
+
+
+def completed_write(plan: WritePlan, storage: Storage) -> CommitResult | None:
+    """Return what the write did if it is completed: a replay, or one whose answer was lost; None otherwise.
+
+    Raises:
+        ConcurrentWriteError: Another write that began in the same millisecond completed the instant.
+    """
+    timeline = load_timeline(storage, plan.config)
+    found = timeline.find(plan.replays or plan.instant_time)
+    if found is None or found.state != State.COMPLETED:
+        return None
+    result = result_of(storage, timeline, found)
+    if result.write_id != plan.write_id:
+        raise same_millisecond(plan)
+    return result
+
+
+def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult]) -> CommitResult:
+    """Complete the write; the result names no instant where there was nothing to commit."""
+    phases = Phases(plan.path, plan.instant_time)
+    with phases.phase("seal"):
+        owner.seal(storage, plan.instant_time)
+        check_ownership(plan, storage, load_timeline(storage, plan.config))
+    outcomes = [outcome for result in results for outcome in result.outcomes]
+    _check_placement(plan, outcomes)
+    spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
+    with phases.phase("merge"):
+        outcomes += merge_spills(plan, storage, spills, phases)
+    with phases.phase("reconcile"):
+        if not outcomes:
+            check_lesson(plan, storage, snapshot(plan, storage))
+        touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))
+        replacement = Replacement(plan, touched)
+        replaced = replacement.groups(storage)
+        _reconcile(plan, storage, outcomes)
+    written = sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None})
+    changed = Changes.of(outcomes, replaced, replacement)
+    with phases.phase("flush"):
+        # Nothing may say that the write is done before the disk keeps what it names.
+        storage.flush([*written, *([layout_of(plan.config).folder] if plan.creates_table else [])])
+    seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
+    metadata = build_metadata(plan, outcomes, replaced, seconds)
+    if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
+        return result_from(plan.path, "", metadata)
+    with phases.phase("complete"):
+        _decide(plan, storage, changed, written, encode(metadata))
+    return result_from(plan.path, plan.instant_time, metadata)
+
+
+def _decide(plan: WritePlan, storage: Storage, changed: Changes, written: Sequence[str], body: bytes) -> None:
+    """Complete the write, if nobody was first to change the same or to undo it."""
+
+    def completion(timeline: Timeline) -> Decision | None:
+        own = timeline.find(plan.instant_time)
+        if own is not None and own.state == State.COMPLETED:
+            return None
+        check_conflicts(plan, storage, timeline, changed)
+        new_table, changes = settle_table(plan, storage)
+        _keep_partitions(plan, storage, written)
+        at = next_time(int(time.time() * 1000), timeline.greatest_time(), plan.config.timezone)
+        done = Instant(plan.instant_time, plan.action, State.COMPLETED, at)
+        return Decision(Kind.MAKE, done, body, new_table, changes)
+
+    # The body is written twice: in the decision, and then, whatever else needs space meanwhile, under its name.
+    reserve.hold(storage, plan.instant_time, len(body))
+    decide(storage, plan.config, completion, relief=partial(reserve.release, storage, plan.instant_time))
+
+
+def _keep_partitions(plan: WritePlan, storage: Storage, written: Sequence[str]) -> None:
+    """Make metafiles again that another writer, which had made them, took back when it gave up."""
+    there = for_each(storage, storage.exists, [metafile_of(partition) for partition in written])
+    for partition in (one for one, found in zip(written, there, strict=True) if not found):
+        write_partition_metafile(storage, partition, plan.instant_time)
+
+
+def _check_placement(plan: WritePlan, outcomes: Sequence[GroupOutcome]) -> None:
+    """Refuse a colocated write in which two tasks finished one file group: one would undo the other."""
+    seen = set()
+    for outcome in outcomes:
+        if outcome.group in seen:
+            raise PlacementError(
+                f"Two tasks of the write to {plan.path} finished bucket {outcome.group.bucket} of partition "
+                f"{outcome.group.partition_path!r}, although hoodie.pyhudi.colocated says that one task holds it.",
+                "Call pyhudi.colocate last, right before the write, or leave hoodie.pyhudi.colocated out.",
+            )
+        seen.add(outcome.group)
+
+
+def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[GroupOutcome]) -> None:
+    """Delete what markers name and no finished task reported: files of attempts that failed or ran twice."""
+    kept = {outcome.path for outcome in outcomes if outcome.path is not None}
+    storage.delete(*(path for path in marked_files(storage, plan.instant_time) if path not in kept))
+
+
+def _tidy(plan: WritePlan, storage: Storage) -> None:
+    """Remove what the write kept for its own use; the instant is complete, so that nothing here may fail it."""
+    try:
+        retired_metadata.remove(storage)
+        forget(storage, plan.instant_time)
+    except Exception:
+        logger.warning(
+            "table %s: left-overs of %s stay until the next write", plan.path, plan.instant_time, exc_info=True
+        )

@@ -1,0 +1,70 @@
+"""From a bucket of a partition to the file group that holds it, or the new one that will."""
+
+from __future__ import annotations
+
+from ...storage.base import Storage
+from ...table.files.lost import open_view
+from ...table.files.names import bucket_of, new_bucket_file_id, new_file_id
+from ...table.files.view import FileSlice
+from ...timeline.timeline import Timeline
+from ...writer.group_writer import GroupJob
+from ...writer.rows import Group
+from ..planning.operation import DELETE, REPLACING
+from ..planning.plan import WritePlan
+from .adoption import check_lesson, misfit
+
+
+class JobPlanner:
+    """Looks up file groups, listing each partition once and only those that rows belong to.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        timeline: As of the write's watermark.
+
+    Attributes:
+        known_partitions: Those of the jobs' partitions that have their metafile already.
+    """
+
+    def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+        self._plan = plan
+        self._storage = storage
+        # What an insert without keys opens is new.
+        adds = plan.operation in REPLACING or (plan.config.generates_keys and plan.operation != DELETE)
+        self._view = None if adds else open_view(storage, timeline)
+        self._buckets: dict[str, dict[int, FileSlice]] = {}
+        self.known_partitions: set[str] = set()
+        check_lesson(plan, storage, timeline)
+
+    def job(self, group: Group) -> GroupJob:
+        """Return what is to be written for one bucket of a partition.
+
+        Raises:
+            UnsupportedTableError: The partition holds file groups that no bucket index made.
+        """
+        known = self._known(group.partition_path).get(group.bucket)
+        if known is not None:
+            return GroupJob(group, known.file_id, known.base)
+        invent = new_file_id if self._plan.config.generates_keys else new_bucket_file_id
+        return GroupJob(group, invent(self._plan.instant_time, group.partition_path, group.bucket), None)
+
+    def file_ids(self, partition_path: str) -> list[str]:
+        """Return the file ids that a partition has, in the order of the numbers that `job` takes."""
+        return [piece.file_id for piece in self._known(partition_path).values()]
+
+    def _known(self, partition_path: str) -> dict[int, FileSlice]:
+        if self._view is None:
+            return {}
+        if self._plan.config.generates_keys and partition_path not in self._buckets:
+            self._buckets[partition_path] = dict(enumerate(self._view.slices(partition_path).values()))
+        if partition_path not in self._buckets:
+            buckets: dict[int, FileSlice] = {}
+            for file_id, piece in self._view.slices(partition_path).items():
+                bucket = bucket_of(file_id)
+                if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
+                    raise misfit(self._plan, piece)
+                buckets[bucket] = piece
+            self._buckets[partition_path] = buckets
+            if self._view.is_partition(partition_path):
+                self.known_partitions.add(partition_path)
+        return self._buckets[partition_path]
