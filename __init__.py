@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyhudi.connector.datasource import PyHudiDataSource
     from pyhudi.connector.hudi_table import HudiTable
-    from pyhudi.connector.options import PyHudiWarning
-    from pyhudi.connector.placement import colocate
-    from pyhudi.connector.sizing import suggest_buckets
+    from pyhudi.connector.options.parsing import PyHudiWarning
+    from pyhudi.connector.placement.colocate import colocate
+    from pyhudi.connector.placement.sizing import suggest_buckets
+    from pyhudi.connector.source.datasource import PyHudiDataSource
     from pyhudi.errors import DataError, OptionError, PyHudiError, RetryError, TableError, from_spark
     from pyhudi.operations.result import CommitResult
     from pyhudi.version import VERSION as __version__  # noqa: N811
@@ -40,14 +40,14 @@ _HOMES = {
     "DataError": "pyhudi.errors",
     "HudiTable": "pyhudi.connector.hudi_table",
     "OptionError": "pyhudi.errors",
-    "PyHudiDataSource": "pyhudi.connector.datasource",
+    "PyHudiDataSource": "pyhudi.connector.source.datasource",
     "PyHudiError": "pyhudi.errors",
-    "PyHudiWarning": "pyhudi.connector.options",
+    "PyHudiWarning": "pyhudi.connector.options.parsing",
     "RetryError": "pyhudi.errors",
     "TableError": "pyhudi.errors",
-    "colocate": "pyhudi.connector.placement",
+    "colocate": "pyhudi.connector.placement.colocate",
     "from_spark": "pyhudi.errors",
-    "suggest_buckets": "pyhudi.connector.sizing",
+    "suggest_buckets": "pyhudi.connector.placement.sizing",
 }
 
 

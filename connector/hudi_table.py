@@ -15,14 +15,14 @@ from ..table.schema.fields import root_of
 from ..timeline.timeline import load_timeline
 from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION
-from .frames import Rows, to_frame
-from .option_names import OPTIONS
-from .option_sources import READING, WRITING, find_config, resolve_options
-from .paths import AnyPath, absolute_for
-from .placed_write import delete_partitions, write_placed
-from .secrets import STORAGE_PREFIX
-from .table_creation import Columns, create_table
-from .table_queries import TableQueries
+from .options.names import OPTIONS
+from .options.sources import READING, WRITING, find_config, resolve_options
+from .source.paths import AnyPath, absolute_for
+from .source.secrets import STORAGE_PREFIX
+from .table.creation import Columns, create_table
+from .table.frames import Rows, to_frame
+from .table.queries import TableQueries
+from .table.writing import delete_partitions, write_placed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

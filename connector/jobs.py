@@ -32,11 +32,12 @@ from ..errors import (
 from ..operations.result import CommitResult
 from ..storage import open_storage
 from .hudi_table import HudiTable
-from .option_names import OPTIONS
-from .option_sources import WRITING, ResolvedOptions, resolve_options
-from .options import texts_of
-from .paths import absolute_for
-from .placed_write import delete_partitions, own_errors, write_placed
+from .options.names import OPTIONS
+from .options.parsing import texts_of
+from .options.sources import WRITING, ResolvedOptions, resolve_options
+from .source.own_errors import own_errors
+from .source.paths import absolute_for
+from .table.writing import delete_partitions, write_placed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

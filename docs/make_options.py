@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from pyhudi.connector.option_catalogue import CATALOGUE, FAMILIES, Effect, Scope
-from pyhudi.connector.option_names import OptionInfo, describe_options
-from pyhudi.connector.options import format_value
-from pyhudi.connector.secrets import STORAGE_PREFIX
+from pyhudi.connector.options.catalogue import CATALOGUE, FAMILIES, Effect, Scope
+from pyhudi.connector.options.names import OptionInfo, describe_options
+from pyhudi.connector.options.parsing import format_value
+from pyhudi.connector.source.secrets import STORAGE_PREFIX
 
 PAGE = Path(__file__).with_name("options.md")
 THEIRS = Path(__file__).parents[1] / "tests" / "fixtures" / "options" / "hudi-1.2.0.tsv"
@@ -27,7 +27,7 @@ SECTIONS = {
     Scope.READ: ("Reading", "They belong to `spark.read`."),
 }
 TEMPLATE = """\
-<!-- Made by docs/make_options.py: change the models in connector/*_options.py, not this page. -->
+<!-- Made by docs/make_options.py: change the models in connector/options/, not this page. -->
 
 # Options
 

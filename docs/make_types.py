@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyhudi.connector.spark_types import to_arrow, to_spark
+from pyhudi.connector.source.spark_types import to_arrow, to_spark
 from pyhudi.errors import UnsupportedTypeError
 from pyhudi.table.files.base_file import BaseFileWriter, file_schema
 from pyhudi.table.schema.columns import avro_schema, canonical

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyhudi.connector.options import parse_options
+from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.snapshot import open_snapshot

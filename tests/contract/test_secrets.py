@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from pyhudi.connector import jobs
-from pyhudi.connector.datasource import PyHudiDataSource
-from pyhudi.connector.explain import explain
-from pyhudi.connector.option_sources import WRITING, resolve_options
-from pyhudi.connector.options import PyHudiWarning, parse_options
-from pyhudi.connector.writer import HudiWriter
+from pyhudi.connector.options.explain import explain
+from pyhudi.connector.options.parsing import PyHudiWarning, parse_options
+from pyhudi.connector.options.sources import WRITING, resolve_options
+from pyhudi.connector.source.datasource import PyHudiDataSource
+from pyhudi.connector.source.writer import HudiWriter
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.plan import plan_write
 from pyhudi.operations.transaction.abort import abort_write

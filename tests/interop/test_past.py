@@ -13,7 +13,7 @@ import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.scenarios import BUCKETS, PARTITION, TIME, Row, as_rows
 from pyhudi import HudiTable
-from pyhudi.connector.options import parse_options
+from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import UnreadableTimeError
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.scan import scan

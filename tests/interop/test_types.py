@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.readers import read_hudi_rs
-from pyhudi.connector.spark_types import to_arrow
+from pyhudi.connector.source.spark_types import to_arrow
 from pyhudi.operations.planning.request import TableSettings
 from pyspark.sql import types as T  # noqa: N812
 from support.drive import rows_of, write

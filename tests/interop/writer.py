@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from interop.strict import strict_schema, strictly
-from pyhudi.connector.options import parse_options
+from pyhudi.connector.options.parsing import parse_options
 from pyhudi.operations.result import CommitResult
 from pyspark.sql import SparkSession
 from support.drive import write

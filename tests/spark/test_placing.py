@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi import HudiTable, colocate
-from pyhudi.connector import placing
+from pyhudi.connector.placement import choice as placing
 from pyhudi.errors import DuplicateColumnError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.slot_expression import slot_expression
-from pyhudi.connector.slots import Placement
+from pyhudi.connector.placement.slot_expression import slot_expression
+from pyhudi.connector.placement.slots import Placement
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
 from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyhudi import HudiTable, colocate
-from pyhudi.connector.paths import absolute_for
+from pyhudi.connector.source.paths import absolute_for
 from pyhudi.errors import InvalidOptionError, UnsupportedTypeError
 from pyspark.sql import SparkSession
 
@@ -113,7 +113,7 @@ def test_rows_may_be_of_pandas_or_arrow(spark: SparkSession, tmp_path: Path) -> 
 def test_the_buckets_of_a_table_suit_the_rows_that_it_is_made_for(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyhudi.connector import sizing
+    from pyhudi.connector.placement import sizing
 
     caplog.set_level(logging.INFO, logger="pyhudi.tables")
     monkeypatch.setattr(sizing, "parquet_bytes", lambda rows: (6 << 30) * (rows.limit(1).count()))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from pyhudi import HudiTable
-from pyhudi.connector.options import parse_options
-from pyhudi.connector.writer import HudiWriter
+from pyhudi.connector.options.parsing import parse_options
+from pyhudi.connector.source.writer import HudiWriter
 from pyhudi.errors import (
     MissingColumnError,
     MissingOptionError,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyhudi.connector.options import parse_options
+from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import DuplicateKeyError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings

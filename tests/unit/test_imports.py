@@ -31,7 +31,7 @@ class Context:
 if step == "look-up":
     import pyspark_pyhudi
 elif step == "plan":
-    from pyhudi.connector.datasource import PyHudiDataSource
+    from pyhudi.connector.source.datasource import PyHudiDataSource
     from pyspark.sql.types import LongType, StructField, StructType
 
     source = PyHudiDataSource({"path": str(folder / "t"), "recordkey": "id"})
@@ -50,13 +50,13 @@ print(*sorted(set(sys.modules) - before))
 
 OTHER_STORES = {"fsspec", "asyncio", "pyhudi.storage.s3", "pyhudi.storage.remote"}
 METADATA = {"fastavro", "pyhudi.timeline.metadata.models"}
-OPTIONS = {"pyhudi.connector.option_model", "pyhudi.connector.options"}
+OPTIONS = {"pyhudi.connector.options.model", "pyhudi.connector.options.parsing"}
 UNWANTED = {
     "look-up": {"pyarrow.parquet", "pyarrow.compute", "pydantic", "numpy"} | OTHER_STORES | METADATA | OPTIONS,
-    "plan": {"pyarrow.parquet", "pyhudi.operations.write.task", "pyhudi.operations.write.alone.commit"}
+    "plan": {"pyarrow.parquet", "pyhudi.operations.write.task", "pyhudi.operations.write.commit"}
     | OTHER_STORES
     | METADATA,
-    "task": {"pydantic", "pyhudi.operations.write.alone.commit"} | OTHER_STORES | METADATA | OPTIONS,
+    "task": {"pydantic", "pyhudi.operations.write.commit"} | OTHER_STORES | METADATA | OPTIONS,
     "commit": OTHER_STORES | OPTIONS,
 }
 
@@ -77,5 +77,5 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("step", UNWANTED)
 def test_a_step_of_a_write_imports_only_what_it_needs(imported: dict[str, set[str]], step: str) -> None:
-    assert "pyhudi.connector.datasource" in imported[step] or step in {"task", "commit"}
+    assert "pyhudi.connector.source.datasource" in imported[step] or step in {"task", "commit"}
     assert not imported[step] & UNWANTED[step]

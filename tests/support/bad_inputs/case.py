@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
-from pyhudi.connector.options import parse_options
+from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.plan import plan_write
 from pyhudi.operations.planning.request import TableSettings, WriteSettings

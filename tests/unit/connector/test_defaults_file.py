@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from pyhudi.connector import defaults_file
-from pyhudi.connector.defaults_file import Line, read_defaults
+from pyhudi.connector.options import defaults_file
+from pyhudi.connector.options.defaults_file import Line, read_defaults
 from pyhudi.errors import InvalidOptionError
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "defaults"

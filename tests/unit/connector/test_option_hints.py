@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from pyhudi.connector.option_catalogue import CATALOGUE, Effect, find_known
-from pyhudi.connector.option_hints import FAMILIES, HINTS, Hint, find_hint
-from pyhudi.connector.option_names import OPTIONS, name_of, nearest
-from pyhudi.connector.options import is_metadata, parse_options
+from pyhudi.connector.options.catalogue import CATALOGUE, Effect, find_known
+from pyhudi.connector.options.hints import FAMILIES, HINTS, Hint, find_hint
+from pyhudi.connector.options.names import OPTIONS, name_of, nearest
+from pyhudi.connector.options.parsing import is_metadata, parse_options
 from pyhudi.errors import UnknownOptionError
 
 EVERY = {**HINTS, **{f"{prefix}whatever": hint for prefix, hint in FAMILIES.items()}}

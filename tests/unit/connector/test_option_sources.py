@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector import defaults_file, option_sources
-from pyhudi.connector.explain import explain
-from pyhudi.connector.option_names import describe_options
-from pyhudi.connector.option_sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
+from pyhudi.connector.options import defaults_file
+from pyhudi.connector.options import sources as option_sources
+from pyhudi.connector.options.explain import explain
+from pyhudi.connector.options.names import describe_options
+from pyhudi.connector.options.sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
 from pyhudi.storage import open_storage
 from support.drive import KEYED, write

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.connector import options as module
-from pyhudi.connector.option_model import HudiOptions
-from pyhudi.connector.option_names import describe_options
-from pyhudi.connector.options import PyHudiWarning, format_value, parse_options
+from pyhudi.connector.options import parsing as module
+from pyhudi.connector.options.model import HudiOptions
+from pyhudi.connector.options.names import describe_options
+from pyhudi.connector.options.parsing import PyHudiWarning, format_value, parse_options
 from pyhudi.errors import (
     InvalidOptionError,
     OptionConflictError,

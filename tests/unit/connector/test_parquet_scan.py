@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.parquet_scan import _moved, is_read_as
+from pyhudi.connector.source.parquet_scan import _moved, is_read_as
 from pyhudi.errors import SchemaMismatchError
 from support.ddl import columns
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyhudi.connector.paths import absolute
+from pyhudi.connector.source.paths import absolute
 from pyhudi.errors import InvalidOptionError
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.connector.placement import default_tasks, integers_by_slot, spark_hash
-from pyhudi.connector.slots import Placement
+from pyhudi.connector.placement.colocate import default_tasks, integers_by_slot, spark_hash
+from pyhudi.connector.placement.slots import Placement
 from pyhudi.errors import NullKeyError
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig

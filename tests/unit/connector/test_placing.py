@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyhudi.connector import placing
-from pyhudi.connector.placing import estimated_bytes, local_cores, places
+from pyhudi.connector.placement import choice as placing
+from pyhudi.connector.placement.choice import estimated_bytes, local_cores, places
 
 MIB = 1 << 20
 

@@ -4,7 +4,7 @@ import inspect
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.spark_types import requested_schema, select, to_arrow, to_spark
+from pyhudi.connector.source.spark_types import requested_schema, select, to_arrow, to_spark
 from pyhudi.errors import MissingColumnError, SchemaMismatchError, UnsupportedTypeError
 from pyhudi.table.schema.columns import canonical, with_meta
 from pyspark.sql import types as T  # noqa: N812

@@ -1,0 +1,1 @@
+"""Options: their names, values, sources, and what each of them comes to."""

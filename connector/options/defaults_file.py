@@ -1,0 +1,108 @@
+"""``hudi-defaults.conf``: options that a machine's administrator gives to every job.
+
+Source: ``org.apache.hudi.common.config.DFSPropertiesConfiguration`` (``loadGlobalProps``, ``addPropsFromStream``) of
+Apache Hudi 1.2: the file below ``/etc/hudi/conf`` is read first, then the one in the folder that the environment names,
+and of two lines with one key the later counts. Where that parser loses a line without a word (blanks in front of a key,
+a key without a value), this one reads it or says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...errors import InvalidOptionError, PyHudiError
+from ...storage import open_storage
+
+logger = logging.getLogger("pyhudi")
+
+FOLDER_VARIABLE = "HUDI_CONF_DIR"
+FILE_NAME = "hudi-defaults.conf"
+FOLDER_OF_THE_MACHINE = "/etc/hudi/conf"
+
+_BLANKS = re.compile(r"\s+")
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_INCLUDE = "include"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One setting of a defaults file.
+
+    Attributes:
+        key: As it stands there.
+        value: Its text.
+        place: The file's path and the line's number.
+    """
+
+    key: str
+    value: str
+    place: str
+
+
+def read_defaults() -> list[Line]:
+    """Return the settings of this machine's defaults files, in their order; none where there is no such file.
+
+    Raises:
+        InvalidOptionError: The environment names a folder that has no such file, or a file includes itself.
+        StorageError: A file cannot be read.
+    """
+    lines = _lines_of_the_machine()
+    folder = os.environ.get(FOLDER_VARIABLE, "").rstrip("/")
+    if folder and folder.removeprefix("file://") != FOLDER_OF_THE_MACHINE:
+        try:
+            lines += _read(f"{folder}/{FILE_NAME}", ())
+        except FileNotFoundError as error:
+            raise InvalidOptionError(
+                f"The environment variable {FOLDER_VARIABLE} names {folder}, which has no file {FILE_NAME}.",
+                "Put the file there, or unset the variable before Spark starts.",
+            ) from error
+    return lines
+
+
+def _lines_of_the_machine() -> list[Line]:
+    path = f"{FOLDER_OF_THE_MACHINE}/{FILE_NAME}"
+    try:
+        return list(_read(path, ()))
+    except FileNotFoundError:
+        return []
+    except PyHudiError as error:
+        # The user of a job can do nothing about a machine's file that is out of order, and Apache Hudi goes on too.
+        logger.warning("The defaults in %s are not used: %s", path, error)
+        return []
+
+
+def _read(path: str, including: tuple[str, ...]) -> Iterator[Line]:
+    """Yield a file's settings, those of the files that it includes in their place."""
+    if path in including:
+        raise InvalidOptionError(
+            f"The defaults file {path} includes itself, by way of {' and '.join(including)}.",
+            "Remove one of the include lines.",
+        )
+    folder = path.rpartition("/")[0]
+    # The file is the root itself, to which links may lead: systems put configuration in place by them.
+    text = open_storage(path).read("").decode("utf-8", "replace")
+    for number, line in enumerate(_LINE_END.split(text), 1):
+        place = f"{path}:{number}"
+        flat = _BLANKS.sub(" ", line).strip()
+        if not flat or flat.startswith("#"):
+            continue
+        key, separator, value = flat.partition("=" if "=" in flat else " ")
+        key, value = key.strip(), value.strip()
+        if not separator or not key:
+            logger.warning("%s is passed over, as it says no key and value", place)
+        elif key == _INCLUDE and separator == "=":
+            yield from _included(value, folder, place, (*including, path))
+        else:
+            yield Line(key, value, place)
+
+
+def _included(value: str, folder: str, place: str, including: tuple[str, ...]) -> Iterator[Line]:
+    path = value if value.startswith("/") or ":" in value else f"{folder}/{value}"
+    try:
+        yield from _read(path, including)
+    except FileNotFoundError as error:
+        raise InvalidOptionError(f"{place} includes {path}, and there is no such file.", "Correct the line.") from error

@@ -1,0 +1,133 @@
+"""What `HudiTable.explain_options` shows: each option, its value, and where the value comes from."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ...errors import OptionError
+from ...table.config import TableConfig
+from ..source.secrets import STORAGE_PREFIX, masked
+from .catalogue import Effect, Scope, find_known
+from .names import OPTIONS, OptionInfo, name_of
+from .parsing import format_value, parse_options
+from .sources import ResolvedOptions, Said
+
+DEFAULT = "default"
+TABLE = "the table's hoodie.properties"
+GIVEN = "given"
+
+_COLUMNS = ("option", "value", "from", "note")
+_NOTES = {Effect.REFUSED: "", Effect.NOT_DONE: "not done: ", Effect.NO_MEANING: "without a meaning here: "}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedOption:
+    """One option as it stands for one table.
+
+    Attributes:
+        key: Its key, Apache Hudi's own where it has one.
+        value: Its value as text; empty where there is none. Secrets are starred out.
+        source: Who said so: ``given``, a setting of the session, a line of a defaults file, the table, or ``default``.
+        note: What else is to be known of it.
+    """
+
+    key: str
+    value: str
+    source: str
+    note: str = ""
+
+
+class ExplainedOptions(tuple[ExplainedOption, ...]):
+    """The options as they stand for one table, printed as a table of text and shown by notebooks as one of HTML."""
+
+    __slots__ = ()
+
+    def find(self, key: str) -> ExplainedOption:
+        """Return what is said of an option under any of its names.
+
+        Raises:
+            KeyError: There is no such option here.
+        """
+        lower = key.lower()
+        names = {lower, OPTIONS[str(name_of(lower))].key} if name_of(lower) else {lower}
+        for one in self:
+            if one.key in names and not one.note.startswith("not used"):
+                return one
+        raise KeyError(key)
+
+    def __repr__(self) -> str:
+        rows = [_COLUMNS, *_cells(self)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+        rows.insert(1, tuple("-" * width for width in widths))
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+        body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in _cells(self))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def explain(resolved: ResolvedOptions, config: TableConfig | None, *, defaults: bool = True) -> ExplainedOptions:
+    """Return each option with its value and source.
+
+    Args:
+        resolved: What was said, by whom.
+        config: The table's properties; None where there is no table yet.
+        defaults: Whether options that nobody set are listed too.
+    """
+    rows = [_explain(info, resolved, config) for info in OPTIONS.values()]
+    rows += [_further(one) for key, one in resolved.said.items() if name_of(key) is None]
+    rows += [
+        ExplainedOption(_key_of(one.key), masked(one.key, one.text), one.place, f"not used: {one.unused}")
+        for one in resolved.unused
+    ]
+    return ExplainedOptions(row for row in rows if defaults or row.source != DEFAULT)
+
+
+def _explain(info: OptionInfo, resolved: ResolvedOptions, config: TableConfig | None) -> ExplainedOption:
+    said = next((resolved.said[key] for key in info.keys if key in resolved.said), None)
+    kept = next((config.properties[key] for key in info.keys if config and key in config.properties), None)
+    in_table = info.scope is Scope.TABLE and kept is not None
+    if said is None:
+        value = kept if in_table else _default(info)
+        return ExplainedOption(info.key, value or "", TABLE if in_table else DEFAULT)
+    notes = [f"as {said.key}"] if said.key != info.key else []
+    if in_table and not _agree(info, said, str(kept)):
+        notes.append(f"the table has {kept}, so that a write would be refused")
+    return ExplainedOption(info.key, masked(said.key, said.text), said.place or GIVEN, "; ".join(notes))
+
+
+def _further(said: Said) -> ExplainedOption:
+    known = find_known(said.key)
+    note = ""
+    if known is not None:
+        note = f"{_NOTES[known.effect]}{known.why}"
+    elif not said.key.startswith(STORAGE_PREFIX):
+        note = "kept in the commit's extra metadata"
+    return ExplainedOption(said.key, masked(said.key, said.text), said.place or GIVEN, note)
+
+
+def _agree(info: OptionInfo, said: Said, kept: str) -> bool:
+    try:
+        here, there = (getattr(parse_options({info.key: text}), info.name) for text in (said.text, kept))
+    except OptionError:
+        return said.text == kept
+    return bool(here == there)
+
+
+def _default(info: OptionInfo) -> str:
+    return info.otherwise if info.default is None else format_value(info.default)
+
+
+def _key_of(key: str) -> str:
+    name = name_of(key)
+    return OPTIONS[name].key if name else key
+
+
+def _cells(rows: Iterable[ExplainedOption]) -> Iterator[tuple[str, ...]]:
+    for row in rows:
+        yield row.key, row.value or "–", row.source, row.note

@@ -1,0 +1,258 @@
+"""What the options of other systems come to here: what a newcomer types, and what to type in its place.
+
+The names are those of Delta Lake's, Iceberg's and Spark's own readers and writers, of Apache Hudi's Flink connector
+(``FlinkOptions``) and of its tables in Spark SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ...errors import InvalidOptionError
+from ...table.config.payloads import Payload
+from ...timeline.clock import query_time
+from .names import OPTIONS
+
+Convert = Callable[[str], "str | None"]
+Ours = tuple[tuple[str, "str | Convert"], ...]
+Theirs = dict[str, dict[str, tuple[str, Ours]]]
+
+_UNITS = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"), (1, ""))
+_MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What to do in place of another system's option.
+
+    Attributes:
+        of: Whose option it is.
+        words: One sentence or two; ``{}`` stands for each option of ours.
+        options: Those options, with the value to give, or with what makes it of the value that was given and None of
+            one that has no like here. An empty value leaves it to the reader.
+    """
+
+    of: str
+    words: str
+    options: Ours = ()
+
+    def named(self, text: str) -> list[tuple[str, str]]:
+        """Return our options, each with its value, empty where there is none to tell."""
+        return [(key, value if isinstance(value, str) else value(text) or "") for key, value in self.options]
+
+    def told(self, text: str) -> str:
+        """Return what to do for a value that was given."""
+        return self.words.format(*(f"{key}={value}" if value else key for key, value in self.named(text)))
+
+
+def find_hint(key: str) -> Hint | None:
+    """Return what to do in place of a lower-case key of another system, None where nobody knows it."""
+    if key in HINTS:
+        return HINTS[key]
+    return next((family for prefix, family in FAMILIES.items() if key.startswith(prefix)), None)
+
+
+def _same(text: str) -> str:
+    return text.strip()
+
+
+def _mebibytes(text: str) -> str | None:
+    """Return a size in bytes with its unit of one in mebibytes, which may be broken."""
+    try:
+        size = round(float(text) * _MEBIBYTE)
+    except (ValueError, OverflowError):
+        return None
+    return (
+        next((f"{size // factor}{unit}" for factor, unit in _UNITS if size % factor == 0), None) if size > 0 else None
+    )
+
+
+def _bytes(text: str) -> str | None:
+    return text.strip() if text.strip().isdecimal() and int(text) > 0 else None
+
+
+def _time(text: str) -> str | None:
+    try:
+        query_time(text.strip(), "UTC")
+    except (InvalidOptionError, ValueError):
+        return None
+    return text.strip()
+
+
+def _codec(text: str) -> str | None:
+    named = {"none": "uncompressed"}.get(text.strip().lower(), text.strip().lower())
+    return named if named in {"zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"} else None
+
+
+def _flag(text: str) -> str | None:
+    return text.strip().lower() if text.strip().lower() in {"true", "false"} else None
+
+
+def _overwrite_mode(text: str) -> str:
+    return "static" if text.strip().lower() == "static" else "dynamic"
+
+
+def _operation(text: str) -> str | None:
+    return text.strip().lower() if text.strip().lower() in (OPTIONS["operation"].supported or ()) else None
+
+
+def _payload(text: str) -> str | None:
+    return text.strip() if Payload.find(text.strip()) else None
+
+
+_DELTA, _ICEBERG, _SPARK = "Delta Lake", "Iceberg", "Spark's file sources"
+_FLINK, _SQL = "Apache Hudi's Flink connector", "Apache Hudi's tables in Spark SQL"
+
+_AS_OF, _BEGIN, _END, _QUERY = (OPTIONS[name].key for name in ("as_of", "begin_time", "end_time", "query_type"))
+_KEY, _ORDER, _TYPE = (OPTIONS[name].key for name in ("record_key", "ordering_fields", "table_type"))
+_BUCKETS, _CODEC, _BLOCK = (OPTIONS[name].key for name in ("buckets", "compression", "row_group_bytes"))
+_OVERWRITE, _OPERATION = (OPTIONS[name].key for name in ("overwrite_mode", "operation"))
+_CHANGES = (_QUERY, "incremental")
+_NOTE = "_note"
+
+_AT = "{} shows the table as it was then."
+_BY_INSTANT = "A table has no such numbers: {} takes the instant of a commit, which HudiTable.history() lists."
+_NO_BRANCH = "A table has one line of instants: {} takes one of them, which HudiTable.history() lists."
+_SINCE = "{} with {} shows the rows that later commits changed, without deletes."
+_UNTIL = "{} with {} and {} shows the rows that commits changed between two times, without deletes."
+_STREAM = "Streams are not done yet: {} with {} shows the rows that commits changed after a time."
+_COLUMNS = "Leave it out: a write adds columns and makes types wider by itself. {} lets its rows lack columns."
+_FILES = "Leave it out: files are as large as buckets are, and {} fixes their number when the table is made."
+_IN_PLACE = "{} does that here."
+_ANY_ORDER = "Leave it out: rows may come in any order, and HudiTable brings those of one file group together."
+_KEPT = "Options that begin with _ are kept with the commit, such as {}."
+_SPARK_TASKS = "Leave it out: Spark decides how many tasks there are."
+_NO_CATALOG = "Leave it out: no catalog is told of the table."
+_COPY_ON_WRITE = "Leave it out: tables are copy on write, which have nothing to compact."
+
+_THEIRS: Theirs = {
+    _DELTA: {
+        "mergeschema": (_COLUMNS, ((OPTIONS["reconcile_schema"].key, "true"),)),
+        "overwriteschema": ("Leave it out: mode overwrite replaces the columns together with the rows.", ()),
+        "timestampasof": (_AT, ((_AS_OF, _time),)),
+        "versionasof": (_BY_INSTANT, ((_AS_OF, ""),)),
+        "readchangefeed readchangedata startingversion": (_SINCE, (_CHANGES, (_BEGIN, ""))),
+        "startingtimestamp": (_SINCE, (_CHANGES, (_BEGIN, _time))),
+        "endingversion": (_UNTIL, (_CHANGES, (_BEGIN, ""), (_END, ""))),
+        "endingtimestamp": (_UNTIL, (_CHANGES, (_BEGIN, ""), (_END, _time))),
+        "replacewhere": (
+            "{} with mode overwrite replaces the partitions that its rows belong to. For other conditions there is "
+            "HudiTable.delete, before the rows are written.",
+            ((_OPERATION, "insert_overwrite"),),
+        ),
+        "partitionoverwritemode": (_IN_PLACE, ((_OVERWRITE, _overwrite_mode),)),
+        "datachange": ("Leave it out: every commit counts as a change of the rows that it writes.", ()),
+        "txnappid txnversion": (
+            "{} names a write, which is then done once: make the name of both.",
+            ((OPTIONS["write_id"].key, ""),),
+        ),
+        "usermetadata": (_KEPT, ((_NOTE, _same),)),
+        "optimizewrite autocompact": (_FILES, ((_BUCKETS, ""),)),
+        "ignorechanges ignoredeletes skipchangecommits failondataloss": (_STREAM, (_CHANGES, (_BEGIN, ""))),
+    },
+    _ICEBERG: {
+        "merge-schema": (_COLUMNS, ((OPTIONS["reconcile_schema"].key, "true"),)),
+        "snapshot-id": (_BY_INSTANT, ((_AS_OF, ""),)),
+        "branch tag": (_NO_BRANCH, ((_AS_OF, ""),)),
+        "as-of-timestamp": (_AT, ((_AS_OF, _time),)),
+        "start-snapshot-id": (_SINCE, (_CHANGES, (_BEGIN, ""))),
+        "start-timestamp": (_SINCE, (_CHANGES, (_BEGIN, _time))),
+        "end-snapshot-id": (_UNTIL, (_CHANGES, (_BEGIN, ""), (_END, ""))),
+        "end-timestamp": (_UNTIL, (_CHANGES, (_BEGIN, ""), (_END, _time))),
+        "stream-from-timestamp": (_STREAM, (_CHANGES, (_BEGIN, _time))),
+        "write-format write.format.default": ("Leave it out: base files are Parquet.", ()),
+        "delete-format write.delete.format.default": ("Leave it out: there are no delete files.", ()),
+        "fanout-enabled write.spark.fanout.enabled distribution-mode write.distribution-mode "
+        "use-table-distribution-and-ordering check-ordering": (_ANY_ORDER, ()),
+        "check-nullability": ("Leave it out: nulls are looked for where they may not be, and nowhere else.", ()),
+        "isolation-level validate-from-snapshot-id": (
+            "Leave it out: of two writes that change a file group at once one fails. {} takes the completion time of "
+            "the newest commit that the rows were made from.",
+            ((OPTIONS["based_on"].key, ""),),
+        ),
+        "overwrite-mode": (_IN_PLACE, ((_OVERWRITE, _overwrite_mode),)),
+        "target-file-size-bytes write.target-file-size-bytes": (_FILES, ((_BUCKETS, ""),)),
+        "compression-codec write.parquet.compression-codec": (_IN_PLACE, ((_CODEC, _codec),)),
+        "write.parquet.row-group-size-bytes": (_IN_PLACE, ((_BLOCK, _bytes),)),
+        "split-size read.split.target-size": (_IN_PLACE, ((OPTIONS["split_size"].key, _bytes),)),
+        "file-open-cost lookback vectorization-enabled batch-size": ("Leave it out: it tunes Iceberg's readers.", ()),
+        "write.delete.mode write.update.mode write.merge.mode": (_COPY_ON_WRITE, ()),
+        "format-version": ("Leave it out: a table is made in Apache Hudi's newest version.", ()),
+    },
+    _SPARK: {
+        "compression": (_IN_PLACE, ((_CODEC, _codec),)),
+        "maxrecordsperfile": (_FILES, ((_BUCKETS, ""),)),
+        "maxfilespertrigger maxbytespertrigger": (_STREAM, (_CHANGES, (_BEGIN, ""))),
+        "recursivefilelookup pathglobfilter modifiedafter modifiedbefore basepath": (
+            "Leave it out: the table knows its files. Say with .where(…) which rows are wanted.",
+            (),
+        ),
+    },
+    _FLINK: {
+        "write.batch.size": (
+            "{} does that here, in bytes or with a unit; Flink counts in MiB.",
+            ((OPTIONS["batch_size"].key, _mebibytes),),
+        ),
+        "write.task.max.size": (
+            "{} does that here, in bytes or with a unit; Flink counts in MiB.",
+            ((OPTIONS["task_max_size"].key, _mebibytes),),
+        ),
+        "write.parquet.block.size": (
+            "{} does that here, in bytes or with a unit; Flink counts in MiB.",
+            ((_BLOCK, _mebibytes),),
+        ),
+        "write.parquet.max.file.size": (_FILES, ((_BUCKETS, ""),)),
+        "write.operation": (_IN_PLACE, ((_OPERATION, _operation),)),
+        "write.precombine": (
+            "An upsert does so by itself; {} does for inserts.",
+            ((OPTIONS["combine_before_insert"].key, _flag),),
+        ),
+        "precombine.field write.precombine.field ordering.fields": (_IN_PLACE, ((_ORDER, _same),)),
+        "write.partition.overwrite.mode": (_IN_PLACE, ((_OVERWRITE, _overwrite_mode),)),
+        "payload.class write.payload.class": (_IN_PLACE, ((OPTIONS["payload"].key, _payload),)),
+        "table.type": ("Tables are copy on write: {}, or leave it out.", ((_TYPE, "COPY_ON_WRITE"),)),
+        "index.type": (
+            "The index is BUCKET: {}, or leave it out; {} is the number of buckets in every partition.",
+            ((OPTIONS["index_type"].key, "BUCKET"), (_BUCKETS, "")),
+        ),
+        "metadata.enabled": (_IN_PLACE, ((OPTIONS["metadata_enable"].key, _flag),)),
+        "read.start-commit": (_SINCE, (_CHANGES, (_BEGIN, _time))),
+        "read.end-commit": (_UNTIL, (_CHANGES, (_BEGIN, ""), (_END, _time))),
+        "write.tasks write.bucket_assign.tasks write.index_bootstrap.tasks read.tasks": (_SPARK_TASKS, ()),
+    },
+    _SQL: {
+        "primarykey": (_IN_PLACE, ((_KEY, _same),)),
+        "precombinefield orderingfields": (_IN_PLACE, ((_ORDER, _same),)),
+        "type": ("Tables are copy on write: {}, or leave it out.", ((_TYPE, "COPY_ON_WRITE"),)),
+    },
+}
+
+# Families, looked at after every single key.
+_NEVER_DONE: Theirs = {
+    _DELTA: {"delta.": ("Leave it out: it is a property of Delta's tables.", ())},
+    _ICEBERG: {"snapshot-property.": (_KEPT, ((_NOTE, _same),))},
+    _FLINK: {
+        "compaction. write.log": (_COPY_ON_WRITE, ()),
+        "clean. archive.": ("Leave it out: pyhudi neither cleans nor archives yet.", ()),
+        "clustering.": ("Leave it out: file groups stay as the writes leave them.", ()),
+        "hive_sync.": (_NO_CATALOG, ()),
+        "index.": ("Leave it out: the bucket index has no state.", ()),
+        "metadata.": ("Leave it out: no metadata table is kept.", ()),
+        "cdc. changelog.": ("Leave it out: tables keep no change data.", ()),
+        "read.streaming.": (_STREAM, (_CHANGES, (_BEGIN, ""))),
+        "read.": ("Leave it out: it tunes Flink's readers.", ()),
+        "write.": ("Leave it out: it tunes Flink's writers.", ()),
+    },
+}
+
+
+def _each(hints: Theirs) -> Iterator[tuple[str, Hint]]:
+    for of, named in hints.items():
+        for keys, (words, options) in named.items():
+            for key in keys.split():
+                yield key, Hint(of, words, options)
+
+
+HINTS: dict[str, Hint] = dict(_each(_THEIRS))
+FAMILIES: dict[str, Hint] = dict(_each(_NEVER_DONE))

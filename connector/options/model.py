@@ -1,0 +1,63 @@
+"""Every option of pyhudi, once: where it is described, and what it makes of a read or a write."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...operations.planning.request import WriteRequest
+from .catalogue import Scope
+from .read import ReadOptions
+from .table import TableOptions
+from .types import option
+from .write import WriteOptions
+
+
+class CommonOptions(BaseModel):
+    """What reads and writes have in common."""
+
+    path: str | None = option(None, "Where the table is.", "path", "hoodie.base.path")
+    defaults: bool = option(
+        True, "Whether options are taken from hudi-defaults.conf where none is given.", "hoodie.pyhudi.defaults.enabled"
+    )
+
+    # Filled from a family of keys, not from a key of its own; secrets are among them.
+    storage_options: dict[str, str] = Field(default_factory=dict, repr=False)
+
+
+PARTS: dict[Scope, type[BaseModel]] = {
+    Scope.ANY: CommonOptions,
+    Scope.TABLE: TableOptions,
+    Scope.WRITE: WriteOptions,
+    Scope.READ: ReadOptions,
+}
+
+
+class HudiOptions(ReadOptions, WriteOptions, TableOptions, CommonOptions):
+    """The options of one read or write, typed; None where nothing was said."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
+
+    def to_write_request(self, path: str, schema: pa.Schema, *, overwrite: bool) -> WriteRequest:
+        """Return what these options ask a write to do.
+
+        Args:
+            path: The table's path.
+            schema: The incoming columns.
+            overwrite: True for Spark's mode ``overwrite``.
+
+        Raises:
+            OptionConflictError: Options that say what a read shows are among them.
+        """
+        self.refuse_query()
+        return WriteRequest(
+            path=path,
+            operation=self.operation,
+            overwrite=overwrite,
+            schema=schema,
+            table=self.table_settings(),
+            write=self.write_settings(),
+            write_id=self.write_id,
+            application=self.application,
+            storage_options=dict(self.storage_options),
+        )

@@ -1,0 +1,123 @@
+"""Which options there are: their names, what each is about, and how it is described."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from . import types as option_types
+from .catalogue import CATALOGUE, Effect, Scope
+from .model import PARTS, HudiOptions
+
+
+@dataclass(frozen=True, slots=True)
+class OptionInfo:
+    """One option as its documentation shows it.
+
+    Attributes:
+        name: The field of `HudiOptions`.
+        scope: What it is about.
+        key: Its key.
+        aliases: Its other names.
+        type: The words for its values.
+        default: Its value when nothing is said.
+        otherwise: What a default of None comes to, in words; empty where it is nothing.
+        supported: The values that pyhudi does, where Apache Hudi has more of them.
+        instead: What to use in place of a value that is not supported, or of each of them.
+        doc: One sentence.
+        since: The version of pyhudi that has it first.
+    """
+
+    name: str
+    scope: Scope
+    key: str
+    aliases: tuple[str, ...]
+    type: str
+    default: Any
+    otherwise: str
+    supported: tuple[Any, ...] | None
+    instead: str | Mapping[str, str] | None
+    doc: str
+    since: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All of its names."""
+        return (self.key, *self.aliases)
+
+
+def describe_options() -> list[OptionInfo]:
+    """Return every option of pyhudi, in the order of the model."""
+    return list(OPTIONS.values())
+
+
+def name_of(key: str) -> str | None:
+    """Return which field of `HudiOptions` a lower-case key fills, None where it fills none."""
+    return _NAMES.get(key)
+
+
+def nearest(key: str) -> str | None:
+    """Return the key that a misspelt one resembles most and that is not refused, None where it resembles none."""
+    accepted = (one for one, known in CATALOGUE.items() if known.effect is not Effect.REFUSED)
+    near = difflib.get_close_matches(key, [*_NAMES, *accepted], n=1, cutoff=0.6)
+    return near[0] if near else None
+
+
+def either(values: Iterable[Any]) -> str:
+    """Return the values as a list for people: a, b or c."""
+    words = list(map(str, values))
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _describe(scope: Scope, name: str, kind: str) -> OptionInfo:
+    field = HudiOptions.model_fields[name]
+    extra: Any = field.json_schema_extra
+    supported = extra.get("supported")
+    return OptionInfo(
+        name=name,
+        scope=scope,
+        key=extra["key"],
+        aliases=tuple(extra["aliases"]),
+        type=_type_words(kind.replace(" | None", ""), supported),
+        default=field.default,
+        otherwise=extra["otherwise"],
+        supported=None if supported is None else tuple(supported),
+        instead=extra.get("instead"),
+        doc=field.description or "",
+        since=extra["since"],
+    )
+
+
+def _type_words(kind: str, supported: Iterable[Any] | None) -> str:
+    if kind in _TYPE_WORDS and (kind != "int" or supported is None):
+        return _TYPE_WORDS[kind]
+    return either(supported or get_args(get_args(getattr(option_types, kind))[0]))
+
+
+_TYPE_WORDS = {
+    "str": "text",
+    "bool": "true or false",
+    "int": "number",
+    "Count": "number",
+    "Buckets": "number",
+    "Annotated[float, Field(ge=0)]": "number",
+    "Size": "bytes, or a number with k, m or g",
+    "Fields": "column names, separated by commas",
+    "PartitionFields": "column names, separated by commas",
+    "Patterns": "partition paths, separated by commas",
+    "Generator": "SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP or CUSTOM, or a Java class",
+    "PayloadName": "Java class",
+    "PathGlob": "path pattern",
+    "QueryTime": "time, see [Queries](queries.md#times)",
+    "QueryBegin": "time, see [Queries](queries.md#times), or `earliest`",
+}
+
+OPTIONS: dict[str, OptionInfo] = {
+    name: _describe(scope, name, kind)
+    for scope, part in PARTS.items()
+    for name, kind in part.__annotations__.items()
+    if HudiOptions.model_fields[name].json_schema_extra
+}
+_NAMES: dict[str, str] = {key: name for name, info in OPTIONS.items() for key in info.keys}

@@ -1,0 +1,210 @@
+"""From the words of a user to `HudiOptions`: names resolved, values typed, and nothing overlooked.
+
+Where notices go. An option that pyhudi accepts without doing what it asks is always reported: through the logger
+``pyhudi`` (warnings for services that are not done, info for options without a meaning here), once per process and
+option. Python's ``warnings`` raised in one of Spark's workers never reach the user, so they are used by the session
+API alone, which parses the options in the user's own process and passes ``warn=True``.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from ...errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
+from ...table.config.payloads import PAYLOADS
+from ..source.secrets import STORAGE_PREFIX, masked, storage_options
+from .catalogue import Effect, KnownKey, find_known
+from .hints import find_hint
+from .model import HudiOptions
+from .names import OPTIONS, either, name_of, nearest
+
+logger = logging.getLogger("pyhudi")
+
+_METADATA_PREFIX = OPTIONS["metadata_prefix"]
+_PRIVATE = ("_hoodie.", "_.hoodie.")
+# Options that say one thing in two ways.
+SAME_THING = (("merge_mode", "payload"), ("key_generator_type", "key_generator_class"))
+_told: set[str] = set()
+
+
+class PyHudiWarning(UserWarning):
+    """An option was accepted, and pyhudi does not do what it asks."""
+
+
+def parse_options(
+    options: Mapping[str, Any], *, warn: bool = False, places: Mapping[str, str] | None = None
+) -> HudiOptions:
+    """Return the typed options.
+
+    Args:
+        options: As the user gave them; keys in any case, values text (or what ``str`` makes text of).
+        warn: Whether notices are raised as Python warnings besides being logged; for the user's own process.
+        places: Where options stand that were not given to the operation itself, by key, for messages.
+
+    Raises:
+        UnknownOptionError: There is no option of that name.
+        InvalidOptionError: A value does not fit its option.
+        OptionConflictError: One option was given twice, under two names and with two values.
+        UnsupportedOptionError: Apache Hudi knows the option or the value, and pyhudi does not do it yet.
+    """
+    given = texts_of(options)
+    if "provider" in given:
+        raise UnsupportedOptionError(
+            "A Hudi table cannot be put into Spark's catalog by CREATE TABLE … USING pyhudi: Spark tells a Python data "
+            "source neither path nor options when such a table is used.",
+            "Use spark.read.format('pyhudi').load(path), or CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
+        )
+    prefix = metadata_prefix(given)
+    values: dict[str, Any] = {"storage_options": storage_options(given), "extra_metadata": {}}
+    said_by: dict[str, str] = {}
+    notices: list[tuple[str, str, KnownKey]] = []
+    for key, text in given.items():
+        name = name_of(key)
+        said = f"{key}={masked(key, text)!r}" + (f" of {places[key]}" if places and key in places else "")
+        if name is not None:
+            _add(values, said_by, name, key, _parse(name, said, text))
+        elif key.startswith(STORAGE_PREFIX):
+            continue
+        elif is_metadata(key, prefix):
+            values["extra_metadata"][key] = text
+        elif (known := find_known(key)) is not None:
+            _check_known(said, text, known)
+            notices.append((key, text, known))
+        else:
+            raise _unknown(key, text)
+    _check_together(values, said_by)
+    _notify(notices, warn)
+    return HudiOptions().model_copy(update=values)
+
+
+def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return options by their lower-case keys as the texts that Spark carries, without those that are None.
+
+    Raises:
+        OptionConflictError: Two keys differ in case alone, and their values differ too.
+    """
+    texts: dict[str, str] = {}
+    for key, value in options.items():
+        if value is None:
+            continue
+        lower, text = key.lower(), format_value(value)
+        if texts.setdefault(lower, text) != text:
+            raise OptionConflictError(
+                f"The option {lower} was given twice, in two cases and with two values, "
+                f"{masked(lower, texts[lower])!r} and {masked(lower, text)!r}.",
+                "Give only one of them.",
+            )
+    return texts
+
+
+def path_of(options: Mapping[str, Any]) -> str | None:
+    """Return the path among options that were not parsed yet, None where there is none."""
+    texts = texts_of(options)
+    return next((texts[key].strip() for key in OPTIONS["path"].keys if key in texts), None)
+
+
+def metadata_prefix(texts: Mapping[str, str]) -> str:
+    """Return with what a key begins whose value is kept in the commit's extra metadata; empty for no key."""
+    return texts.get(_METADATA_PREFIX.key, _METADATA_PREFIX.default)
+
+
+def is_metadata(key: str, prefix: str) -> bool:
+    """Return whether a key's value is kept in the commit's extra metadata."""
+    return bool(prefix) and key.startswith(prefix) and not key.startswith(_PRIVATE)
+
+
+def format_value(value: Any) -> str:
+    """Return an option's value as the text that Spark carries."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    if isinstance(value, datetime):
+        # Without digits of a second it would mean the last moment of that second.
+        return value.isoformat(timespec="microseconds")
+    return str(value)
+
+
+def _add(values: dict[str, Any], said_by: dict[str, str], name: str, key: str, value: Any) -> None:
+    if name in values and values[name] != value:
+        raise OptionConflictError(
+            f"{said_by[name]} and {key} are two names of one option and were given two values, "
+            f"{_shown(values[name])} and {_shown(value)}.",
+            "Give only one of them.",
+        )
+    values.setdefault(name, value)
+    said_by.setdefault(name, key)
+
+
+def _parse(name: str, said: str, text: str) -> Any:
+    option = OPTIONS[name]
+    try:
+        value = getattr(HudiOptions.model_validate({name: text.strip()}), name)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        if error.errors()[0]["type"] == "literal_error" and option.supported:
+            reason = f"it is none of {either(option.supported)}"
+        raise InvalidOptionError(
+            f"The option {said} cannot be used: {reason}. {option.doc}", "Correct the value or leave the option out."
+        ) from error
+    if option.supported is not None and value not in option.supported:
+        instead = option.instead.get(value) if isinstance(option.instead, Mapping) else option.instead
+        raise UnsupportedOptionError(
+            f"The option {said} asks for something that pyhudi does not do yet.",
+            f"Use {instead or either(option.supported)}, or Apache Hudi.",
+        )
+    return value
+
+
+def _check_known(said: str, text: str, known: KnownKey) -> None:
+    if known.effect is Effect.REFUSED and text.strip().lower() not in {known.default, ""}:
+        raise UnsupportedOptionError(
+            f"The option {said} of Apache Hudi is not done by pyhudi yet: {known.why}.",
+            "Leave the option out if that will do; use Apache Hudi if it will not.",
+        )
+
+
+def _check_together(values: Mapping[str, Any], said_by: Mapping[str, str]) -> None:
+    for one, other in SAME_THING:
+        if one not in values or other not in values:
+            continue
+        meant = PAYLOADS[values[other]].merge_mode if other == "payload" else values[other]
+        if values[one] != meant:
+            raise OptionConflictError(
+                f"{said_by[one]} says {_shown(values[one])} and {said_by[other]} means {_shown(meant)}.",
+                "Give only one of them.",
+            )
+
+
+def _unknown(key: str, text: str) -> UnknownOptionError:
+    hint = find_hint(key)
+    if hint is not None:
+        return UnknownOptionError(f"There is no option {key!r}, which belongs to {hint.of}.", hint.told(text))
+    near = nearest(key)
+    meant = f"Did you mean {near}? Correct" if near else "Correct"
+    return UnknownOptionError(f"There is no option {key!r}.", f"{meant} the name, or leave the option out.")
+
+
+def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> None:
+    for key, text, known in notices:
+        if known.effect is Effect.NOT_DONE and text.strip().lower() != "false":
+            message = f"The option {key}={masked(key, text)} is accepted, but pyhudi does not do it yet: {known.why}."
+            if warn:
+                warnings.warn(message, PyHudiWarning, stacklevel=4)
+            if key not in _told:
+                logger.warning(message)
+        elif known.effect is Effect.NO_MEANING and key not in _told:
+            logger.info("The option %s has no meaning for pyhudi: %s.", key, known.why)
+        _told.add(key)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return repr(",".join(value))
+    return repr(getattr(value, "value", value))

@@ -1,0 +1,116 @@
+"""Options that belong to a read."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from ...errors import MissingOptionError, OptionConflictError
+from ...operations.planning.request import MIB
+from ...reader.query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
+from .types import Fields, PathGlob, QueryBegin, QueryTime, QueryType, Size, option
+
+QUERY_TYPE = "hoodie.datasource.query.type"
+_GLOB = "hoodie.datasource.read.incr.path.glob"
+_SCHEMA_OF_END = "hoodie.datasource.read.schema.use.end.instanttime"
+
+
+class ReadOptions(BaseModel):
+    """What one read shows, and how."""
+
+    columns: Fields | None = option(
+        None,
+        "The columns to read, in this order; all without it.",
+        "columns",
+        "hoodie.pyhudi.read.columns",
+        otherwise="all",
+    )
+    query_type: QueryType = option(
+        "snapshot",
+        "What a read shows: the whole table, or the rows that changed. `read_optimized` is a snapshot.",
+        QUERY_TYPE,
+        "hoodie.datasource.view.type",
+    )
+    as_of: QueryTime | None = option(
+        None, "Shows the table with what was requested until this time, whenever it completed.", AS_OF, "as_of"
+    )
+    begin_time: QueryBegin | None = option(
+        None, "An incremental query shows what completed after this time.", BEGIN, "since"
+    )
+    end_time: QueryTime | None = option(
+        None, "An incremental query shows what completed until this time, as it was then; now without it.", END, "until"
+    )
+    incremental_glob: PathGlob = option(
+        "", "An incremental query reads the files alone whose path ends in what this pattern matches.", _GLOB
+    )
+    incremental_full_scan: bool = option(
+        False,
+        "Whether an incremental query searches the whole table where its first commits are archived.",
+        FULL_SCAN,
+    )
+    incremental_end_schema: bool = option(
+        False,
+        "Whether an incremental query shows the columns that the table had at its end, not those that it has now.",
+        _SCHEMA_OF_END,
+    )
+    split_size: Size = option(128 * MIB, "Bytes of files that one task reads.", "hoodie.pyhudi.read.split.size")
+
+    def to_query(self) -> Query | None:
+        """Return what the read is to show, None for the table as it is.
+
+        Raises:
+            MissingOptionError: An incremental query has no beginning.
+            OptionConflictError: Options of two kinds of query are mixed.
+        """
+        if self.query_type == "incremental":
+            return self._changes()
+        for key, given in self._of_changes().items():
+            if given:
+                raise OptionConflictError(
+                    f"The option {key} belongs to an incremental query, and this one is a {self.query_type} query.",
+                    f"Add {QUERY_TYPE}=incremental, or leave the option out.",
+                )
+        return None if self.as_of is None else AsOf(self.as_of)
+
+    def refuse_query(self) -> None:
+        """Refuse a write that was given what makes a read show something else than the table as it is.
+
+        Raises:
+            OptionConflictError: It was.
+        """
+        given = {AS_OF: self.as_of, **self._of_changes()}
+        named = [key for key, value in given.items() if value]
+        if self.query_type == "incremental":
+            named.insert(0, QUERY_TYPE)
+        if named:
+            raise OptionConflictError(
+                f"A write was given {', '.join(named)}, which say what a read shows: of a table as it was, or of its "
+                f"changes, nothing can be written.",
+                "Leave them out; to write through a temporary view, make it without them.",
+            )
+
+    def _changes(self) -> Changes:
+        if self.as_of is not None:
+            raise OptionConflictError(
+                f"The option {AS_OF} shows the table at one time, {QUERY_TYPE}=incremental what changed between two.",
+                f"Leave one of them out, or give the window's end as {END}.",
+            )
+        if self.begin_time is None:
+            raise MissingOptionError(
+                f"An incremental query needs {BEGIN}, the time after which commits are shown.",
+                f"Add it; {BEGIN}=earliest shows the rows of all commits.",
+            )
+        return Changes(
+            begin=self.begin_time,
+            end=self.end_time,
+            path_glob=self.incremental_glob,
+            full_scan=self.incremental_full_scan,
+            schema_of_end=self.incremental_end_schema,
+        )
+
+    def _of_changes(self) -> dict[str, object]:
+        return {
+            BEGIN: self.begin_time,
+            END: self.end_time,
+            _GLOB: self.incremental_glob,
+            _SCHEMA_OF_END: self.incremental_end_schema,
+        }

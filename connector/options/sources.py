@@ -1,0 +1,206 @@
+"""Where an operation's options come from, and which of them count.
+
+What is given to the operation is a demand: it has to be understood, and has to agree with the table. Settings of the
+session and of ``hudi-defaults.conf`` are there for every table and program of the session or machine, so they fill in
+what nobody gave: the table's own properties go before them, and a key that pyhudi does not know is passed over with a
+warning. The session goes before the file, as in Apache Hudi (``ProvidesHoodieConfig.combineOptions``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ...errors import TableNotFoundError
+from ...storage import Storage, open_storage
+from ...table.config import TableConfig, load_config
+from ..source.secrets import STORAGE_PREFIX, hidden_from_spark, storage_name, storage_options
+from .catalogue import Scope, find_known
+from .defaults_file import read_defaults
+from .model import HudiOptions
+from .names import OPTIONS, name_of, nearest
+from .parsing import SAME_THING, is_metadata, metadata_prefix, parse_options, texts_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("pyhudi")
+
+READING = frozenset({Scope.ANY, Scope.READ})
+WRITING = frozenset({Scope.ANY, Scope.TABLE, Scope.WRITE})
+DEFAULTS_ENABLED = OPTIONS["defaults"].key
+
+_HOODIE, _SPARK = "hoodie.", "spark."
+# They are about a single operation: given to all of a session they would do harm.
+_OF_ONE_OPERATION = {"path", "write_id", "colocated", "defaults", "based_on", "partitions_to_delete"}
+# What Apache Hudi keeps no note of, so that a table may have no word of its own on it.
+_UNNOTED = {"index_type", "bucket_engine", "buckets", "hash_fields"}
+_TOPICS = {other: one for one, other in SAME_THING}
+_told: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An option as somebody said it.
+
+    Attributes:
+        key: Its key, in lower case.
+        text: Its value.
+        place: Where it stands; empty for what was given to the operation itself.
+        unused: A clause that says why it does not count; empty where it does.
+    """
+
+    key: str
+    text: str = field(repr=False)  # it may be a secret
+    place: str = ""
+    unused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedOptions:
+    """The options of one operation.
+
+    Attributes:
+        options: Typed.
+        said: Those that somebody said and that count, by key.
+        unused: Settings of the session and of the defaults file that do not count, with the reason.
+    """
+
+    options: HudiOptions
+    said: Mapping[str, Said]
+    unused: tuple[Said, ...] = field(default=())
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What was said and counts, as Spark carries it and does not show it."""
+        return hidden_from_spark({key: one.text for key, one in self.said.items()})
+
+
+def resolve_options(
+    given: Mapping[str, Any],
+    path: str,
+    scopes: frozenset[Scope],
+    *,
+    session: SparkSession | None = None,
+    warn: bool = False,
+) -> ResolvedOptions:
+    """Return the options of one operation from all that was said.
+
+    Args:
+        given: What was given to the operation.
+        path: The table's path.
+        scopes: What the operation is about; settings about something else are left alone.
+        session: The session whose ``hoodie.*`` and ``spark.hoodie.*`` settings count, where there is one.
+        warn: As in `parse_options`.
+
+    Raises:
+        OptionError: As in `parse_options`; or the defaults file cannot be used.
+        TableError: A setting asks for the table's properties, and they cannot be read.
+    """
+    texts = texts_of(given)
+    settings: list[Said] = []
+    if parse_options({key: text for key, text in texts.items() if key == DEFAULTS_ENABLED}).defaults:
+        settings += [Said(line.key.lower(), line.value, line.place) for line in read_defaults()]
+    if session is not None:
+        settings += settings_of(session)
+    used, unused = _sift(settings, texts, path, scopes)
+    said = {one.key: one for one in used} | {key: Said(key, text) for key, text in texts.items()}
+    options = parse_options(
+        {key: one.text for key, one in said.items()}, warn=warn, places={one.key: one.place for one in used}
+    )
+    return ResolvedOptions(options, said, tuple(unused))
+
+
+def settings_of(session: SparkSession) -> list[Said]:
+    """Return the settings of a session that are options, ``hoodie.*`` after ``spark.hoodie.*``, which it outranks."""
+    settings = session.conf.getAll
+    return [
+        Said(key.removeprefix(_SPARK).lower(), value, f"the session's {key}")
+        for prefix in (_SPARK + _HOODIE, _HOODIE)
+        for key, value in settings.items()
+        if key.startswith(prefix)
+    ]
+
+
+def find_config(storage: Storage) -> TableConfig | None:
+    """Return the properties of the table at a storage's root, None where there is no table yet."""
+    try:
+        return load_config(storage)
+    except TableNotFoundError:
+        return None
+
+
+def _sift(
+    settings: Iterable[Said], given: Mapping[str, str], path: str, scopes: frozenset[Scope]
+) -> tuple[list[Said], list[Said]]:
+    """Return the settings that count beside what was given, and those that do not."""
+    prefix = metadata_prefix({**{one.key: one.text for one in settings}, **given})
+    by_topic: dict[str, Said] = {}
+    unused: list[Said] = []
+    for one in settings:
+        stranger = _stranger(one, prefix)
+        if stranger:
+            unused.append(_because(one, stranger))
+            if one.place not in _told:
+                _told.add(one.place)
+                logger.warning("The option %s of %s is not used: %s.", one.key, one.place, stranger)
+            continue
+        topic = _topic(one.key)
+        if topic in by_topic:
+            unused.append(_because(by_topic[topic], f"{one.place} says it later"))
+        by_topic[topic] = one
+    taken = {_topic(key) for key in given}
+    unused += [_because(one, "another value was given") for topic, one in by_topic.items() if topic in taken]
+    about = [one for topic, one in by_topic.items() if topic not in taken and _scope_of(one.key) in scopes]
+    if any(_scope_of(one.key) is Scope.TABLE for one in about):
+        config = find_config(open_storage(path, storage_options({**{one.key: one.text for one in about}, **given})))
+        if config is not None:
+            unused += [
+                _because(one, "it describes new tables, and this one is there already")
+                for one in about
+                if not _may_teach(one.key, config)
+            ]
+            about = [one for one in about if _may_teach(one.key, config)]
+    return about, unused
+
+
+def _stranger(one: Said, prefix: str) -> str:
+    """Return why a setting is no option of pyhudi's at all, empty where it is one."""
+    name = name_of(one.key)
+    if name in _OF_ONE_OPERATION:
+        return "it is about a single operation and has to be given to it"
+    if one.key.startswith(STORAGE_PREFIX) or is_metadata(one.key, prefix) or find_known(one.key):
+        return ""
+    if name is None or not one.key.startswith(_HOODIE):
+        near = nearest(one.key)
+        return "there is no such option" + (f", did you mean {near}" if near and near.startswith(_HOODIE) else "")
+    return ""
+
+
+def _because(one: Said, why: str) -> Said:
+    return Said(one.key, one.text, one.place, why)
+
+
+def _topic(key: str) -> str:
+    name = name_of(key) or key
+    return f"{STORAGE_PREFIX}{storage_name(name)}" if name.startswith(STORAGE_PREFIX) else _TOPICS.get(name, name)
+
+
+def _scope_of(key: str) -> Scope:
+    name = name_of(key)
+    if name is not None:
+        return OPTIONS[name].scope
+    known = find_known(key)
+    if known is not None:
+        return known.scope
+    return Scope.ANY if key.startswith(STORAGE_PREFIX) else Scope.WRITE
+
+
+def _may_teach(key: str, config: TableConfig) -> bool:
+    """Return whether a setting may say something of a table that is there."""
+    name = name_of(key)
+    if _scope_of(key) is not Scope.TABLE:
+        return True
+    return name in _UNNOTED and not any(one in config.properties for one in OPTIONS[str(name)].keys)

@@ -1,0 +1,285 @@
+"""Options that describe a table when it is created."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from ...operations.planning.request import TableSettings
+from ...table.config.key_types import KeyGeneratorType, PartitionType, split_partition_field
+from ...table.config.payloads import PAYLOADS
+from ...table.config.property_keys import (
+    TIME_INPUT_DELIMITER,
+    TIME_INPUT_FORMAT,
+    TIME_INPUT_ZONE,
+    TIME_OUTPUT_FORMAT,
+    TIME_OUTPUT_ZONE,
+    TIME_TYPE,
+    TIME_UNIT,
+    TIME_ZONE,
+    older_time_option,
+)
+from .types import (
+    BucketEngine,
+    Buckets,
+    Fields,
+    Generator,
+    IndexType,
+    MergeMode,
+    PartitionFields,
+    PayloadName,
+    TableType,
+    TimestampType,
+    TimeUnit,
+    Timezone,
+    option,
+)
+
+
+class TableOptions(BaseModel):
+    """What a write says of the table itself; later writes need none of it, and one that disagrees is refused."""
+
+    table_name: str | None = option(
+        None,
+        "Name of a new table; without it the last part of the path.",
+        "hoodie.table.name",
+        "hoodie.datasource.write.table.name",
+        otherwise="the last part of the path",
+    )
+    database: str | None = option(None, "Database that a new table belongs to.", "hoodie.database.name")
+    table_type: TableType | None = option(
+        None,
+        "Type of a new table.",
+        "hoodie.datasource.write.table.type",
+        "hoodie.table.type",
+        "hoodie.datasource.write.storage.type",
+        supported=["COPY_ON_WRITE"],
+        otherwise="COPY_ON_WRITE",
+    )
+    table_version: int | None = option(
+        None,
+        "Version of a new table; 9 without it. An existing table keeps its own.",
+        "hoodie.write.table.version",
+        "hoodie.table.version",
+        supported=[9],
+        otherwise="9",
+    )
+    record_key: Fields | None = option(
+        None,
+        "The columns whose values identify a row within its partition; a new table needs them.",
+        "hoodie.datasource.write.recordkey.field",
+        "hoodie.table.recordkey.fields",
+        "recordkey",
+        "record_key",
+    )
+    partition_fields: PartitionFields | None = option(
+        None,
+        "The columns that a new table is partitioned by; none without it. The key generator CUSTOM wants each as "
+        "`column:SIMPLE` or `column:TIMESTAMP`.",
+        "hoodie.datasource.write.partitionpath.field",
+        "hoodie.table.partition.fields",
+        "partitionby",
+        "partition_by",
+    )
+    ordering_fields: Fields | None = option(
+        None,
+        "The columns whose greater values win when two rows have one key, compared one after another; without them the "
+        "later row wins.",
+        "hoodie.table.ordering.fields",
+        "hoodie.datasource.write.precombine.field",
+        "hoodie.datasource.write.ordering.fields",
+        "hoodie.table.precombine.field",
+        "hoodie.payload.ordering.field",
+        "orderby",
+        "order_by",
+    )
+    key_generator_type: Generator | None = option(
+        None,
+        "How keys and partition paths are made of columns; without it SIMPLE, COMPLEX, NON_PARTITION or CUSTOM, as the "
+        "columns ask for.",
+        "hoodie.datasource.write.keygenerator.type",
+        "hoodie.table.keygenerator.type",
+        otherwise="as the columns ask",
+    )
+    key_generator_class: Generator | None = option(
+        None,
+        "The same, named by Apache Hudi's Java class.",
+        "hoodie.datasource.write.keygenerator.class",
+        "hoodie.table.keygenerator.class",
+    )
+    hive_style: bool | None = option(
+        None,
+        "Whether a new table's folders read `column=value`; false without it.",
+        "hoodie.datasource.write.hive_style_partitioning",
+        otherwise="false",
+    )
+    url_encode: bool | None = option(
+        None,
+        "Whether a new table escapes special characters in its folders; false without it.",
+        "hoodie.datasource.write.partitionpath.urlencode",
+        otherwise="false",
+    )
+    index_type: IndexType | None = option(
+        None,
+        "The index.",
+        "hoodie.index.type",
+        supported=["BUCKET"],
+        otherwise="BUCKET",
+    )
+    time_type: TimestampType | None = option(
+        None,
+        "What the values of a partition column are that the key generator TIMESTAMP makes paths of.",
+        TIME_TYPE,
+        older_time_option(TIME_TYPE),
+    )
+    time_unit: TimeUnit | None = option(
+        None,
+        "What the numbers count where the type is SCALAR; seconds without it.",
+        TIME_UNIT,
+        older_time_option(TIME_UNIT),
+        otherwise="SECONDS",
+    )
+    time_input_format: str | None = option(
+        None,
+        "The Joda-Time patterns of values that are texts; the first that fits a text reads it.",
+        TIME_INPUT_FORMAT,
+        older_time_option(TIME_INPUT_FORMAT),
+    )
+    time_input_delimiter: str | None = option(
+        None,
+        "The regular expression that separates those patterns; a comma without it.",
+        TIME_INPUT_DELIMITER,
+        older_time_option(TIME_INPUT_DELIMITER),
+        otherwise=",",
+    )
+    time_input_zone: str | None = option(
+        None,
+        "The time zone of texts that name none; without it the path shows the time as it is written.",
+        TIME_INPUT_ZONE,
+        older_time_option(TIME_INPUT_ZONE),
+        otherwise="none",
+    )
+    time_output_format: str | None = option(
+        None, "The Joda-Time pattern of the partition path.", TIME_OUTPUT_FORMAT, older_time_option(TIME_OUTPUT_FORMAT)
+    )
+    time_output_zone: str | None = option(
+        None,
+        "The time zone in which the path shows the time; UTC without it where the values are numbers.",
+        TIME_OUTPUT_ZONE,
+        older_time_option(TIME_OUTPUT_ZONE),
+        otherwise="UTC",
+    )
+    time_zone: str | None = option(
+        None, "Both time zones in one; it goes before each of them.", TIME_ZONE, older_time_option(TIME_ZONE)
+    )
+    buckets: Buckets | None = option(
+        None,
+        "Number of buckets in every partition, fixed when the table is made; 8 without it.",
+        "hoodie.bucket.index.num.buckets",
+        "buckets",
+        otherwise="8",
+    )
+    hash_fields: Fields | None = option(
+        None,
+        "The record key columns that choose the bucket; all of them without it.",
+        "hoodie.bucket.index.hash.field",
+        otherwise="the record key",
+    )
+    bucket_engine: BucketEngine | None = option(
+        None,
+        "The kind of buckets.",
+        "hoodie.index.bucket.engine",
+        supported=["SIMPLE"],
+        otherwise="SIMPLE",
+    )
+    merge_mode: MergeMode | None = option(
+        None,
+        "Who wins when two rows have one key; event time with an ordering field, commit time without.",
+        "hoodie.write.record.merge.mode",
+        "hoodie.record.merge.mode",
+        supported=["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"],
+        otherwise="as the ordering fields ask",
+    )
+    payload: PayloadName | None = option(
+        None,
+        "The merge mode, named by one of Apache Hudi's older payload classes. AWSDmsAvroPayload brings the delete "
+        "marker `Op` = `D` along.",
+        "hoodie.datasource.write.payload.class",
+        "hoodie.compaction.payload.class",
+        supported=list(PAYLOADS),
+    )
+    delete_field: str = option(
+        "",
+        "The column by which rows of an upsert are deletes, beside `_hoodie_is_deleted`; goes with the marker.",
+        "hoodie.payload.delete.field",
+    )
+    delete_marker: str = option(
+        "",
+        "The column's value, as text, in rows that are deletes. A table keeps the two from its creation; given to one "
+        "that has none, they hold for that write.",
+        "hoodie.payload.delete.marker",
+    )
+    timezone: Timezone | None = option(
+        None,
+        "The zone of a new table's instant times; UTC without it.",
+        "hoodie.table.timeline.timezone",
+        otherwise="UTC",
+    )
+
+    @property
+    def key_generator(self) -> KeyGeneratorType | None:
+        """The key generator that was named, by type or by class."""
+        return self.key_generator_type or self.key_generator_class
+
+    @property
+    def partition_names(self) -> tuple[str, ...] | None:
+        """The partition columns without their types."""
+        if self.partition_fields is None:
+            return None
+        return tuple(split_partition_field(one)[0] for one in self.partition_fields)
+
+    @property
+    def partition_types(self) -> tuple[PartitionType, ...] | None:
+        """The types of the partition columns, None where they were named without."""
+        kinds = (split_partition_field(one)[1] for one in self.partition_fields or ())
+        return tuple(kind for kind in kinds if kind is not None) or None
+
+    @property
+    def time_options(self) -> dict[str, str]:
+        """What was said of the times in partition paths, by Hudi's keys."""
+        said = {
+            TIME_TYPE: self.time_type,
+            TIME_UNIT: self.time_unit,
+            TIME_INPUT_FORMAT: self.time_input_format,
+            TIME_INPUT_DELIMITER: self.time_input_delimiter,
+            TIME_INPUT_ZONE: self.time_input_zone,
+            TIME_OUTPUT_FORMAT: self.time_output_format,
+            TIME_OUTPUT_ZONE: self.time_output_zone,
+            TIME_ZONE: self.time_zone,
+        }
+        return {key: text for key, text in said.items() if text}
+
+    def table_settings(self) -> TableSettings:
+        """Return what these options say of the table."""
+        payload = PAYLOADS.get(self.payload or "")
+        return TableSettings(
+            name=self.table_name,
+            database=self.database,
+            table_type=self.table_type,
+            version=self.table_version,
+            record_key_fields=self.record_key,
+            partition_fields=self.partition_names,
+            partition_types=self.partition_types,
+            ordering_fields=self.ordering_fields,
+            merge_mode=self.merge_mode or (payload.merge_mode if payload else None),
+            payload=payload,
+            delete_field=self.delete_field or None,
+            delete_marker=self.delete_marker or None,
+            key_generator=self.key_generator,
+            hive_style=self.hive_style,
+            url_encode=self.url_encode,
+            timezone=self.timezone,
+            index_type=self.index_type,
+            bucket_count=self.buckets,
+            hash_fields=self.hash_fields,
+            time_options=self.time_options,
+        )

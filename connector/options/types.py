@@ -1,0 +1,191 @@
+"""The types that options have, and the words that each is given in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from ...errors import UnsupportedTableError
+from ...reader.path_glob import compile_glob
+from ...reader.query import is_beginning
+from ...table.config.key_types import KeyGeneratorType, split_partition_field
+from ...table.config.payloads import Payload
+from ...timeline.clock import query_time
+
+_SINCE = "0.1.0"
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+)\s*([bkmgt]?)(?:i?b)?", re.IGNORECASE)
+
+
+def _split(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _parse_size(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError("a size is a number of bytes, or a number with one of the units k, m, g, t")
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def _upper(value: object) -> object:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _parse_payload(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    payload = Payload.find(value.strip())
+    return "CUSTOM" if payload is None else payload.name
+
+
+def _parse_generator(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return KeyGeneratorType.parse(value)
+    except UnsupportedTableError as error:
+        raise ValueError("it is no key generator that pyhudi knows") from error
+
+
+def _split_partition_fields(value: object) -> object:
+    fields = _split(value)
+    if not isinstance(fields, tuple):
+        return value
+    parts = [split_partition_field(one) for one in fields]
+    if len({kind is None for _, kind in parts}) > 1:
+        raise ValueError("either all partition columns have a type or none has")
+    return tuple(name if kind is None else f"{name}:{kind.value}" for name, kind in parts)
+
+
+def _check_time(value: str) -> str:
+    # Only an epoch means different times in different zones, and it is a time in all of them.
+    query_time(value, "UTC")
+    return value
+
+
+def _check_begin(value: str) -> str:
+    return value if is_beginning(value) else _check_time(value)
+
+
+def _check_glob(value: str) -> str:
+    compile_glob(value)
+    return value
+
+
+Fields = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Patterns = Annotated[tuple[str, ...], BeforeValidator(_split)]
+PartitionFields = Annotated[tuple[str, ...], BeforeValidator(_split_partition_fields)]
+Size = Annotated[int, BeforeValidator(_parse_size), Field(gt=0)]
+Count = Annotated[int, Field(gt=0)]
+# The bucket is the first eight digits of a file id.
+Buckets = Annotated[int, Field(gt=0, le=10**8)]
+
+Generator = Annotated[KeyGeneratorType, BeforeValidator(_parse_generator)]
+TimestampType = Annotated[
+    Literal["UNIX_TIMESTAMP", "DATE_STRING", "MIXED", "EPOCHMILLISECONDS", "EPOCHMICROSECONDS", "SCALAR"],
+    BeforeValidator(_upper),
+]
+TimeUnit = Annotated[
+    Literal["NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"],
+    BeforeValidator(_upper),
+]
+TableType = Annotated[Literal["COPY_ON_WRITE", "MERGE_ON_READ"], BeforeValidator(_upper)]
+Operation = Annotated[
+    Literal[
+        "upsert",
+        "insert",
+        "bulk_insert",
+        "delete",
+        "insert_overwrite",
+        "insert_overwrite_table",
+        "delete_partition",
+        "upsert_prepped",
+        "insert_prepped",
+        "bulk_insert_prepped",
+        "delete_prepped",
+        "bootstrap",
+        "bucket_rescale",
+        "cluster",
+        "compact",
+        "log_compact",
+        "index",
+        "alter_schema",
+    ],
+    BeforeValidator(_lower),
+]
+DupPolicy = Annotated[Literal["none", "drop", "fail"], BeforeValidator(_lower)]
+OverwriteMode = Annotated[Literal["dynamic", "static"], BeforeValidator(_lower)]
+Placing = Annotated[Literal["auto", "always", "never"], BeforeValidator(_lower)]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
+SortMode = Annotated[
+    Literal[
+        "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
+    ],
+    BeforeValidator(_upper),
+]
+IndexType = Annotated[
+    Literal[
+        "BUCKET",
+        "SIMPLE",
+        "GLOBAL_SIMPLE",
+        "BLOOM",
+        "GLOBAL_BLOOM",
+        "RECORD_INDEX",
+        "RECORD_LEVEL_INDEX",
+        "GLOBAL_RECORD_LEVEL_INDEX",
+        "INMEMORY",
+        "HBASE",
+        "FLINK_STATE",
+    ],
+    BeforeValidator(_upper),
+]
+BucketEngine = Annotated[Literal["SIMPLE", "CONSISTENT_HASHING"], BeforeValidator(_upper)]
+MergeMode = Annotated[Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"], BeforeValidator(_upper)]
+PayloadName = Annotated[str, BeforeValidator(_parse_payload)]
+Timezone = Annotated[Literal["UTC", "LOCAL"], BeforeValidator(_upper)]
+FailedWrites = Annotated[Literal["EAGER", "LAZY", "NEVER"], BeforeValidator(_upper)]
+QueryType = Annotated[Literal["snapshot", "read_optimized", "incremental"], BeforeValidator(_lower)]
+PathGlob = Annotated[str, AfterValidator(_check_glob)]
+QueryTime = Annotated[str, AfterValidator(_check_time)]
+QueryBegin = Annotated[str, AfterValidator(_check_begin)]
+Codec = Annotated[Literal["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"], BeforeValidator(_lower)]
+
+
+def option(
+    default: Any,
+    doc: str,
+    key: str,
+    *aliases: str,
+    supported: Sequence[object] | None = None,
+    instead: str | Mapping[str, str] | None = None,
+    otherwise: str = "",
+    since: str = _SINCE,
+) -> Any:
+    """Describe one option.
+
+    Args:
+        default: Its value when nothing is said; None leaves the choice to the table.
+        doc: One sentence for people.
+        key: Hudi's own name, or ours below ``hoodie.pyhudi``.
+        aliases: Other names, Hudi's first.
+        supported: The values that pyhudi does, where Apache Hudi has more of them.
+        instead: What to use in place of a value that is not supported, or of each; the supported ones without it.
+        otherwise: What None comes to, in the words of a table's cell.
+        since: The version of pyhudi that has it first.
+    """
+    extra: Any = {"key": key, "aliases": list(aliases), "since": since, "otherwise": otherwise}
+    if supported is not None:
+        extra |= {"supported": list(supported), "instead": instead}
+    return Field(default, description=doc, json_schema_extra=extra)

@@ -1,0 +1,248 @@
+"""Options that say how one write goes about its work."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from ...operations.planning.request import WriteSettings
+from .types import (
+    Codec,
+    Count,
+    DupPolicy,
+    FailedWrites,
+    Fields,
+    LogLevel,
+    Operation,
+    OverwriteMode,
+    Patterns,
+    Placing,
+    Size,
+    SortMode,
+    option,
+)
+
+DEFAULTS = WriteSettings()
+
+
+class WriteOptions(BaseModel):
+    """How one write goes about its work; nothing here is kept in the table."""
+
+    operation: Operation | None = option(
+        None,
+        "What the write does; upsert without it, insert_overwrite_table in mode overwrite.",
+        "hoodie.datasource.write.operation",
+        "operation",
+        supported=[
+            "upsert",
+            "insert",
+            "bulk_insert",
+            "delete",
+            "insert_overwrite",
+            "insert_overwrite_table",
+            "delete_partition",
+        ],
+        instead={
+            **{f"{name}_prepped": name for name in ("upsert", "insert", "bulk_insert", "delete")},
+            "bootstrap": "bulk_insert on the rows of the old table",
+            "bucket_rescale": "mode overwrite on the table's own rows, with a new number of buckets",
+        },
+        otherwise="upsert",
+    )
+    combine_before_upsert: bool = option(
+        DEFAULTS.combine_before_upsert,
+        "Whether rows of one key are folded into one where an upsert in mode overwrite replaces the table; where rows "
+        "are merged they always are.",
+        "hoodie.combine.before.upsert",
+    )
+    combine_before_insert: bool | None = option(
+        None,
+        "Whether incoming rows of one key are folded into one by inserts, bulk inserts and overwrites.",
+        "hoodie.combine.before.insert",
+        otherwise="what hoodie.datasource.write.insert.drop.duplicates says",
+    )
+    insert_dup_policy: DupPolicy = option(
+        DEFAULTS.insert_dup_policy,
+        "What an insert makes of a row whose key is there: both stay, the new one is dropped, or the write fails.",
+        "hoodie.datasource.insert.dup.policy",
+    )
+    insert_drop_duplicates: bool = option(
+        DEFAULTS.insert_drop_duplicates,
+        "The older name of the policy drop, which folds incoming rows of one key too.",
+        "hoodie.datasource.write.insert.drop.duplicates",
+    )
+    allow_duplicates_on_insert: bool = option(
+        DEFAULTS.allow_duplicates_on_insert,
+        "Whether an insert adds rows without looking their keys up; it merges as an upsert does otherwise.",
+        "hoodie.merge.allow.duplicate.on.inserts",
+    )
+    delete_missing_ok: bool = option(
+        DEFAULTS.delete_missing_ok,
+        "Whether a key to be deleted may be absent; the write fails otherwise.",
+        "hoodie.pyhudi.delete.missing.ok",
+        "missing_ok",
+    )
+    based_on: str = option(
+        DEFAULTS.based_on,
+        "Completion time of the newest instant that the rows were made from; a commit since then that changed the same "
+        "file groups is a conflict.",
+        "hoodie.pyhudi.write.based.on",
+    )
+    overwrite_mode: OverwriteMode | None = option(
+        None,
+        "What mode overwrite replaces when no operation is given: the partitions that rows belong to (dynamic), or the "
+        "whole table, which is the default.",
+        "hoodie.datasource.overwrite.mode",
+        otherwise="static",
+    )
+    partitions_to_delete: Patterns | None = option(
+        None,
+        "The partition paths that delete_partition deletes, with `*` for anything; those of the rows without it.",
+        "hoodie.datasource.write.partitions.to.delete",
+        otherwise="those of the rows",
+    )
+    bulk_insert_sort_mode: SortMode = option(
+        DEFAULTS.bulk_insert_sort_mode,
+        "GLOBAL_SORT and PARTITION_SORT order the rows of each file by record key; the others concern Spark's "
+        "partitions, which decide nothing in a table of buckets.",
+        "hoodie.bulkinsert.sort.mode",
+    )
+    bulk_insert_sort_columns: Fields | None = option(
+        None,
+        "Columns by which a bulk insert orders the rows of each file, in place of the record key.",
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
+    )
+    reconcile_schema: bool = option(
+        DEFAULTS.reconcile_schema,
+        "Whether nullable columns that the rows lack become null; see [Schema](schema.md).",
+        "hoodie.datasource.write.reconcile.schema",
+    )
+    set_null_for_missing: bool = option(
+        DEFAULTS.set_null_for_missing,
+        "Whether every column that the rows lack becomes null, NOT NULL or not; see [Schema](schema.md).",
+        "hoodie.write.set.null.for.missing.columns",
+    )
+    allow_empty_commit: bool = option(
+        DEFAULTS.allow_empty_commit, "Whether a write without rows leaves an instant.", "hoodie.allow.empty.commit"
+    )
+    metadata_enable: bool | None = option(
+        None,
+        "False agrees to a write taking Apache Hudi's metadata table away; pyhudi keeps none yet.",
+        "hoodie.metadata.enable",
+    )
+    failed_writes: FailedWrites | None = option(
+        None,
+        "EAGER counts pending instants of other writers as dead at once.",
+        "hoodie.clean.failed.writes.policy",
+        "hoodie.cleaner.policy.failed.writes",
+    )
+    heartbeat_interval_ms: Count = option(
+        int(DEFAULTS.heartbeat_interval_s * 1000),
+        "Milliseconds between two signs of life of a running write.",
+        "hoodie.client.heartbeat.interval_in_ms",
+    )
+    heartbeat_misses: Count = option(
+        DEFAULTS.heartbeat_misses,
+        "After how many missed signs of life a write counts as dead.",
+        "hoodie.client.heartbeat.tolerable.misses",
+    )
+    foreign_age_s: Annotated[float, Field(ge=0)] | None = option(
+        DEFAULTS.foreign_age_s,
+        "Seconds without a change after which another writer's pending instant without a heartbeat counts as dead.",
+        "hoodie.pyhudi.foreign.pending.max.age.seconds",
+        otherwise="never",
+    )
+    colocated: bool = option(
+        DEFAULTS.colocated,
+        "Promises that every file group's rows sit in one task, as `pyhudi.colocate` leaves them.",
+        "hoodie.pyhudi.colocated",
+    )
+    place_rows: Placing = option(
+        "auto",
+        "Whether `HudiTable` brings the rows of each file group into one task first, so that executors merge, or "
+        "leaves that to the commit; `auto` where the executors have more cores and rows enough for them.",
+        "hoodie.pyhudi.place.rows",
+    )
+    commit_merge_max_bytes: Size = option(
+        DEFAULTS.commit_merge_max_bytes,
+        "Bytes that the commit of a write that was not colocated may merge by itself; no bound for `HudiTable`, which "
+        "decides by itself what is left to the commit.",
+        "hoodie.pyhudi.commit.merge.max.bytes",
+    )
+    write_id: str = option(
+        "", "Names the write: done once, it is not done again under the same name.", "hoodie.pyhudi.write.id"
+    )
+    application: str = option("", "Name of the application, shown to other writers.", "hoodie.write.application.id")
+    batch_size: Size = option(
+        DEFAULTS.batch_size, "Buffered bytes of one file group before they are spilled.", "hoodie.write.batch.size"
+    )
+    task_max_size: Size = option(
+        DEFAULTS.task_max_size, "Buffered bytes of one task before they are spilled.", "hoodie.write.task.max.size"
+    )
+    compression: Codec = option(
+        DEFAULTS.compression, "Parquet codec of base files.", "hoodie.parquet.compression.codec"
+    )
+    row_group_bytes: Size = option(
+        DEFAULTS.row_group_bytes, "Bytes that a row group aims at.", "hoodie.parquet.block.size"
+    )
+    durable: bool = option(
+        DEFAULTS.durable,
+        "Whether a write waits until the disk keeps it, so that a power cut takes nothing of what is done; stores of "
+        "objects always keep it.",
+        "hoodie.pyhudi.durable",
+    )
+    bloom_filter: bool | None = option(
+        None,
+        "Whether base files carry a bloom filter of their keys; a bucket index needs none.",
+        "hoodie.parquet.bloom.filter.enabled",
+        otherwise="as the index asks",
+    )
+    log_level: LogLevel = option(
+        "warning",
+        "Which of pyhudi's log lines appear on the standard error of Spark's Python processes; info shows phases and "
+        "progress.",
+        "hoodie.pyhudi.log.level",
+    )
+    metadata_prefix: str = option(
+        "_",
+        "Options that begin with it are kept in the commit's extra metadata.",
+        "hoodie.datasource.write.commitmeta.key.prefix",
+    )
+
+    # Filled from a family of keys, not from a key of its own.
+    extra_metadata: dict[str, str] = Field(default_factory=dict)
+
+    def write_settings(self) -> WriteSettings:
+        """Return how the write is to go about its work."""
+        fold_inserts = self.combine_before_insert
+        return WriteSettings(
+            batch_size=self.batch_size,
+            task_max_size=self.task_max_size,
+            commit_merge_max_bytes=self.commit_merge_max_bytes,
+            colocated=self.colocated,
+            combine_before_upsert=self.combine_before_upsert,
+            combine_before_insert=self.insert_drop_duplicates if fold_inserts is None else fold_inserts,
+            insert_dup_policy=self.insert_dup_policy,
+            insert_drop_duplicates=self.insert_drop_duplicates,
+            allow_duplicates_on_insert=self.allow_duplicates_on_insert,
+            delete_missing_ok=self.delete_missing_ok,
+            based_on=self.based_on,
+            overwrite_mode=self.overwrite_mode,
+            partitions_to_delete=self.partitions_to_delete,
+            bulk_insert_sort_mode=self.bulk_insert_sort_mode,
+            bulk_insert_sort_columns=self.bulk_insert_sort_columns or (),
+            reconcile_schema=self.reconcile_schema,
+            set_null_for_missing=self.set_null_for_missing,
+            allow_empty_commit=self.allow_empty_commit,
+            metadata_enable=self.metadata_enable,
+            eager_rollback=self.failed_writes == "EAGER",
+            foreign_age_s=self.foreign_age_s,
+            heartbeat_interval_s=self.heartbeat_interval_ms / 1000,
+            heartbeat_misses=self.heartbeat_misses,
+            compression="none" if self.compression == "uncompressed" else self.compression,
+            row_group_bytes=self.row_group_bytes,
+            durable=self.durable,
+            bloom_filter=self.bloom_filter,
+            extra_metadata=dict(self.extra_metadata),
+        )

@@ -1,0 +1,1 @@
+"""Rows brought to the tasks that write their file groups, before they are written."""

@@ -1,0 +1,271 @@
+"""Rows of one file group brought into one task, so that executors merge and the commit has nothing left to do.
+
+A file group goes to the slot ``(hash of its partition path + its bucket) mod n``: few buckets still use all tasks,
+because the partitions begin at different slots. Spark computes it itself where it can (`slot_expression`); else the key
+and partition columns, and no others, go through Python. Spark places rows by hash, so each slot is replaced by an
+integer whose hash (``Murmur3Hash``, seed 42) leads there. Nobody asks for a number of tasks, so that adaptive execution
+puts small slots together, as many as make a task worth its while; it never takes a slot apart. Where a number is asked
+for, Spark 4.1 and later place rows by slot directly (``repartitionById``).
+
+Spark 4.0 has no function in Python that takes Arrow columns. Where it cannot compute the slot itself, all columns then
+go through Python (``mapInArrow``, for which that Spark wants pandas installed; no other part of pyhudi does). Without
+pandas `HudiTable` writes as a plain ``df.write`` does there.
+
+A shuffle brings the rows of one slot together in any order. Where it can matter which of two rows came later, each
+carries where it stood: its Spark partition and its place in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as sf
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from ...errors import DuplicateColumnError, InvalidOptionError, MissingColumnError
+from ...operations.planning.columns import key_schema
+from ...operations.planning.new_table import changes_to
+from ...operations.planning.request import TableSettings
+from ...storage import Storage, open_storage
+from ...table.config import TableConfig, load_config
+from ...table.latest_schema import latest_schema
+from ...table.schema.columns import POSITION
+from ...timeline.timeline import load_timeline
+from ..options.sources import READING, resolve_options
+from ..source.paths import AnyPath, absolute_for
+from ..source.spark_types import to_arrow
+from .slot_expression import slot_expression
+from .slots import Placement, Slots
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_SLOT = "_pyhudi_slot"
+_SPARK_SEED = 42
+
+Words = np.ndarray[Any, np.dtype[np.uint32]]
+
+
+@runtime_checkable
+class HasPath(Protocol):
+    """Something that has a table's path, such as a `HudiTable`."""
+
+    @property
+    def path(self) -> str:
+        """The table's path."""
+        ...
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """What reaches the table's store."""
+        ...
+
+
+def colocate(
+    df: DataFrame, table: HasPath | AnyPath, *, tasks: int | None = None, buckets: int | None = None
+) -> DataFrame:
+    """Return the same rows, those of each file group in one partition, with a column that says where each stood.
+
+    Write the result with the option ``hoodie.pyhudi.colocated=true``, and do nothing to it in between that moves rows.
+    `HudiTable` does both by itself where it is worth it. A column ``_pyhudi_position``, which no table keeps, says
+    where each row stood before, and decides ties as if nothing had been moved; drop it, and a tie goes to any of the
+    rows. Rows for a table that generates its keys come back as they are.
+
+    Args:
+        df: Rows to be written.
+        table: The table, or its path.
+        tasks: Number of partitions; without it Spark's adaptive execution chooses, or, where that is off, what
+            `default_tasks` says.
+        buckets: The number of buckets of a table made by Apache Hudi, which keeps no note of it.
+
+    Raises:
+        TableError: There is no table that pyhudi can write.
+        MissingColumnError: The rows lack a key or partition column.
+        MissingOptionError: The table does not say how many buckets it has.
+    """
+    spark = df.sparkSession
+    path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
+    storage = open_storage(path, _storage_options(spark, path, table))
+    config, _ = changes_to(load_config(storage), TableSettings(bucket_count=buckets), path)
+    if config.generates_keys:
+        return df
+    if tasks is not None and tasks < 1:
+        raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
+    return place(df, placement_of(df, config, storage, tasks))
+
+
+def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -> Mapping[str, str]:
+    if isinstance(table, HasPath):
+        return table.storage_options
+    return resolve_options({}, path, READING, session=spark).options.storage_options
+
+
+def placement_of(df: DataFrame, config: TableConfig, storage: Storage, tasks: int | None = None) -> Placement:
+    """Return where the rows of ``df`` go, which may have wider key columns than the table has so far.
+
+    Args:
+        df: The rows.
+        config: The table's properties, as they are or will be.
+        storage: Rooted at the table.
+        tasks: Into how many tasks exactly; None where Spark may choose.
+
+    Raises:
+        SchemaMismatchError: A key or partition column has a type in which keys would be spelt otherwise.
+        DuplicateColumnError: Two columns have the name of one.
+    """
+    known = latest_schema(storage, config, load_timeline(storage, config))
+    undecided = Placement(config, None, tasks) if tasks else _uncounted(df.sparkSession, config, storage)
+    _refuse_twins(df, undecided.columns)
+    given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
+    return replace(undecided, schema=key_schema(known, given, config, storage.path))
+
+
+def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:
+    for name in deciding:
+        twins = [one for one in df.columns if one.lower() == name.lower()]
+        if len(twins) > 1:
+            raise DuplicateColumnError(
+                f"The rows have the columns {' and '.join(map(repr, twins))}; Spark does not tell case apart, and one "
+                "of them is to make the keys or partitions.",
+                "Rename or drop one of them.",
+            )
+
+
+def _uncounted(spark: SparkSession, config: TableConfig, storage: Storage) -> Placement:
+    """Return a placement into as many slots as Spark shuffles to, where it puts small ones together by itself."""
+    adaptive = "spark.sql.adaptive."
+    if "false" in {spark.conf.get(adaptive + one) for one in ("enabled", "coalescePartitions.enabled")}:
+        return Placement(config, None, default_tasks(spark, config, storage))
+    first = spark.conf.get(adaptive + "coalescePartitions.initialPartitionNum", None)
+    slots = int(first or spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    return Placement(config, None, slots, exactly=False)
+
+
+def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) -> int:
+    """Return into how many tasks the rows of one write are placed when neither the user nor Spark chooses.
+
+    ``spark.sql.shuffle.partitions``, which a session has on Spark Connect too, but no more than the table has file
+    groups, which are the units of work: the buckets of an unpartitioned table; of a partitioned one four times those of
+    the partitions it has, as the write may open new ones. A table without partitions so far sets no limit.
+    """
+    shuffle = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    buckets = config.bucket_count or 1
+    if not config.partition_fields:
+        return max(1, min(shuffle, buckets))
+    partitions = sum(not name.startswith(".") for name in storage.look("").folders)
+    return min(shuffle, 4 * partitions * buckets) if partitions else shuffle
+
+
+def can_place(df: DataFrame, placement: Placement) -> bool:
+    """Return whether this Spark can bring the rows of a slot into one partition."""
+    return _has_arrow_udf(df) or slot_expression(placement, df.schema) is not None or find_spec("pandas") is not None
+
+
+def place(df: DataFrame, placement: Placement, *, breaks_ties: bool = True) -> DataFrame:
+    """Return the rows of ``df`` with those of each slot in one partition.
+
+    Args:
+        df: The rows.
+        placement: Where they go.
+        breaks_ties: Whether each row is to carry where it stood, unless it does already.
+
+    Raises:
+        MissingColumnError: The rows lack a key or partition column.
+        DuplicateColumnError: A column has a name that pyhudi needs.
+    """
+    missing = [name for name in placement.columns if name not in df.columns]
+    if missing:
+        raise MissingColumnError(
+            f"The rows to be written lack {', '.join(map(repr, missing))}, from which the table "
+            f"{placement.config.name!r} takes its keys and partitions.",
+            "Add the column, or correct the case of its name.",
+        )
+    slot = slot_expression(placement, df.schema)
+    if breaks_ties and POSITION not in df.columns:
+        _refuse_name(df, POSITION)
+        # The partition in the upper 31 bits, the row's place in it in the lower 33.
+        df = df.withColumn(POSITION, sf.monotonically_increasing_id())
+    if slot is None and _has_arrow_udf(df):
+        slot = _slot_column(placement)
+    if slot is None:
+        return _place_through_python(df, placement)
+    if placement.exactly and hasattr(type(df), "repartitionById"):
+        return df.repartitionById(placement.tasks, slot.cast("int"))
+    # As a column it would be compiled into the method of the whole stage, then too large for Java to speed up.
+    chosen = sf.get(sf.array(*map(sf.lit, integers_by_slot(placement.tasks).tolist())), slot.cast("int"))
+    return _by_hash(df, placement, chosen)
+
+
+def _by_hash(df: DataFrame, placement: Placement, integer: Column | str) -> DataFrame:
+    return df.repartition(placement.tasks, integer) if placement.exactly else df.repartition(integer)
+
+
+def _has_arrow_udf(df: DataFrame) -> bool:
+    """Return whether this Spark, 4.1 or later, calls Python with the columns that decide and no others."""
+    return hasattr(type(df), "repartitionById")
+
+
+def _slot_column(placement: Placement) -> Any:
+    arrow_udf: Any = sf.arrow_udf  # type: ignore[attr-defined]  # absent from Spark 4.0
+
+    def slot(*columns: pa.Array) -> pa.Array:
+        return pa.array(placement.slots(pa.RecordBatch.from_arrays(list(columns), names=placement.columns)))
+
+    return arrow_udf(slot, IntegerType())(*map(sf.col, placement.columns))
+
+
+def _refuse_name(df: DataFrame, name: str) -> None:
+    if name in map(str.lower, df.columns):
+        raise DuplicateColumnError(f"The rows have a column {name!r}, a name that pyhudi needs.", "Rename it.")
+
+
+def _place_through_python(df: DataFrame, placement: Placement) -> DataFrame:
+    _refuse_name(df, _SLOT)
+    stand_ins = pa.array(integers_by_slot(placement.tasks))
+
+    def add_slot(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            column = stand_ins.take(pa.array(placement.slots(batch)))
+            fields = [*batch.schema, pa.field(_SLOT, pa.int32())]
+            yield pa.RecordBatch.from_arrays([*batch.columns, column], schema=pa.schema(fields))
+
+    schema = StructType([*df.schema.fields, StructField(_SLOT, IntegerType())])
+    return _by_hash(df.mapInArrow(add_slot, schema), placement, _SLOT).drop(_SLOT)
+
+
+def integers_by_slot(tasks: int) -> Slots:
+    """Return for each slot an integer that Spark's hash partitioning sends there, n of n slots."""
+    found = np.full(tasks, -1, np.int32)
+    start = 0
+    while (found < 0).any():
+        candidates = np.arange(start, start + 8 * tasks, dtype=np.int32)
+        slots, first = np.unique(spark_hash(candidates).astype(np.int64) % tasks, return_index=True)
+        fresh = found[slots] < 0
+        found[slots[fresh]] = candidates[first[fresh]]
+        start += 8 * tasks
+    return found
+
+
+def spark_hash(values: Slots) -> Slots:
+    """Return Spark's hash of integers (``org.apache.spark.unsafe.hash.Murmur3_x86_32.hashInt``, seed 42)."""
+    with np.errstate(over="ignore"):
+        key = values.astype(np.uint32) * np.uint32(0xCC9E2D51)
+        key = _rotate(key, 15) * np.uint32(0x1B873593)
+        mixed: Words = _rotate(np.uint32(_SPARK_SEED) ^ key, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+        mixed ^= np.uint32(4)
+        mixed ^= mixed >> np.uint32(16)
+        mixed *= np.uint32(0x85EBCA6B)
+        mixed ^= mixed >> np.uint32(13)
+        mixed *= np.uint32(0xC2B2AE35)
+        mixed ^= mixed >> np.uint32(16)
+    return mixed.astype(np.int32)
+
+
+def _rotate(values: Words, bits: int) -> Words:
+    rotated: Words = (values << np.uint32(bits)) | (values >> np.uint32(32 - bits))
+    return rotated

@@ -1,0 +1,74 @@
+"""How many buckets suit rows that Spark holds: their size on disk, guessed from a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from ...errors import InvalidOptionError
+from ...index import sizing
+from ..source.spark_types import to_arrow
+
+SAMPLE_ROWS = 20_000
+
+
+def suggest_buckets(
+    rows: DataFrame | int,
+    *,
+    partitions: int = 1,
+    partition_by: str | Sequence[str] = (),
+    growth: float = 1.0,
+) -> int:
+    """Return how many buckets each partition of a table of these rows should have.
+
+    The number is fixed when the table is made. The aim is half a gigabyte of Parquet a bucket; see
+    `pyhudi.index.sizing` for the reasons. A DataFrame is counted, and its first 20,000 rows are written to memory.
+
+    Args:
+        rows: The table's first rows, or the bytes of Parquet that it will hold.
+        partitions: How many partitions share the bytes; for a DataFrame give ``partition_by``.
+        partition_by: The columns that the table is partitioned by; their distinct values are counted.
+        growth: How many times as large the table will become.
+
+    Raises:
+        InvalidOptionError: An argument makes no sense.
+        UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
+    """
+    if isinstance(rows, int):
+        if partition_by:
+            raise InvalidOptionError(
+                "Buckets were asked for a number of bytes and partition columns, which cannot be counted in a number.",
+                "Give partitions instead of partition_by.",
+            )
+        return sizing.suggest_buckets(rows, partitions=partitions, growth=growth)
+    columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+    return _for_bytes(rows, parquet_bytes(rows), columns, partitions, growth)
+
+
+def measured_buckets(rows: DataFrame, partition_by: Sequence[str]) -> int | None:
+    """Return how many buckets suit rows, None where there are none."""
+    size = parquet_bytes(rows)
+    return _for_bytes(rows, size, partition_by) if size else None
+
+
+def _for_bytes(
+    rows: DataFrame, size: int, partition_by: Sequence[str], partitions: int = 1, growth: float = 1.0
+) -> int:
+    if partition_by:
+        partitions = max(1, rows.select(*partition_by).distinct().count())
+    return sizing.suggest_buckets(size, partitions=partitions, growth=growth)
+
+
+def parquet_bytes(df: DataFrame) -> int:
+    """Return about how many bytes of Parquet the rows make."""
+    to_arrow(df.schema)
+    sample = df.limit(SAMPLE_ROWS).toArrow()
+    if not sample.num_rows:
+        return 0
+    sink = pa.BufferOutputStream()
+    pq.write_table(sample, sink, compression="zstd")
+    size = int(sink.getvalue().size)
+    return size if sample.num_rows < SAMPLE_ROWS else size * df.count() // sample.num_rows

@@ -1,0 +1,149 @@
+"""The slot of every row as an expression of Spark's own, for tables whose keys and partitions are simple enough.
+
+The record key fields are whole numbers; the partition path is made of whole numbers, days or strings, without URL
+encoding; and the key is not spelt with its field's name, as Hudi's COMPLEX key generator spells one of a single field.
+
+It finds what `Placement.slots` finds, and spares the rows a way through Python and back. ``String.hashCode`` of a
+number's decimal digits needs no text: with ``q[i]`` the number without its last ``i`` digits, digit ``i`` is
+``q[i] - 10 * q[i + 1]``, so that the sum of ``digit[i] * 31 ** i`` is ``q[0] + 21 * sum(q[i] * 31 ** (i - 1))``. What
+the characters' codes add depends on the number's length alone. All of it is done modulo ``2 ** 31``, as the bucket
+index drops the highest bit, in steps that fit a long: Spark's ANSI mode lets nothing overflow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StringType, StructType
+
+from ...errors import UnsupportedTypeError
+from ...index.bucket import BucketIndex
+from ...index.registry import index_for
+from ...table.config.key_types import KeyGeneratorType, PartitionType
+from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
+from ...table.schema.avro import is_avro_name
+from ..source.spark_types import to_arrow
+from .slots import Placement
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_MODULUS = 1 << 31
+_LOW_BITS = _MODULUS - 1
+# Numbers of so many digits are below the modulus.
+_SURE_DIGITS = 9
+# Digits that a number of so many bits has at most.
+_MOST_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+
+
+def slot_expression(placement: Placement, schema: StructType) -> Column | None:
+    """Return the expression of the slot, a bigint; None where only Python can tell.
+
+    Args:
+        placement: Where rows go.
+        schema: Of the rows, with the deciding columns.
+    """
+    try:
+        columns = _Columns.of(placement, schema)
+    except UnsupportedTypeError:
+        # Whoever writes the rows says what is wrong with them.
+        return None
+    index = index_for(placement.config)
+    if columns is None or not isinstance(index, BucketIndex):
+        return None
+    # As text: each function called from Python would be a message to the JVM.
+    return sf.expr(f"(crc32({columns.path}) + {columns.hash(index)} % {index.bucket_count}) % {placement.tasks}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns that decide, all of types that Spark and pyhudi spell alike, in Spark's SQL.
+
+    Attributes:
+        keys: The record key fields, each with the bits of its values.
+        path: The partition path.
+    """
+
+    keys: tuple[tuple[str, int], ...]
+    path: str
+
+    @classmethod
+    def of(cls, placement: Placement, schema: StructType) -> _Columns | None:
+        config = placement.config
+        given = to_arrow(StructType([field for field in schema.fields if field.name in placement.columns]))
+        known = given if placement.schema is None else placement.schema
+        keys = []
+        for field in config.record_key_fields:
+            whole = all(field in one.names and pa.types.is_integer(one.field(field).type) for one in (given, known))
+            if not whole or {",", ":"} & {*field}:
+                return None
+            keys.append((field, given.field(field).type.bit_width))
+        if len(keys) == 1 and config.key_generator is KeyGeneratorType.COMPLEX:
+            # The name is part of such a key and of its hash.
+            return None
+        path = _path(placement, schema, given, known)
+        return None if path is None else cls(tuple(keys), path)
+
+    def hash(self, index: BucketIndex) -> str:
+        """Return Java's ``List.hashCode`` of the key's values without its highest bit."""
+        wanted = index.hash_fields or index.record_key_fields
+        hashed = "1L"
+        for field, bits in self.keys:
+            if field in wanted:
+                of_field = f"coalesce({_digits_hash(f'cast({_quoted(field)} as bigint)', bits)}, 0L)"
+                hashed = _low_bits(f"{hashed} * 31L + {of_field}")
+        return hashed
+
+
+def _path(placement: Placement, schema: StructType, given: pa.Schema, known: pa.Schema) -> str | None:
+    config = placement.config
+    if config.key_generator is KeyGeneratorType.NON_PARTITION or not config.partition_fields:
+        return "''"
+    if config.url_encode or any(kind is not PartitionType.SIMPLE for kind in config.partition_types):
+        return None
+    segments = []
+    for field in config.partition_fields:
+        if field not in given.names or field not in known.names:
+            return None
+        kinds = [one.field(field).type for one in (given, known)]
+        whole = all(map(pa.types.is_integer, kinds))
+        spelt_alike = pa.types.is_date(kinds[0]) or schema[field].dataType == StringType()
+        # The name of a column that Hudi can hold needs no quotes within a text.
+        if not (whole or (spelt_alike and kinds[0] == kinds[1])) or not is_avro_name(field):
+            return None
+        text = f"coalesce(nullif(cast({_quoted(field)} as string), ''), '{HIVE_DEFAULT_PARTITION}')"
+        segments.append(f"concat('{field}=', {text})" if config.hive_style else text)
+    return f"concat_ws('/', {', '.join(segments)})"
+
+
+def _digits_hash(number: str, bits: int) -> str:
+    """Return ``String.valueOf(number).hashCode()`` without its highest bit; null for null."""
+    digits = _MOST_DIGITS[bits]
+    low = _low_bits(number)
+    terms = [f"if({number} < 0, {_MODULUS}L - {low}, {low})"]
+    for place in range(1, digits):
+        shortened = f"abs({number} div {10**place}L)"
+        if digits - place > _SURE_DIGITS:
+            shortened = _low_bits(shortened)
+        terms.append(_low_bits(f"{shortened} * {21 * pow(31, place - 1, _MODULUS) % _MODULUS}L"))
+    codes = [sum(ord("0") * 31**place for place in range(count)) for count in range(digits + 1)]
+    signed = [0, *(code + ord("-") * 31**count for count, code in enumerate(codes))]
+    length = f"length(cast({number} as string))"
+    terms.append(f"if({number} < 0, {_at(signed, length)}, {_at(codes, length)})")
+    return _low_bits(" + ".join(terms))
+
+
+def _at(values: list[int], position: str) -> str:
+    """Return the value at a position that counts from 0, modulo 2 ** 31; null where there is none."""
+    return f"get(array({', '.join(f'{value % _MODULUS}L' for value in values)}), {position})"
+
+
+def _low_bits(number: str) -> str:
+    return f"(({number}) & {_LOW_BITS}L)"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

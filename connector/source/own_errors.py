@@ -1,0 +1,22 @@
+"""Errors of pyhudi told from those of Spark that carry their text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...errors import PyHudiError, from_spark
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Raise the pyhudi error whose text a Spark error carries, from that error."""
+    try:
+        yield
+    except PyHudiError:
+        raise
+    except Exception as error:
+        known = from_spark(error)
+        if known is None:
+            raise
+        raise known from error

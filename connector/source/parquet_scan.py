@@ -1,0 +1,165 @@
+"""Base files handed to Spark's own Parquet reader, those of older columns with what that reader does not do by itself.
+
+What Spark 4.0 to 4.3 read under another type as Apache Hudi does was tried out, vectorised and row by row: whole
+numbers as bigint and int as double, decimals with more digits, strings as bytes, and whatever is absent as null. The
+rest fails there, or comes out otherwise (a float as 1.100000023841858), and is scanned as it is and cast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from ...errors import SchemaMismatchError
+from ...reader.file_schemas import by_file_schema
+from ...reader.snapshot import Snapshot
+from ...reader.window import COMMIT_TIME
+from ...table.files.view import FileSlice
+from ...table.schema.casts import fits, keeps_values
+from ...table.schema.types import children, is_list, sql_name
+from .spark_types import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Nothing may be guessed from the paths, nothing may be left out in silence, and no damaged page may pass for whole.
+_READ_AS_THEY_ARE = {
+    "recursiveFileLookup": "true",
+    "mergeSchema": "false",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "__globPaths__": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "parquet.page.verify-checksum.enabled": "true",
+}
+
+
+def scan_files(spark: SparkSession, snapshot: Snapshot, columns: pa.Schema) -> DataFrame:
+    """Return the rows that a snapshot shows.
+
+    Args:
+        spark: The session.
+        snapshot: The table at one moment.
+        columns: Which of its columns, meta columns among them.
+    """
+    slices = snapshot.slices()
+    if not slices:
+        return spark.createDataFrame([], to_spark(columns))
+    times = snapshot.times
+    if times is None:
+        return _scan_slices(spark, snapshot, slices, columns)
+    extra = [] if COMMIT_TIME in columns.names else [snapshot.schema.field(COMMIT_TIME)]
+    rows = _scan_slices(spark, snapshot, slices, pa.schema([*columns, *extra]))
+    belongs = (sf.col(COMMIT_TIME) >= times.least) & ~sf.col(COMMIT_TIME).isin(list(times.less))
+    return rows.where(belongs).select(*columns.names)
+
+
+def _scan_slices(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
+    """Return all rows of some slices."""
+    alike: list[str] = []
+    others: list[tuple[pa.Schema, list[str]]] = []
+    for schema, group in by_file_schema(snapshot.storage, snapshot.timeline, slices):
+        files = [snapshot.storage.uri(one.base.path) for one in group]
+        if all(_is_read_as_wanted(schema, one) for one in columns):
+            alike += files
+        else:
+            others.append((schema, files))
+    frames = [_scan(spark, columns, alike)] if alike else []
+    frames += [_cast(_scan(spark, _scanned(schema, columns), files), schema, columns) for schema, files in others]
+    return reduce(DataFrame.union, frames)
+
+
+def lacks_file_system(error: Exception) -> bool:
+    """Return whether Spark failed because it has no class for the files' store, as for S3 without hadoop-aws."""
+    text = str(error)
+    return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
+
+
+def _scan(spark: SparkSession, columns: pa.Schema, files: Sequence[str]) -> DataFrame:
+    return spark.read.schema(to_spark(columns)).options(**_READ_AS_THEY_ARE).parquet(*files)
+
+
+def _scanned(file: pa.Schema, columns: pa.Schema) -> pa.Schema:
+    """Return the columns in the types in which Spark reads them from a file."""
+    return pa.schema([one if _is_read_as_wanted(file, one) else file.field(one.name) for one in columns])
+
+
+def _cast(frame: DataFrame, file: pa.Schema, columns: pa.Schema) -> DataFrame:
+    return frame.select(
+        *(
+            sf.col(one.name)
+            if _is_read_as_wanted(file, one)
+            else _moved(sf.col(one.name), file.field(one.name).type, one.type).alias(one.name)
+            for one in columns
+        )
+    )
+
+
+def _is_read_as_wanted(file: pa.Schema, wanted: pa.Field) -> bool:
+    return wanted.name not in file.names or is_read_as(file.field(wanted.name).type, wanted.type)
+
+
+def is_read_as(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether Spark's Parquet reader shows values of a file's type under another as Apache Hudi does."""
+    types = pa.types
+    if types.is_struct(kind) and types.is_struct(wanted):
+        given = {one.name: one.type for one in children(kind)}
+        return all(one.name not in given or is_read_as(given[one.name], one.type) for one in children(wanted))
+    if (is_list(kind) and is_list(wanted)) or (types.is_map(kind) and types.is_map(wanted)):
+        return all(
+            is_read_as(one.type, other.type) for one, other in zip(children(kind), children(wanted), strict=True)
+        )
+    if types.is_decimal(kind) and types.is_decimal(wanted):
+        return kind == wanted or keeps_values(kind, wanted)
+    return bool(kind == wanted or (kind, wanted) in _READ_ALIKE)
+
+
+_READ_ALIKE = {
+    (pa.int32(), pa.int64()),
+    (pa.int32(), pa.float64()),
+    (pa.string(), pa.binary()),
+}
+
+
+def _moved(column: Column, kind: pa.DataType, wanted: pa.DataType) -> Column:
+    """Return values of a file's type as values of another.
+
+    Raises:
+        SchemaMismatchError: pyhudi does not know what Apache Hudi makes of them.
+    """
+    if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
+        return sf.when(column.isNotNull(), sf.struct(*_fields(column, kind, wanted)))
+    if pa.types.is_map(kind) and pa.types.is_map(wanted):
+        return sf.transform_values(column, lambda _, value: _moved(value, kind.item_type, wanted.item_type))
+    if is_list(kind) and is_list(wanted):
+        return sf.transform(column, lambda element: _moved(element, kind.value_type, wanted.value_type))
+    if not fits(kind, wanted):
+        raise SchemaMismatchError(
+            f"Older base files hold {sql_name(kind)} where the table has {sql_name(wanted)}, and pyhudi reads none as "
+            "the other.",
+            "Read these columns with Apache Hudi, or rewrite the table there.",
+        )
+    if pa.types.is_float32(kind) and pa.types.is_float64(wanted):
+        column = column.cast("string")
+    return column.cast(_spark_type(wanted))
+
+
+def _fields(column: Column, kind: pa.DataType, wanted: pa.DataType) -> list[Column]:
+    given = {one.name: one.type for one in children(kind)}
+    return [
+        (
+            _moved(column.getField(one.name), given[one.name], one.type)
+            if one.name in given
+            else sf.lit(None).cast(_spark_type(one.type))
+        ).alias(one.name)
+        for one in children(wanted)
+    ]
+
+
+def _spark_type(kind: pa.DataType) -> str:
+    return to_spark(pa.schema([("v", kind)])).fields[0].dataType.simpleString()

@@ -1,0 +1,45 @@
+"""Spark's pushed filters as predicates of the reader; Spark has them since 4.1, so they are known by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...reader.predicates import Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
+
+_OPERATORS: dict[str, Any] = {
+    "EqualTo": "=",
+    "EqualNullSafe": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+# NOT (a > 1) keeps the rows for which a > 1 is false, not those for which it is null.
+_NEGATED: dict[str, Any] = {
+    "EqualTo": "!=",
+    "GreaterThan": "<=",
+    "GreaterThanOrEqual": "<",
+    "LessThan": ">=",
+    "LessThanOrEqual": ">",
+}
+
+
+def to_predicate(pushed: Any) -> Predicate | None:
+    """Return the predicate that a filter of ``pyspark.sql.datasource`` stands for, None where we make no use of it."""
+    negated = type(pushed).__name__ == "Not"
+    one = pushed.child if negated else pushed
+    kind = type(one).__name__
+    path: tuple[str, ...] = getattr(one, "attribute", ())
+    if len(path) != 1:
+        return None
+    column = path[0]
+    if kind in {"IsNull", "IsNotNull"}:
+        return IsNull(column) if (kind == "IsNull") != negated else IsNotNull(column)
+    if kind == "EqualNullSafe" and one.value is None:
+        return IsNotNull(column) if negated else IsNull(column)
+    if kind == "In":
+        return NoneOf(column, tuple(one.value)) if negated else OneOf(column, tuple(one.value))
+    if kind == "StringStartsWith" and not negated:
+        return StartsWith(column, one.value)
+    operator = (_NEGATED if negated else _OPERATORS).get(kind)
+    return Compare(column, operator, one.value) if operator else None

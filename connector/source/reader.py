@@ -1,0 +1,95 @@
+"""Reading through Spark: splits become Spark's partitions, record batches go to Spark as they are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ...reader.plan import Split
+from ...reader.predicates import Predicate
+from ...reader.scan import scan
+from ...reader.snapshot import Snapshot, open_snapshot
+from ...storage import open_storage
+from ...timeline.watermark import Watermark
+from ..options.model import HudiOptions
+from .pushdown import to_predicate
+from .spark_types import requested_schema
+
+# The module that Spark runs to plan a read with pushdown (spark.sql.python.filterPushdown.enabled).
+_PUSHDOWN_WORKER = "data_source_pushdown_filters"
+
+
+class HudiReader(DataSourceReader):
+    """Reads what one query shows of a table.
+
+    Spark pickles it into every task, without the snapshot and without any list of files.
+
+    Args:
+        snapshot: The table as the query shows it.
+        path: The table's path.
+        storage_options: Options of the store.
+        schema: The columns to give to Spark, exactly.
+        split_size: Bytes that one task reads.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, path: str, storage_options: Mapping[str, str], schema: pa.Schema, split_size: int
+    ) -> None:
+        self._snapshot: Snapshot | None = snapshot
+        self._path = path
+        self._storage_options = dict(storage_options)
+        self._schema = schema
+        self._table_schema = snapshot.schema
+        self._watermark = snapshot.timeline.watermark()
+        self._query = snapshot.query
+        self._times = snapshot.times
+        self._split_size = split_size
+        self._predicates: tuple[Predicate, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_snapshot": None}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return one partition a split; one without pieces where there is nothing to read."""
+        snapshot = self._snapshot or open_snapshot(self._path, self._storage_options, self._watermark, self._query)
+        splits = snapshot.plan(self._schema, self._predicates, self._split_size)
+        return [InputPartition(split) for split in splits or [Split(())]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one split."""
+        storage = open_storage(self._path, self._storage_options)
+        yield from scan(storage, partition.value, self._schema, self._predicates, self._table_schema, self._times)
+
+
+class HudiPushdownReader(HudiReader):
+    """The same for a read that Spark plans with filter pushdown.
+
+    Where pushdown is off, Spark fails every read whose reader so much as has a method ``pushFilters``.
+    """
+
+    def pushFilters(self, filters: Any) -> Any:
+        """Keep what can leave out files or row groups; Spark still evaluates every filter itself."""
+        self._predicates = tuple(one for one in map(to_predicate, filters) if one is not None)
+        return filters
+
+
+def make_reader(path: str, options: HudiOptions, schema: StructType, pinned: Watermark | None) -> HudiReader:
+    """Return the reader that fits the worker in which Spark plans the read.
+
+    Raises:
+        MissingOptionError: An incremental query has no beginning.
+        OptionConflictError: Options of two kinds of query are mixed, or a window ends before it begins.
+        UnreadableTimeError: The table's past is not kept as far back as the query asks.
+        MissingColumnError: The schema names a column that the table does not have.
+        SchemaMismatchError: The schema gives a column another type than the table does.
+    """
+    snapshot = open_snapshot(path, options.storage_options, pinned, options.to_query())
+    wanted = requested_schema(snapshot.schema, schema, path)
+    pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
+    kind = HudiPushdownReader if pushing else HudiReader
+    return kind(snapshot, path, options.storage_options, wanted, options.split_size)

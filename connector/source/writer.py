@@ -1,0 +1,91 @@
+"""Writing through Spark: one ``df.write`` is one instant of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from ...errors import PyHudiError
+from .logs import shown_logs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...operations.planning.plan import WritePlan
+    from ...operations.write.task import TaskResult
+    from ..options.model import HudiOptions
+
+# Spark plans, writes and commits in processes of their own, none of which has imported anything of pyhudi. Each method
+# here is what such a process is for, and imports what it needs alone.
+
+
+@dataclass(frozen=True)
+class HudiMessage(WriterCommitMessage):
+    """What one task tells the commit."""
+
+    result: TaskResult
+
+
+class HudiWriter(DataSourceArrowWriter):
+    """Carries out a planned write in Spark's tasks and on its driver.
+
+    Args:
+        plan: Small enough to travel with every task.
+        log_level: Which log lines Spark's Python processes show.
+    """
+
+    def __init__(self, plan: WritePlan, log_level: str = "warning") -> None:
+        self._plan = plan
+        self._log_level = log_level
+
+    @classmethod
+    def planned(cls, path: str, options: HudiOptions, schema: StructType, *, overwrite: bool) -> HudiWriter:
+        """Plan a write of rows of ``schema``.
+
+        Raises:
+            PyHudiError: The options, the schema or the table do not allow it.
+        """
+        from ...operations.planning.plan import plan_write  # noqa: PLC0415
+        from .spark_types import to_arrow  # noqa: PLC0415
+
+        with shown_logs(options.log_level):
+            plan = plan_write(options.to_write_request(path, to_arrow(schema), overwrite=overwrite))
+        return cls(plan, options.log_level)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> HudiMessage:
+        """Take one task's share."""
+        from ...operations.write.task import run_task  # noqa: PLC0415
+        from ...table.files.names import WriteToken  # noqa: PLC0415
+
+        context = TaskContext.get()
+        if context is None:
+            raise PyHudiError("A task of a write runs outside Spark.", "Call operations.write.run_task instead.")
+        token = WriteToken(context.partitionId(), context.stageId(), context.taskAttemptId())
+        with shown_logs(self._log_level):
+            return HudiMessage(run_task(self._plan, iterator, token))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Complete the instant from the messages of all tasks."""
+        from ...operations.write.commit import commit_write  # noqa: PLC0415
+
+        results = [message.result for message in messages if isinstance(message, HudiMessage)]
+        if len(results) < len(messages):
+            raise PyHudiError(
+                f"{len(messages) - len(results)} of {len(messages)} tasks of the write to {self._plan.path} left no "
+                "message.",
+                "Run the write again.",
+            )
+        with shown_logs(self._log_level):
+            commit_write(self._plan, results)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Take back what the tasks did; Spark sends None for those that failed."""
+        from ...operations.transaction.abort import abort_write  # noqa: PLC0415
+
+        with shown_logs(self._log_level):
+            abort_write(self._plan)

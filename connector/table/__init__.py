@@ -1,0 +1,1 @@
+"""The parts of `HudiTable`, by what they are about."""

@@ -1,0 +1,48 @@
+"""What the parts of `HudiTable` share: the session, the path, the options given to all that is done here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...storage import open_storage
+from ..options.catalogue import Scope
+from ..options.parsing import texts_of
+from ..options.sources import READING, ResolvedOptions, resolve_options
+from ..source.paths import AnyPath, absolute_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class TableBase:
+    """One table as a session works with it.
+
+    Args:
+        spark: The session.
+        path: The table's path.
+        options: Options of every read and write made here.
+    """
+
+    def __init__(self, spark: SparkSession, path: AnyPath, options: Mapping[str, Any] | None = None) -> None:
+        self._spark = spark
+        self._path = absolute_for(spark, path)
+        self._options = dict(options or {})
+        self._storage = open_storage(self._path, self.storage_options)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._path!r})"
+
+    @property
+    def path(self) -> str:
+        """The table's path."""
+        return self._path
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """What reaches the table's store: ``hoodie.pyhudi.storage.*`` without that prefix."""
+        return self._resolve({}, READING).options.storage_options
+
+    def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
+        said = {**texts_of(self._options), **texts_of(given)}
+        return resolve_options(said, self._path, scopes, session=self._spark, warn=warn)

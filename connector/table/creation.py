@@ -1,0 +1,96 @@
+"""Making an empty table from a schema and from what `HudiTable.create` says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from ...errors import OptionConflictError
+from ...operations.planning.operation import INSERT
+from ...operations.planning.plan import WritePlan, plan_write
+from ...operations.planning.request import WriteRequest
+from ...operations.write.announcement import announce
+from ...storage import Storage, open_storage
+from ...table.config import TableConfig, create_config
+from ...table.config.key_types import PartitionType
+from ..options.names import OPTIONS
+from ..options.sources import WRITING, find_config, resolve_options
+from ..placement.sizing import measured_buckets
+from ..source.spark_types import to_arrow
+from .frames import Rows, to_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Columns: TypeAlias = "StructType | str | Rows"
+
+
+def create_table(
+    spark: SparkSession,
+    path: str,
+    schema: Columns,
+    *,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str],
+    order_by: str | Sequence[str],
+    buckets: int | None,
+    options: Mapping[str, Any],
+) -> None:
+    """Create an empty table, and say in the log what was made; see `HudiTable.create`."""
+    keyed = {"recordkey": _names(record_key), "buckets": buckets} if record_key else {OPTIONS["operation"].key: INSERT}
+    named = {**keyed, "partitionby": _names(partition_by), **({"orderby": _names(order_by)} if order_by else {})}
+    parsed = resolve_options({**options, **named}, path, WRITING, session=spark, warn=True).options
+    storage = open_storage(path, parsed.storage_options, durable=parsed.durable)
+    if find_config(storage) is not None:
+        raise _exists(path)
+    columns, rows = _columns_of(spark, schema)
+    request = parsed.to_write_request(path, to_arrow(columns), overwrite=False)
+    plan, measured = plan_write(request), None
+    if rows is not None and request.table.bucket_count is None and not plan.config.generates_keys:
+        plan, measured = _measured(request, plan, rows)
+    if not create_config(storage, plan.new_config):
+        raise _exists(path)
+    _make_timeline_folder(storage, plan.config)
+    announce(plan.config, path, "" if measured is None else "So many suit the rows given, by suggest_buckets.")
+
+
+def _measured(request: WriteRequest, plan: WritePlan, rows: DataFrame) -> tuple[WritePlan, int | None]:
+    """Return the plan with as many buckets as suit the rows; as it was where they cannot tell."""
+    config = plan.config
+    if PartitionType.TIMESTAMP in config.partition_types:
+        return plan, None  # many times make one partition, and nobody counts those
+    buckets = measured_buckets(rows, config.partition_fields)
+    if buckets is None:
+        return plan, None
+    return plan_write(replace(request, table=replace(request.table, bucket_count=buckets))), buckets
+
+
+def _names(columns: str | Sequence[str]) -> str:
+    return columns if isinstance(columns, str) else ",".join(columns)
+
+
+def _columns_of(spark: SparkSession, schema: Columns) -> tuple[StructType, DataFrame | None]:
+    """Return the columns, and the rows that they were given with."""
+    if isinstance(schema, StructType):
+        return schema, None
+    if isinstance(schema, str):
+        return spark.createDataFrame([], schema).schema, None
+    rows = to_frame(spark, schema)
+    return rows.schema, rows
+
+
+def _exists(path: str) -> OptionConflictError:
+    return OptionConflictError(
+        f"There is a Hudi table at {path} already.", "Open it with HudiTable(spark, path), or choose another path."
+    )
+
+
+def _make_timeline_folder(storage: Storage, config: TableConfig) -> None:
+    """Make the folder of the timeline, without which Apache Hudi fails to open a table, by a file that goes again."""
+    placeholder = f"{config.timeline_folder}/.created"
+    storage.create(placeholder, b"")
+    storage.delete(placeholder)

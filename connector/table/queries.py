@@ -1,0 +1,137 @@
+"""What `HudiTable` tells about a table: its rows, its columns, its past, its state."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from ...operations.inspect.detail import detail
+from ...operations.inspect.history import history, last_commit
+from ...operations.result import CommitResult
+from ...reader.query import AS_OF, BEGIN, END
+from ...reader.snapshot import open_snapshot
+from ...table.schema.columns import without_meta
+from ..options.explain import ExplainedOptions, explain
+from ..options.read import QUERY_TYPE
+from ..options.sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config
+from ..source.datasource import PyHudiDataSource
+from ..source.parquet_scan import lacks_file_system, scan_files
+from ..source.spark_types import select, to_spark
+from .base import TableBase
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = logging.getLogger("pyhudi")
+
+
+class TableQueries(TableBase):
+    """What can be asked of a table; nothing here changes it."""
+
+    def to_df(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        as_of: str | date | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
+    ) -> DataFrame:
+        """Return the table, as it was, or what changed in it, read by Spark's own Parquet reader.
+
+        The DataFrame is fixed: it shows the table as it is now, whatever is written later. Times are spelled as in the
+        options ``as.of.instant`` and ``hoodie.datasource.read.begin.instanttime``, or are a ``datetime``, of which a
+        naive one is written in the zone of the table's timeline. Where Spark itself has no access to
+        the table's store (S3 without hadoop-aws), the data source reads instead.
+
+        Args:
+            columns: The columns to show, in this order; None for all, the meta columns first.
+            as_of: Shows the table with what was requested until this time.
+            since: Shows the rows alone that commits wrote which completed after this time; ``earliest`` for all.
+            until: Shows those that completed until this time, as they were then; None for now.
+
+        Raises:
+            MissingColumnError: The table has no such column.
+            InvalidOptionError: A time is none.
+            OptionConflictError: ``as_of`` is given with ``since``, or ``until`` without it.
+            UnreadableTimeError: The table's past is not kept so far back.
+        """
+        asked = {QUERY_TYPE: since and "incremental", AS_OF: as_of, BEGIN: since, END: until}
+        resolved = self._resolve(asked, READING)
+        snapshot = open_snapshot(self._path, resolved.options.storage_options, query=resolved.options.to_query())
+        wanted = snapshot.schema if columns is None else select(snapshot.schema, columns, self._path)
+        if not self._storage.remote:
+            return scan_files(self._spark, snapshot, wanted)
+        try:
+            frame = scan_files(self._spark, snapshot, wanted)
+            # Spark Connect looks for the files no earlier than somebody asks.
+            _ = frame.schema
+        except Exception as error:
+            if not lacks_file_system(error):
+                raise
+            logger.info("table %s: Spark has no access to its store, so that the data source reads it", self._path)
+            return self._read(resolved, wanted.names)
+        return frame
+
+    @property
+    def schema(self) -> StructType:
+        """The columns that rows of the table have; `to_df` shows Hudi's meta columns before them."""
+        return to_spark(self._columns())
+
+    def detail(self) -> DataFrame:
+        """Return one row that says what the table is and how large.
+
+        Returns:
+            The columns name, path, type, version, record_key, partition_by, order_by, index, buckets, partitions,
+            files, bytes, newest_instant, completed and properties. Partitions, files and bytes are those that a read of
+            the table as it is now meets; buckets are those of one partition, null where there are none.
+        """
+        return self._spark.createDataFrame(detail(self._storage))
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Return one row for every instant of the active timeline, newest first.
+
+        Args:
+            limit: How many to return at most, and how many instants are opened for it; None for all.
+
+        Returns:
+            The columns instant, action, state, completed, operation, inserts, updates, deletes, files and bytes.
+
+        Raises:
+            InvalidOptionError: The limit is below zero.
+        """
+        return self._spark.createDataFrame(history(self._storage, limit))
+
+    def last_commit(self) -> CommitResult | None:
+        """Return what the newest completed write did, whoever made it; None where there is none."""
+        return last_commit(self._storage)
+
+    def explain_options(self, *, defaults: bool = True, **options: Any) -> ExplainedOptions:
+        """Return each option as it stands for this table, and where its value comes from.
+
+        Printed it is a table; a notebook shows it as one. Values come from what was given here, from the session
+        (``spark.conf.set("hoodie.…", …)``), from ``hudi-defaults.conf``, from the table, or are defaults.
+
+        Args:
+            defaults: Whether options that nobody set are listed too.
+            options: Options as one would give them to a write.
+
+        Raises:
+            OptionError: One of the options cannot be used.
+        """
+        given = {"path": self._path, **options}
+        resolved = self._resolve(given, READING | WRITING)
+        return explain(resolved, find_config(self._storage), defaults=defaults)
+
+    def _columns(self) -> pa.Schema:
+        return without_meta(open_snapshot(self._path, self.storage_options).schema)
+
+    def _read(self, resolved: ResolvedOptions, columns: Sequence[str]) -> DataFrame:
+        """Return a DataFrame of the data source."""
+        # The defaults file is in what was resolved.
+        options = {**resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns)}
+        return self._spark.read.format(PyHudiDataSource.name()).options(**options).load(self._path)

@@ -1,0 +1,144 @@
+"""What the methods of `HudiTable` that write have in common: rows placed, written by Spark, and the result told."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...operations.inspect.history import last_commit
+from ...operations.planning.new_table import changes_to, new_config
+from ...operations.planning.operation import choose_operation, makes_keyless
+from ...operations.planning.plan import GENERATED_ID
+from ...operations.planning.request import WriteRequest
+from ...operations.result import CommitResult
+from ...operations.write.alone import write_without_rows
+from ...storage import Storage
+from ...table.config import TableConfig, load_config
+from ...table.schema.columns import POSITION
+from ..options.names import OPTIONS, name_of
+from ..options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
+from ..options.types import Placing
+from ..placement.choice import places
+from ..placement.colocate import can_place, place, placement_of
+from ..source.datasource import PyHudiDataSource
+from ..source.logs import level_here
+from ..source.own_errors import own_errors
+from ..source.spark_types import to_arrow
+from .frames import make_active
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger("pyhudi")
+
+# The commit merges any number of rows within its bounds of memory; the option's bound is there for df.write.
+_NO_BOUND = 1 << 62
+_CHOSEN_HERE = {"colocated", "commit_merge_max_bytes"}
+_MERGED_BY_THE_COMMIT = (
+    "The commit of the write to %s merges its rows, because Spark 4.0 places rows of tables whose keys are not whole "
+    "numbers only where pandas is installed."
+)
+
+
+def write_placed(
+    df: DataFrame, path: str, storage: Storage, resolved: ResolvedOptions, *, creates: bool = False
+) -> CommitResult:
+    """Write rows, those of each file group brought into one task first where that is worth it.
+
+    Args:
+        df: The rows.
+        path: The table's path.
+        storage: Rooted at it.
+        resolved: The options of the write, its operation among them.
+        creates: Whether the write may make the table, with its first commit, where none is.
+
+    Raises:
+        PyHudiError: The write failed as a whole.
+    """
+    began = time.monotonic()
+    options, spark = resolved.options, df.sparkSession
+    write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
+    request = options.to_write_request(path, to_arrow(df.schema), overwrite=False)
+    config = _config(request, storage, creates=creates)
+    settings = {
+        OPTIONS["log_level"].key: level_here(),
+        **{key: text for key, text in resolved.texts.items() if name_of(key) not in _CHOSEN_HERE},
+        DEFAULTS_ENABLED: "false",  # they are in the line above
+        OPTIONS["write_id"].key: write_id,
+        OPTIONS["application"].key: options.application or _application(spark),
+    }
+    make_active(spark)
+    with own_errors():
+        placed = _placed(df, request, config, storage, options.place_rows)
+        if placed is None:
+            settings[OPTIONS["commit_merge_max_bytes"].key] = str(_NO_BOUND)
+        else:
+            settings[OPTIONS["colocated"].key] = "true"
+        rows = df if placed is None else placed
+        rows.write.format(PyHudiDataSource.name()).options(**settings).mode("append").save(path)
+    # A first write that came without rows, and was to leave no instant then, has made no table.
+    done = last_commit(storage, write_id) if not creates or find_config(storage) else None
+    nothing = CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
+    return _told(done or nothing, began)
+
+
+def _placed(
+    df: DataFrame, request: WriteRequest, config: TableConfig, storage: Storage, wish: Placing
+) -> DataFrame | None:
+    """Return the rows of each file group in one task; None where the commit is to merge them."""
+    # Where keys are generated, each task writes file groups of its own. What was placed before says where it stood.
+    if config.generates_keys or not (POSITION in df.columns or places(df, wish)):
+        return None
+    placement = placement_of(df, config, storage)
+    if not can_place(df, placement):
+        logger.warning(_MERGED_BY_THE_COMMIT, storage.path)
+        return None
+    return place(df, placement, breaks_ties=choose_operation(request).breaks_ties)
+
+
+def _config(request: WriteRequest, storage: Storage, *, creates: bool) -> TableConfig:
+    """Return the properties by which a write places its rows: the table's, or those that it would make it with."""
+    known = find_config(storage) if creates else load_config(storage)
+    if known is None:
+        return new_config(request.table, request.path, generates_keys=makes_keyless(request))
+    return changes_to(known, request.table, request.path)[0]
+
+
+def delete_partitions(
+    spark: SparkSession, path: str, resolved: ResolvedOptions, partitions: Sequence[str]
+) -> CommitResult:
+    """Delete partitions by their names, in this process, for there are no rows that tasks could take.
+
+    Args:
+        spark: The session.
+        path: The table's path.
+        resolved: The options of the write, its operation among them.
+        partitions: Partition paths, with ``*`` for anything.
+
+    Raises:
+        PyHudiError: The write failed as a whole.
+    """
+    began = time.monotonic()
+    options = resolved.options
+    request = options.to_write_request(path, pa.schema([]), overwrite=False)
+    settings = replace(request.write, partitions_to_delete=tuple(partitions))
+    application = options.application or _application(spark)
+    return _told(write_without_rows(replace(request, write=settings, application=application)), began)
+
+
+def _application(spark: SparkSession) -> str:
+    return spark.conf.get("spark.app.name", "") or ""
+
+
+def _told(done: CommitResult, began: float) -> CommitResult:
+    """Return a result with the seconds of the whole call, and log it where the user is."""
+    result = replace(done, seconds={**done.seconds, "total": round(time.monotonic() - began, 3)})
+    logger.info("%s", json.dumps({"event": "write", **asdict(result)}))
+    return result
