@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from ...operations.planning.request import WriteSettings
+from ...timeline.writers.patience import Patience
 from .types import (
     Codec,
     Count,
@@ -138,17 +139,17 @@ class WriteOptions(BaseModel):
         "hoodie.cleaner.policy.failed.writes",
     )
     heartbeat_interval_ms: Count = option(
-        int(DEFAULTS.heartbeat_interval_s * 1000),
+        int(DEFAULTS.patience.heartbeat_interval_s * 1000),
         "Milliseconds between two signs of life of a running write.",
         "hoodie.client.heartbeat.interval_in_ms",
     )
     heartbeat_misses: Count = option(
-        DEFAULTS.heartbeat_misses,
+        DEFAULTS.patience.heartbeat_misses,
         "After how many missed signs of life a write counts as dead.",
         "hoodie.client.heartbeat.tolerable.misses",
     )
     foreign_age_s: Annotated[float, Field(ge=0)] | None = option(
-        DEFAULTS.foreign_age_s,
+        DEFAULTS.patience.foreign_age_s,
         "Seconds without a change after which another writer's pending instant without a heartbeat counts as dead.",
         "hoodie.pyhudi.foreign.pending.max.age.seconds",
         otherwise="never",
@@ -236,10 +237,12 @@ class WriteOptions(BaseModel):
             set_null_for_missing=self.set_null_for_missing,
             allow_empty_commit=self.allow_empty_commit,
             metadata_enable=self.metadata_enable,
-            eager_rollback=self.failed_writes == "EAGER",
-            foreign_age_s=self.foreign_age_s,
-            heartbeat_interval_s=self.heartbeat_interval_ms / 1000,
-            heartbeat_misses=self.heartbeat_misses,
+            patience=Patience(
+                heartbeat_interval_s=self.heartbeat_interval_ms / 1000,
+                heartbeat_misses=self.heartbeat_misses,
+                foreign_age_s=self.foreign_age_s,
+                eager=self.failed_writes == "EAGER",
+            ),
             compression="none" if self.compression == "uncompressed" else self.compression,
             row_group_bytes=self.row_group_bytes,
             durable=self.durable,

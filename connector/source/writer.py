@@ -85,7 +85,7 @@ class HudiWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Take back what the tasks did; Spark sends None for those that failed."""
-        from ...operations.transaction.abort import abort_write  # noqa: PLC0415
+        from ...operations.write.abort import abort_write  # noqa: PLC0415
 
         with shown_logs(self._log_level):
             abort_write(self._plan)

@@ -6,7 +6,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -30,6 +30,7 @@ from ...writer.rows import RowSpec
 from ..decisions.retired_metadata import check_retirable
 from ..replay import find_write
 from ..rollback.pending import PlannedRollback, settle_pending
+from ..transaction.transaction import Transaction
 from .columns import check_columns, check_judges, check_located, table_schema
 from .new_table import changes_to, new_config
 from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, choose_operation, makes_keyless
@@ -46,19 +47,12 @@ class WritePlan:
     """One write, as every task and the commit see it; small whatever the table's size.
 
     Attributes:
-        path: The table's path.
-        storage_options: Options of the store; not shown, because secrets are among them.
-        config: The table's properties, as they are or will be.
+        transaction: The instant that it becomes.
         creates_table: True when the table does not exist yet.
         config_changes: Properties that the commit adds to an existing table.
         operation: Hudi's name of the operation.
         rules: How incoming rows meet one another and the rows that are there.
         sort_columns: Columns that the rows of each file are sorted by.
-        instant_time: Requested time of the instant.
-        write_id: Identifies this write across replays.
-        owner: Which process answers for the write.
-        watermark: What was complete when the write was planned.
-        rollbacks: Dead writes that this one rolls back first.
         packed_schema: The table's data columns, an Arrow schema message, compressed: plans travel with every task.
         flagged: Whether incoming rows have a delete flag that the table does not keep.
         positioned: Whether incoming rows say where they stood before they were moved, and it matters.
@@ -66,19 +60,12 @@ class WritePlan:
         replays: Requested time of the completed instant of the same write id; nothing is to be done then.
     """
 
-    path: str
-    storage_options: Mapping[str, str] = field(repr=False)
-    config: TableConfig
+    transaction: Transaction
     creates_table: bool
     config_changes: Mapping[str, str]
     operation: str
     rules: MergeRules
     sort_columns: tuple[str, ...]
-    instant_time: str
-    write_id: str
-    owner: Owner
-    watermark: Watermark
-    rollbacks: tuple[PlannedRollback, ...]
     packed_schema: bytes
     flagged: bool
     positioned: bool
@@ -86,9 +73,19 @@ class WritePlan:
     replays: str | None = None
 
     @property
-    def action(self) -> str:
-        """The instant's action."""
-        return "replacecommit" if self.operation in REPLACING else "commit"
+    def path(self) -> str:
+        """The table's path."""
+        return self.transaction.path
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties, as they are or will be."""
+        return self.transaction.config
+
+    @property
+    def instant_time(self) -> str:
+        """Requested time of the instant."""
+        return self.transaction.instant_time
 
     @property
     def takes_rows(self) -> bool:
@@ -118,9 +115,15 @@ class WritePlan:
             pa.schema([*self.schema, *flag, *moved]), ordering, deletes=False, marker=self.config.delete_marker
         )
 
-    def storage(self) -> Storage:
-        """Open the table's store."""
-        return open_storage(self.path, self.storage_options, durable=self.settings.durable)
+    def requested(self) -> bytes:
+        """Return what the instant's requested file holds."""
+        if self.transaction.action != "replacecommit":
+            return b""
+        from ...timeline.metadata.codec import encode  # noqa: PLC0415
+        from ...timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/metadata/codec.py)
+
+        # A pending replacecommit that says nothing of its operation breaks Apache Hudi's conflict check.
+        return encode(RequestedReplaceMetadata(operation_type=self.operation))
 
 
 def plan_write(request: WriteRequest) -> WritePlan:
@@ -153,27 +156,33 @@ def plan_write(request: WriteRequest) -> WritePlan:
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
         replays = find_write(storage, timeline, request.write_id)
-    dead = () if replays else settle_pending(storage, timeline, config, request.write)
+    dead = () if replays else settle_pending(storage, timeline, config, request.write.patience)
     if existing is not None:
         if operation == DELETE_PARTITION:
             changes = {}  # no key is looked at, against which a number of buckets could be held
         check_retirable(existing, request.write.metadata_enable, storage.path)
     times = _times(len(dead) + 1, timeline, config)
     write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
-    plan = WritePlan(
+    transaction = Transaction(
         path=request.path,
         storage_options=dict(request.storage_options),
         config=config,
-        creates_table=existing is None,
-        config_changes=changes,
-        operation=operation,
-        rules=chosen.rules,
-        sort_columns=_sort_columns(chosen, request.write, schema, storage.path),
+        action="replacecommit" if operation in REPLACING else "commit",
         instant_time=times[-1],
         write_id=write_id,
         owner=Owner.of_this_process(write_id, request.application),
         watermark=watermark,
         rollbacks=tuple(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False)),
+        patience=request.write.patience,
+        durable=request.write.durable,
+    )
+    plan = WritePlan(
+        transaction=transaction,
+        creates_table=existing is None,
+        config_changes=changes,
+        operation=operation,
+        rules=chosen.rules,
+        sort_columns=_sort_columns(chosen, request.write, schema, storage.path),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
         flagged=IS_DELETED in request.schema.names and IS_DELETED not in schema.names,
         positioned=moved and chosen.breaks_ties,

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ...table.config.key_types import KeyGeneratorType, PartitionType
 from ...table.config.payloads import Payload
+from ...timeline.writers.patience import Patience
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -76,11 +77,7 @@ class WriteSettings:
         set_null_for_missing: Whether all columns that the rows lack do; they and new ones may be null from then on.
         allow_empty_commit: Whether a write without rows still makes an instant.
         metadata_enable: None when not said; False lets a write retire an expensive metadata table.
-        eager_rollback: True when pending foreign instants count as dead at once (failed writes policy EAGER).
-        foreign_age_s: Seconds without a change after which a foreign pending instant without heartbeat counts as dead;
-            None for never.
-        heartbeat_interval_s: Seconds between two touches of the heartbeat.
-        heartbeat_misses: How many missed touches make a writer dead.
+        patience: When another writer counts as dead.
         compression: Parquet codec of base files.
         row_group_bytes: Uncompressed bytes that one row group aims at.
         durable: Whether the write outlasts a power cut once it is done.
@@ -107,20 +104,12 @@ class WriteSettings:
     set_null_for_missing: bool = False
     allow_empty_commit: bool = True
     metadata_enable: bool | None = None
-    eager_rollback: bool = False
-    foreign_age_s: float | None = None
-    heartbeat_interval_s: float = 60.0
-    heartbeat_misses: int = 2
+    patience: Patience = field(default_factory=Patience)
     compression: str = "zstd"
     row_group_bytes: int = 120 * MIB
     durable: bool = True
     bloom_filter: bool | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def heartbeat_tolerance_s(self) -> float:
-        """Seconds without a heartbeat after which a writer of ours counts as dead."""
-        return self.heartbeat_interval_s * self.heartbeat_misses
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ...timeline.layout import layout_of
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner, reserve
 from ...timeline.writers.owner import Liveness, judge
-from ..planning.request import WriteSettings
+from ...timeline.writers.patience import Patience
 
 BLOCKING = frozenset({"clustering", "compaction", "logcompaction", "restore"})
 
@@ -33,7 +33,7 @@ class PlannedRollback:
 
 
 def settle_pending(
-    storage: Storage, timeline: Timeline, config: TableConfig, settings: WriteSettings
+    storage: Storage, timeline: Timeline, config: TableConfig, patience: Patience
 ) -> tuple[tuple[Instant, float | None], ...]:
     """Return the pending writes whose writers are dead, oldest first, each with its last heartbeat.
 
@@ -51,7 +51,7 @@ def settle_pending(
             )
         if instant.action not in WRITE_ACTIONS:
             continue
-        verdict = refuse_living(storage, instant, config, settings)
+        verdict = refuse_living(storage, instant, config, patience)
         dead.append((instant, verdict.beat))
     return tuple(dead)
 
@@ -67,18 +67,18 @@ def refuse_living(
     storage: Storage,
     instant: Instant,
     config: TableConfig,
-    settings: WriteSettings,
+    patience: Patience,
     *,
     known_beat: float | None = None,
     may_wait: bool = True,
 ) -> Liveness:
-    """Raise where the writer of a pending instant lives, or may live, under this write's options.
+    """Raise where the writer of a pending instant lives, or may live, by this write's patience.
 
     Args:
         storage: Rooted at the table.
         instant: The pending instant.
         config: The table's properties.
-        settings: Of the write that is in its way.
+        patience: Of the write that is in its way.
         known_beat: A heartbeat of it that was found overdue before.
         may_wait: Whether a heartbeat may be watched for as long as it may miss.
 
@@ -90,10 +90,8 @@ def refuse_living(
     verdict = judge(
         storage,
         instant,
+        patience,
         now_s=storage.now(),
-        heartbeat_tolerance_s=settings.heartbeat_tolerance_s,
-        foreign_age_s=settings.foreign_age_s,
-        eager=settings.eager_rollback,
         zone=config.timezone,
         layout=layout_of(config),
         known_beat=known_beat,

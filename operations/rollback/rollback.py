@@ -26,9 +26,9 @@ from ...timeline.timeline import Timeline, path_of, remove_pending, start
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.decisions import Decision, Kind
 from ...timeline.writers.markers import delete_markers, has_markers
+from ...timeline.writers.patience import Patience
 from ..decisions import retired_metadata
 from ..decisions.decide import decide
-from ..planning.request import WriteSettings
 from .opened_partitions import forget_partitions
 from .pending import PlannedRollback, refuse_living
 
@@ -41,7 +41,7 @@ logger = logging.getLogger("pyhudi")
 GIVEN_UP_S = 3600.0
 
 
-def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, settings: WriteSettings) -> None:
+def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, patience: Patience) -> None:
     """Undo one dead write, unless it turns out to be completed or gone.
 
     Raises:
@@ -51,7 +51,7 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, s
     began = time.monotonic()
     # A commit looks for rollbacks that name it: once this is decided, the victim cannot complete, however long it
     # slept. Before that nothing of it is deleted.
-    timeline = decide(storage, config, partial(_naming, storage, config, planned, settings))
+    timeline = decide(storage, config, partial(_naming, storage, config, planned, patience))
     found = timeline.find(victim.requested_time)
     if found is None or found.state == State.COMPLETED:
         # Its own writer may have undone it once it found itself named.
@@ -75,13 +75,13 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, s
 
 
 def _naming(
-    storage: Storage, config: TableConfig, planned: PlannedRollback, settings: WriteSettings, timeline: Timeline
+    storage: Storage, config: TableConfig, planned: PlannedRollback, patience: Patience, timeline: Timeline
 ) -> Decision | None:
     """Return the decision that names a dead write to be rolled back; None where it is over, or is named already."""
     found = timeline.find(planned.victim.requested_time)
     if found is None or found.state == State.COMPLETED or _is_there(timeline, planned.at):
         return None
-    refuse_living(storage, found, config, settings, known_beat=planned.beat, may_wait=False)
+    refuse_living(storage, found, config, patience, known_beat=planned.beat, may_wait=False)
     if storage.has_files(owner.folder(found.requested_time)):
         # Tasks of ours may outlive their driver, or the driver may only have seemed dead. After the seal none of them
         # leaves a file that is not found here.

@@ -11,7 +11,7 @@ from ...timeline.layout import layout_of
 from ...timeline.timeline import load_timeline
 from ...timeline.writers import decisions, heartbeat, owner
 from ...timeline.writers.markers import marked_instants
-from ..planning.request import WriteSettings
+from ...timeline.writers.patience import Patience
 from .rollback import GIVEN_UP_S, finish_rollbacks, forget
 
 META_FOLDER = ".hoodie"
@@ -19,7 +19,7 @@ META_FOLDER = ".hoodie"
 SEAL_KEPT_S = 24 * 3600.0
 
 
-def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own: str) -> None:
+def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str) -> None:
     """Remove working folders, markers and heartbeats of instants that are not pending, and files that stayed half-made.
 
     Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
@@ -28,7 +28,7 @@ def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own
     Args:
         storage: Rooted at the table.
         config: The table's properties.
-        settings: Of the write that sweeps: they say after how long a silence a folder counts as deserted.
+        patience: Of the write that sweeps: it says after how long a silence a folder counts as deserted.
         own: Requested time of that write.
 
     Raises:
@@ -42,13 +42,13 @@ def sweep(storage: Storage, config: TableConfig, settings: WriteSettings, *, own
     marked = set(marked_instants(storage))
     beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT, strict=False)}
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
-    timeline, age_s = load_timeline(storage, config), settings.foreign_age_s
+    timeline, age_s = load_timeline(storage, config), patience.foreign_age_s
     finish_rollbacks(storage, timeline, config, GIVEN_UP_S if age_s is None else age_s)
     for instant_time in sorted(working | marked | beating):
         found = timeline.find(instant_time)
         if instant_time == own or (found is not None and found.state != State.COMPLETED):
             continue
-        if not _deserted(storage, instant_time, settings.heartbeat_tolerance_s):
+        if not _deserted(storage, instant_time, patience.heartbeat_tolerance_s):
             continue
         # Beyond a savepoint, younger instants are archived while an older one stays.
         lost = found is None and not timeline.is_committed(instant_time)

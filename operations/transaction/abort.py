@@ -1,4 +1,4 @@
-"""A failed write undone by its own writer."""
+"""An instant given up by its own writer."""
 
 from __future__ import annotations
 
@@ -13,52 +13,49 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import owner, reserve
 from ...timeline.writers.decisions import Decision, Kind
 from ..decisions.decide import decide
-from ..planning.plan import WritePlan
 from ..rollback.opened_partitions import forget_partitions
 from ..rollback.rollback import by_partition, erase, files_of, forget
-from .fence import aside, spills
+from .transaction import Transaction
 
 logger = logging.getLogger("pyhudi")
 
 
-def abort_write(plan: WritePlan) -> None:
-    """Leave nothing of a write, unless it turns out to be completed; may be called twice, and after a failed commit.
+def abort(work: Transaction) -> None:
+    """Leave nothing of an instant, unless it turns out to be completed; may be called twice, and after a failed commit.
 
     The note "sealed" stays behind for tasks that are still at work; a later write's start removes it.
     """
-    if plan.replays is not None:
-        return
-    storage = plan.storage()
-    begins = owner.create(storage, plan.instant_time, plan.owner)
-    if not begins and not _is_ours(plan, storage):
+    storage = work.storage()
+    begins = owner.create(storage, work.instant_time, work.owner)
+    if not begins and not _is_ours(work, storage):
         return
     # Whoever took this write for dead has taken its markers away, and it may have made files since.
-    rolled_back = begins and owner.is_given_up(storage, plan.instant_time)
+    rolled_back = begins and owner.is_given_up(storage, work.instant_time)
     # The disk may be full: what only this write needs goes first. Data files stay until the end is decided.
-    _make_room(plan, storage)
-    owner.seal_for_good(storage, plan.instant_time)
-    timeline = decide(storage, plan.config, partial(_giving_up, plan.instant_time))
-    found = timeline.find(plan.instant_time)
-    gone = found is None and is_archived(storage, plan.config.archive_folder, plan.instant_time)
+    _make_room(work, storage)
+    owner.seal_for_good(storage, work.instant_time)
+    timeline = decide(storage, work.config, partial(_giving_up, work.instant_time))
+    found = timeline.find(work.instant_time)
+    gone = found is None and is_archived(storage, work.config.archive_folder, work.instant_time)
     if gone or (found is not None and found.state == State.COMPLETED):
-        logger.warning("table %s: %s is completed and stays; its answer was lost", plan.path, plan.instant_time)
-        forget(storage, plan.instant_time)
+        logger.warning("table %s: %s is completed and stays; its answer was lost", work.path, work.instant_time)
+        forget(storage, work.instant_time)
         return
-    _erase(plan, storage, found, files_of(storage, plan.instant_time, rolled_back=rolled_back))
-    logger.warning("table %s: gave up the write %s", plan.path, plan.instant_time)
+    _erase(work, storage, found, files_of(storage, work.instant_time, rolled_back=rolled_back))
+    logger.warning("table %s: gave up the write %s", work.path, work.instant_time)
 
 
-def _is_ours(plan: WritePlan, storage: Storage) -> bool:
+def _is_ours(work: Transaction, storage: Storage) -> bool:
     """Return whether the instant time was claimed by this write, and not by another that began in one millisecond."""
-    known = owner.read(storage, plan.instant_time)
-    return known is None or known.write_id == plan.write_id
+    known = owner.read(storage, work.instant_time)
+    return known is None or known.write_id == work.write_id
 
 
-def _make_room(plan: WritePlan, storage: Storage) -> None:
+def _make_room(work: Transaction, storage: Storage) -> None:
     """Free what the write holds beside its data files; a store of objects is never full, and is spared the requests."""
-    reserve.release(storage, plan.instant_time)
+    reserve.release(storage, work.instant_time)
     if not storage.remote:
-        for folder in (spills(plan), aside(plan)):
+        for folder in (work.spills, work.aside):
             storage.delete_folder(folder)
 
 
@@ -69,11 +66,10 @@ def _giving_up(instant_time: str, timeline: Timeline) -> Decision | None:
     return Decision(Kind.GIVE_UP, Instant(instant_time, own.action, State.INFLIGHT))
 
 
-def _erase(plan: WritePlan, storage: Storage, own: Instant | None, paths: list[str]) -> None:
+def _erase(work: Transaction, storage: Storage, own: Instant | None, paths: list[str]) -> None:
     if own is None:
         storage.delete(*paths)
     else:
-        erase(storage, layout_of(plan.config), own, paths)
-    opened = Instant(plan.instant_time, plan.action, State.INFLIGHT)
-    forget_partitions(storage, plan.config, opened, by_partition(paths))
-    forget(storage, plan.instant_time)
+        erase(storage, layout_of(work.config), own, paths)
+    forget_partitions(storage, work.config, work.inflight, by_partition(paths))
+    forget(storage, work.instant_time)

@@ -6,8 +6,10 @@ by bucket too: two writers may each have opened a new file group for one bucket 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from ...errors import CommitConflictError
 from ...storage.base import Storage
@@ -17,48 +19,35 @@ from ...table.schema.evolution import unheld
 from ...timeline.instants import State
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
-from ...writer.group_writer import GroupOutcome
-from ..planning.plan import WritePlan
 from ..rollback.pending import BLOCKING
-from ..write.replacement import Replacement
 from .since import Since, conflict
+from .transaction import Transaction
 
 Touched = set[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a write is about to change, for holding it against what others changed.
+    """What an instant is about to change, for holding it against what others changed.
 
     Attributes:
         file_groups: (partition path, file id) of every file group made, changed or replaced.
         bases: Requested times of the instants whose base files were merged.
-        replacement: Tells which partitions are replaced as a whole.
+        covers: Tells of a partition path whether all of the partition is replaced.
+        columns: The table's data columns afterwards.
     """
 
     file_groups: frozenset[tuple[str, str]]
     bases: frozenset[str]
-    replacement: Replacement
-
-    @classmethod
-    def of(
-        cls, outcomes: Iterable[GroupOutcome], replaced: Mapping[str, Sequence[str]], replacement: Replacement
-    ) -> Changes:
-        """Return the changes of finished file groups and of those that are replaced."""
-        groups = {(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
-        bases = set()
-        for outcome in outcomes:
-            groups.add((outcome.group.partition_path, outcome.file_id))
-            if outcome.previous is not None:
-                bases.add(outcome.previous.instant_time)
-        return cls(frozenset(groups), frozenset(bases), replacement)
+    covers: Callable[[str], bool]
+    columns: pa.Schema
 
 
-def check_conflicts(plan: WritePlan, storage: Storage, timeline: Timeline, changes: Changes) -> None:
+def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, changes: Changes) -> None:
     """Refuse to commit on top of a change of the same file groups.
 
     Args:
-        plan: The write.
+        work: The instant in the making.
         storage: Rooted at the table.
         timeline: As it is now.
         changes: What this write changes.
@@ -67,31 +56,31 @@ def check_conflicts(plan: WritePlan, storage: Storage, timeline: Timeline, chang
         CommitConflictError: Another instant changed the same, or holds it; a commit that this write was built on is
             gone; or this write's own instant is; or history does not tell.
     """
-    since = Since.find(plan, storage, timeline)
-    check_ownership(plan, storage, timeline, since)
+    since = Since.find(work, storage, timeline)
+    check_ownership(work, storage, timeline, since)
     ours = _with_buckets(changes.file_groups)
     for instant in since.writes:
         theirs = _with_buckets(_file_groups(since.read(instant)))
         shared = sorted(ours & theirs)
         # What goes as a whole must be what this write saw, new file groups included.
-        shared = shared or sorted(one for one in theirs if changes.replacement.covers(one[0]))
+        shared = shared or sorted(one for one in theirs if changes.covers(one[0]))
         if shared:
             partition, group = shared[0]
             raise conflict(
-                plan,
+                work,
                 f"The {instant.action} {instant.requested_time} completed meanwhile and changed the file group {group} "
                 f"of partition {partition!r} too",
             )
-    _check_schema(plan, storage, since)
+    _check_schema(work, changes.columns, storage, since)
     for instant in timeline.pending:
         if instant.action in BLOCKING:
-            raise conflict(plan, f"The {instant.action} {instant.requested_time} was requested meanwhile")
+            raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
     for base in sorted(changes.bases):
         if not timeline.is_committed(base):
-            raise conflict(plan, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
+            raise conflict(work, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
 
 
-def _check_schema(plan: WritePlan, storage: Storage, since: Since) -> None:
+def _check_schema(work: Transaction, columns: pa.Schema, storage: Storage, since: Since) -> None:
     """Refuse to commit where this write or one that completed meanwhile would take columns of the other away.
 
     Readers take the columns of the write with the greatest requested time, whichever completed last.
@@ -100,21 +89,21 @@ def _check_schema(plan: WritePlan, storage: Storage, since: Since) -> None:
     if found is None:
         return
     instant, theirs = found
-    last, first = (theirs, plan.schema) if instant.requested_time > plan.instant_time else (plan.schema, theirs)
+    last, first = (theirs, columns) if instant.requested_time > work.instant_time else (columns, theirs)
     lost = unheld(list(last), list(first))
     if lost:
         raise conflict(
-            plan,
+            work,
             f"The {instant.action} {instant.requested_time} completed meanwhile and changed the table's columns "
             f"({', '.join(map(repr, lost))})",
         )
 
 
-def check_ownership(plan: WritePlan, storage: Storage, timeline: Timeline, since: Since | None = None) -> None:
+def check_ownership(work: Transaction, storage: Storage, timeline: Timeline, since: Since | None = None) -> None:
     """Refuse to go on with a write that another writer rolled back.
 
     Args:
-        plan: The write.
+        work: The instant in the making.
         storage: Rooted at the table.
         timeline: As it is now.
         since: What completed since the write was planned, where that is known already.
@@ -122,11 +111,11 @@ def check_ownership(plan: WritePlan, storage: Storage, timeline: Timeline, since
     Raises:
         CommitConflictError: This write's instant is not pending any more, or a late task put it back after a rollback.
     """
-    since = since or Since.find(plan, storage, timeline)
-    own = timeline.find(plan.instant_time)
-    if own is None or own.state != State.INFLIGHT or since.rolls_back(plan.instant_time):
+    since = since or Since.find(work, storage, timeline)
+    own = timeline.find(work.instant_time)
+    if own is None or own.state != State.INFLIGHT or since.rolls_back(work.instant_time):
         raise CommitConflictError(
-            f"The instant {plan.instant_time} of this write is no longer pending on the table {plan.path}: another "
+            f"The instant {work.instant_time} of this write is no longer pending on the table {work.path}: another "
             "writer rolled it back, taking its writer for dead.",
             "Nothing of this write is left; write again, with a longer heartbeat tolerance "
             "(hoodie.client.heartbeat.tolerable.misses) if its tasks pause for long.",

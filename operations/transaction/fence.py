@@ -9,14 +9,12 @@ from threading import Lock
 from ...errors import WriteSealedError
 from ...storage.base import Storage
 from ...table.files.partitions import write_partition_metafile
-from ...timeline.instants import Instant, State
 from ...timeline.layout import layout_of
 from ...timeline.timeline import inflight_path
-from ...timeline.writers import owner
 from ...timeline.writers.markers import Marker, MarkerType, write_markers
-from ..planning.plan import WritePlan
 from ..rollback.opened_partitions import forget_partitions
 from .begin import refuse_sealed
+from .transaction import Transaction
 
 
 @dataclass(slots=True)
@@ -24,14 +22,14 @@ class Fence:
     """Lets files through only while their write is open; several threads may use it.
 
     Attributes:
-        plan: The write.
+        work: The instant in the making.
         storage: Rooted at the table.
         number: Tells this task attempt's markers from those of all others.
         sealed_by_us: True in the commit, which writes files of its own after it sealed the write.
         partitions: Partitions that are known to have their metafile.
     """
 
-    plan: WritePlan
+    work: Transaction
     storage: Storage
     number: int
     sealed_by_us: bool = False
@@ -53,7 +51,7 @@ class Fence:
             }
             if fresh:
                 self._announced |= fresh
-                write_markers(self.storage, self.plan.instant_time, self.number, self._announced.values())
+                write_markers(self.storage, self.work.instant_time, self.number, self._announced.values())
 
     def before_publish(self, partition_path: str, path: str, has_previous: bool) -> None:
         """Name the file in a marker, make its partition known, and refuse when the write is over.
@@ -64,7 +62,7 @@ class Fence:
         self.announce([(path, has_previous)])
         if partition_path not in self.partitions:
             self._refuse_sealed()
-            made = write_partition_metafile(self.storage, partition_path, self.plan.instant_time)
+            made = write_partition_metafile(self.storage, partition_path, self.work.instant_time)
             self.partitions.add(partition_path)
             if made:
                 self._take_back_metafile(partition_path)
@@ -94,33 +92,21 @@ class Fence:
         if self.sealed_by_us:
             return
         self._refuse_sealed()
-        instant = Instant(self.plan.instant_time, self.plan.action, State.INFLIGHT)
-        if not self.storage.exists(inflight_path(layout_of(self.plan.config), instant)):
+        if not self.storage.exists(inflight_path(layout_of(self.work.config), self.work.inflight)):
             raise WriteSealedError(
-                f"The instant {self.plan.instant_time} is no longer on the timeline of the table {self.plan.path}: "
+                f"The instant {self.work.instant_time} is no longer on the timeline of the table {self.work.path}: "
                 "another writer rolled it back, taking its writer for dead.",
                 "Write again.",
             )
 
     def _refuse_sealed(self) -> None:
         if not self.sealed_by_us:
-            refuse_sealed(self.plan, self.storage)
+            refuse_sealed(self.work, self.storage)
 
     def _take_back_metafile(self, partition_path: str) -> None:
         """Remove the metafile just made when the write is over: it would hide partitions made below it later."""
         try:
             self.refuse()
         except WriteSealedError:
-            own = Instant(self.plan.instant_time, self.plan.action, State.INFLIGHT)
-            forget_partitions(self.storage, self.plan.config, own, [partition_path])
+            forget_partitions(self.storage, self.work.config, self.work.inflight, [partition_path])
             raise
-
-
-def aside(plan: WritePlan) -> str:
-    """Return the folder in which files of the write grow before they are published."""
-    return f"{owner.folder(plan.instant_time)}/aside"
-
-
-def spills(plan: WritePlan) -> str:
-    """Return the folder in which rows wait for the commit to merge them."""
-    return f"{owner.folder(plan.instant_time)}/spills"

@@ -13,7 +13,7 @@ from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.metadata.codec import decode, read_commit, read_rollback_plan
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.watermark import Seen
-from ..planning.plan import WritePlan
+from .transaction import Transaction
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import CommitMetadata, InstantModel
@@ -26,36 +26,36 @@ class Since:
     """The instants that completed since a write was planned.
 
     Attributes:
-        plan: The write.
+        work: The instant in the making.
         storage: Rooted at the table.
         timeline: As of a moment ago.
         active: Those that are on it, in the order in which they completed.
         archived: Those that were archived meanwhile, with what their completed files held where the archive tells it.
     """
 
-    plan: WritePlan
+    work: Transaction
     storage: Storage
     timeline: Timeline
     active: tuple[Instant, ...]
     archived: Mapping[Instant, bytes]
 
     @classmethod
-    def find(cls, plan: WritePlan, storage: Storage, timeline: Timeline) -> Since:
+    def find(cls, work: Transaction, storage: Storage, timeline: Timeline) -> Since:
         """Return what completed since a write was planned.
 
         Args:
-            plan: The write.
+            work: The instant in the making.
             storage: Rooted at the table.
             timeline: As of a moment ago; what was archived since then is on it.
 
         Raises:
             CommitConflictError: History does not tell it any more.
         """
-        seen = _seen(plan, storage, timeline)
-        folder = plan.config.archive_folder
+        seen = _seen(work, storage, timeline)
+        folder = work.config.archive_folder
         gone = archived_since(storage, folder, timeline, seen)
         bodies = archived_bodies(storage, folder, gone)
-        return cls(plan, storage, timeline, timeline.completed_since(seen), {one: bodies.get(one, b"") for one in gone})
+        return cls(work, storage, timeline, timeline.completed_since(seen), {one: bodies.get(one, b"") for one in gone})
 
     @property
     def writes(self) -> tuple[Instant, ...]:
@@ -101,36 +101,36 @@ class Since:
             return decode(kind, self.archived[instant], f"{instant.requested_time} in the archive")
         except CorruptInstantError as error:
             raise conflict(
-                self.plan,
+                self.work,
                 f"The {instant.action} {instant.requested_time} completed and was archived meanwhile, and the archive "
                 "does not tell what it changed",
             ) from error
 
 
-def snapshot(plan: WritePlan, storage: Storage) -> Timeline:
+def snapshot(work: Transaction, storage: Storage) -> Timeline:
     """Return the timeline as it was when the write was planned.
 
     Raises:
         CommitConflictError: History does not tell it any more.
     """
-    now = load_timeline(storage, plan.config)
-    return now.as_of(_seen(plan, storage, now))
+    now = load_timeline(storage, work.config)
+    return now.as_of(_seen(work, storage, now))
 
 
-def conflict(plan: WritePlan, what: str) -> CommitConflictError:
+def conflict(work: Transaction, what: str) -> CommitConflictError:
     """Return the error of a write that must not be committed on top of what others did meanwhile."""
     return CommitConflictError(
-        f"The write {plan.instant_time} of the table {plan.path} cannot be committed. {what}.",
+        f"The write {work.instant_time} of the table {work.path} cannot be committed. {what}.",
         "Nothing of this write is left; write again.",
     )
 
 
-def _seen(plan: WritePlan, storage: Storage, timeline: Timeline) -> Seen:
+def _seen(work: Transaction, storage: Storage, timeline: Timeline) -> Seen:
     try:
-        return seen_at(storage, plan.config.archive_folder, timeline, plan.watermark)
+        return seen_at(storage, work.config.archive_folder, timeline, work.watermark)
     except UnreadableTimeError as error:
         raise conflict(
-            plan,
+            work,
             "What it saw cannot be told from what completed meanwhile: instants of then have left the timeline without "
             "being archived, or others were put between them",
         ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..planning.plan import plan_write
 from ..planning.request import WriteRequest
 from ..result import CommitResult
-from ..transaction.abort import abort_write
+from .abort import abort_write
 from .commit import commit_write
 
 

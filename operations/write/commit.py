@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -14,26 +13,24 @@ from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.files.marked_files import marked_files
 from ...table.files.partitions import metafile_of, write_partition_metafile
-from ...timeline.clock import next_time
-from ...timeline.instants import Instant, State
+from ...timeline.instants import State
 from ...timeline.layout import layout_of
 from ...timeline.metadata.codec import encode
-from ...timeline.timeline import Timeline, load_timeline
-from ...timeline.writers import heartbeat, owner, reserve
-from ...timeline.writers.decisions import Decision, Kind
+from ...timeline.timeline import load_timeline
+from ...timeline.writers import heartbeat, owner
 from ...writer.group_writer import GroupOutcome
 from ..decisions import retired_metadata
-from ..decisions.decide import decide
 from ..inspect.history import result_from, result_of
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
 from ..result import CommitResult
 from ..rollback.rollback import forget
-from ..transaction.abort import abort_write
 from ..transaction.begin import begin, same_millisecond
-from ..transaction.conflicts import Changes, check_conflicts, check_ownership
+from ..transaction.complete import Properties, complete
+from ..transaction.conflicts import Changes, check_ownership
 from ..transaction.since import snapshot
+from .abort import abort_write
 from .adoption import check_lesson
 from .announcement import announce
 from .commit_metadata import build_metadata, sum_seconds
@@ -60,19 +57,20 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         PlacementError: One file group was finished by two tasks, or more is left to merge than one commit may.
         PyHudiError: Anything else that went wrong before the point of no return; the write is then to be aborted.
     """
-    storage = plan.storage()
+    work = plan.transaction
+    storage = work.storage()
     done = completed_write(plan, storage)
     if done is not None:
         return done
-    nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.write_id)
+    nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=work.write_id)
     if plan.replays is not None:
         # Its instant has left the timeline meanwhile; the tasks took no rows, so that there is nothing to commit.
         return nothing
     if not any(result.rows for result in results):
         if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
             return nothing
-        begin(plan, storage)
-    with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=plan.settings.heartbeat_interval_s):
+        begin(work, storage, plan.requested)
+    with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=work.patience.heartbeat_interval_s):
         result = _carry_out(plan, storage, results)
     if not result.instant:
         abort_write(plan)
@@ -95,8 +93,8 @@ def completed_write(plan: WritePlan, storage: Storage) -> CommitResult | None:
     if found is None or found.state != State.COMPLETED:
         return None
     result = result_of(storage, timeline, found)
-    if result.write_id != plan.write_id:
-        raise same_millisecond(plan)
+    if result.write_id != plan.transaction.write_id:
+        raise same_millisecond(plan.transaction)
     return result
 
 
@@ -105,7 +103,7 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"):
         owner.seal(storage, plan.instant_time)
-        check_ownership(plan, storage, load_timeline(storage, plan.config))
+        check_ownership(plan.transaction, storage, load_timeline(storage, plan.config))
     outcomes = [outcome for result in results for outcome in result.outcomes]
     _check_placement(plan, outcomes)
     spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
@@ -113,13 +111,13 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
         outcomes += merge_spills(plan, storage, spills, phases)
     with phases.phase("reconcile"):
         if not outcomes:
-            check_lesson(plan, storage, snapshot(plan, storage))
+            check_lesson(plan, storage, snapshot(plan.transaction, storage))
         touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))
         replacement = Replacement(plan, touched)
         replaced = replacement.groups(storage)
         _reconcile(plan, storage, outcomes)
     written = sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None})
-    changed = Changes.of(outcomes, replaced, replacement)
+    changed = _changes(plan, outcomes, replaced, replacement)
     with phases.phase("flush"):
         # Nothing may say that the write is done before the disk keeps what it names.
         storage.flush([*written, *([layout_of(plan.config).folder] if plan.creates_table else [])])
@@ -128,27 +126,28 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
         return result_from(plan.path, "", metadata)
     with phases.phase("complete"):
-        _decide(plan, storage, changed, written, encode(metadata))
+        complete(plan.transaction, storage, changed, encode(metadata), partial(_settle, plan, storage, written))
     return result_from(plan.path, plan.instant_time, metadata)
 
 
-def _decide(plan: WritePlan, storage: Storage, changed: Changes, written: Sequence[str], body: bytes) -> None:
-    """Complete the write, if nobody was first to change the same or to undo it."""
+def _changes(
+    plan: WritePlan,
+    outcomes: Iterable[GroupOutcome],
+    replaced: Mapping[str, Sequence[str]],
+    replacement: Replacement,
+) -> Changes:
+    """Return the changes of finished file groups and of those that are replaced."""
+    groups = {(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
+    groups |= {(outcome.group.partition_path, outcome.file_id) for outcome in outcomes}
+    bases = {outcome.previous.instant_time for outcome in outcomes if outcome.previous is not None}
+    return Changes(frozenset(groups), frozenset(bases), replacement.covers, plan.schema)
 
-    def completion(timeline: Timeline) -> Decision | None:
-        own = timeline.find(plan.instant_time)
-        if own is not None and own.state == State.COMPLETED:
-            return None
-        check_conflicts(plan, storage, timeline, changed)
-        new_table, changes = settle_table(plan, storage)
-        _keep_partitions(plan, storage, written)
-        at = next_time(int(time.time() * 1000), timeline.greatest_time(), plan.config.timezone)
-        done = Instant(plan.instant_time, plan.action, State.COMPLETED, at)
-        return Decision(Kind.MAKE, done, body, new_table, changes)
 
-    # The body is written twice: in the decision, and then, whatever else needs space meanwhile, under its name.
-    reserve.hold(storage, plan.instant_time, len(body))
-    decide(storage, plan.config, completion, relief=partial(reserve.release, storage, plan.instant_time))
+def _settle(plan: WritePlan, storage: Storage, written: Sequence[str]) -> Properties:
+    """Return what the commit does to the table's properties, and see that readers find the partitions it wrote to."""
+    properties = settle_table(plan, storage)
+    _keep_partitions(plan, storage, written)
+    return properties
 
 
 def _keep_partitions(plan: WritePlan, storage: Storage, written: Sequence[str]) -> None:

@@ -38,12 +38,12 @@ def build_metadata(
     extra = {
         **plan.settings.extra_metadata,
         "schema": avro_schema(plan.schema, plan.config.name),
-        WRITE_ID: plan.write_id,
+        WRITE_ID: plan.transaction.write_id,
         NOT_FOUND: str(sum(outcome.counts.not_found for outcome in outcomes)),
         DROPPED: str(sum(outcome.counts.dropped for outcome in outcomes)),
         SECONDS: json.dumps(dict(seconds)),
     }
-    if plan.action == "replacecommit":
+    if plan.transaction.action == "replacecommit":
         return ReplaceCommitMetadata(
             partition_to_write_stats=stats,
             extra_metadata=extra,

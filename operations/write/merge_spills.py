@@ -62,13 +62,13 @@ def _merge(
     for reader in readers:
         for piece in reader.pieces:
             pieces.setdefault(piece.group, []).append((reader, piece))
-    planner = JobPlanner(plan, storage, snapshot(plan, storage))
+    planner = JobPlanner(plan, storage, snapshot(plan.transaction, storage))
     jobs = [planner.job(group) for group in sorted(pieces)]
     size = _check_bound(plan, spills, jobs)
     level = logging.WARNING if _is_much(plan, size) else logging.INFO
     progress = Progress(phases, "merge", len(jobs), level)
     # Tasks count from 1.
-    fence = Fence(plan, storage, 0, sealed_by_us=True, partitions=planner.known_partitions)
+    fence = Fence(plan.transaction, storage, 0, sealed_by_us=True, partitions=planner.known_partitions)
     workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
     with ThreadPoolExecutor(workers) as pool:
         writer = group_writer(

@@ -43,7 +43,7 @@ class Replacement:
         """Return the file ids that go, by partition path; as Apache Hudi has it, partitions without any among them."""
         if self._plan.operation not in REPLACING:
             return {}
-        timeline = snapshot(self._plan, storage)
+        timeline = snapshot(self._plan.transaction, storage)
         view = FileView(storage, timeline, read_written(storage, timeline))
         if self._plan.operation == OVERWRITE_TABLE or not self._plan.takes_rows:
             partitions = [one for one in sorted({*view.partitions(), *view.named_partitions()}) if self.covers(one)]

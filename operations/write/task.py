@@ -27,7 +27,7 @@ from ...writer.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 from ..planning.operation import DELETE, DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..transaction.begin import begin
-from ..transaction.fence import Fence, aside, spills
+from ..transaction.fence import Fence
 from ..transaction.since import snapshot
 from .file_groups import JobPlanner
 from .phases import Phases, Progress
@@ -69,8 +69,8 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
     first = next(batches, None) if plan.takes_rows else None
     if first is None or plan.replays is not None:
         return TaskResult(token)
-    storage = plan.storage()
-    interval = plan.settings.heartbeat_interval_s
+    storage = plan.transaction.storage()
+    interval = plan.transaction.patience.heartbeat_interval_s
     try:
         with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=interval):
             return _Task(plan, storage, token).run(chain([first], batches))
@@ -90,7 +90,7 @@ class _Task:
     def run(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         # The first task of a write undoes those that died, and may meet others who decide.
         with self._phases.phase("begin"):
-            begin(self._plan, self._storage)
+            begin(self._plan.transaction, self._storage, self._plan.requested)
         if self._plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
         generates_keys = self._plan.config.generates_keys
@@ -111,8 +111,9 @@ class _Task:
         return TaskResult(self._token, partitions=tuple(sorted(found)), rows=rows)
 
     def _hand_over(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
-        name = f"{spills(self._plan)}/{self._token}.spill"
-        buffers = self._gather(batches, lambda: SpillWriter(self._storage, name, aside(self._plan)))
+        work = self._plan.transaction
+        name = f"{work.spills}/{self._token}.spill"
+        buffers = self._gather(batches, lambda: SpillWriter(self._storage, name, work.aside))
         with self._phases.phase("spill") as facts:
             try:
                 spill = buffers.spill_all()
@@ -138,7 +139,9 @@ class _Task:
                 spilled.setdefault(piece.group, []).append((reader, piece))
         groups = sorted({*buffers.groups(), *spilled})
         jobs = [self._planner.job(group) for group in groups]
-        fence = Fence(self._plan, self._storage, self._token.attempt + 1, partitions=self._planner.known_partitions)
+        fence = Fence(
+            self._plan.transaction, self._storage, self._token.attempt + 1, partitions=self._planner.known_partitions
+        )
         writer = group_writer(
             self._plan,
             self._storage,
@@ -181,7 +184,7 @@ class _Task:
 
     @cached_property
     def _planner(self) -> JobPlanner:
-        return JobPlanner(self._plan, self._storage, snapshot(self._plan, self._storage))
+        return JobPlanner(self._plan, self._storage, snapshot(self._plan.transaction, self._storage))
 
 
 def local_spills(local: Storage) -> Callable[[], tuple[SpillWriter, Storage]]:
@@ -214,7 +217,7 @@ def group_writer(
         foreign=ForeignRows(index_for(plan.config), keys),
         rules=plan.rules,
         memory=memory,
-        aside=aside(plan),
+        aside=plan.transaction.aside,
         before_publish=fence.before_publish,
         after_publish=fence.after_publish,
         open_spill=open_spill,

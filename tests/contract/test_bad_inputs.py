@@ -20,6 +20,7 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table.files import written
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
+from pyhudi.timeline.writers.patience import Patience
 from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, LATE, OPTIONS, OTHERS, QUERIES, ROWS, Act, Case, Late
 from support.drive import rows_of, write
 from support.fixture_tables import unpack
@@ -27,7 +28,7 @@ from support.places import Place, below, files_below, some_on_s3
 from support.sick_tables import SICK, Sick
 
 # Rolls back whatever a case left pending, so that the good write after it need not wait.
-IMPATIENT = WriteSettings(heartbeat_misses=0, eager_rollback=True)
+IMPATIENT = WriteSettings(patience=Patience(heartbeat_misses=0, eager=True))
 
 
 def each(cases: list[Any]) -> pytest.MarkDecorator:

@@ -19,7 +19,7 @@ from pyhudi.index.bucket import BucketIndex
 from pyhudi.operations.planning import columns as write_schema
 from pyhudi.operations.planning.operation import INSERT, OVERWRITE
 from pyhudi.operations.rollback import rollback
-from pyhudi.operations.transaction import begin, conflicts, fence
+from pyhudi.operations.transaction import begin, complete, conflicts, fence
 from pyhudi.operations.write import commit, merge_spills, replacement, task
 from pyhudi.operations.write import file_groups as jobs
 from pyhudi.operations.write.replacement import Replacement
@@ -361,7 +361,7 @@ def nothing_is_sealed(patch: Patch) -> None:
 
 
 def conflicts_are_not_looked_for(patch: Patch) -> None:
-    patch.setattr(commit, "check_conflicts", lambda *_: None)
+    patch.setattr(complete, "check_conflicts", lambda *_: None)
 
 
 def buckets_do_not_conflict(patch: Patch) -> None:
@@ -370,17 +370,8 @@ def buckets_do_not_conflict(patch: Patch) -> None:
 
 
 def new_file_groups_of_replaced_partitions_do_not_conflict(patch: Patch) -> None:
-    original = conflicts.Changes.of.__func__  # type: ignore[attr-defined]
-
-    def of(cls: Any, outcomes: Any, replaced: Any, _: Any) -> Any:
-        return replace(original(cls, outcomes, replaced, _), replacement=_NothingReplaced())
-
-    patch.setattr(conflicts.Changes, "of", classmethod(of))
-
-
-class _NothingReplaced:
-    def covers(self, partition_path: str) -> bool:
-        return False
+    original = commit._changes
+    patch.setattr(commit, "_changes", lambda *given: replace(original(*given), covers=lambda partition: False))
 
 
 def ownership_is_not_looked_at(patch: Patch) -> None:

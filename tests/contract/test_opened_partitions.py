@@ -10,7 +10,7 @@ import pytest
 from pyhudi.errors import DuplicateKeyError, WriteSealedError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.transaction import fence
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage
 from support.checks import assert_whole

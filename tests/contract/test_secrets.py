@@ -16,7 +16,7 @@ from pyhudi.connector.source.datasource import PyHudiDataSource
 from pyhudi.connector.source.writer import HudiWriter
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.plan import plan_write
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
@@ -64,15 +64,15 @@ def test_a_write_that_succeeds_shows_none(s3: S3Server, shown: Callable[[], str]
     plan = plan_write(request)
     results = [task(plan, ROWS, 0)]
     done = commit_write(plan, results)
-    storage = plan.storage()
-    snapshot = open_snapshot(url, plan.storage_options)
+    storage = plan.transaction.storage()
+    snapshot = open_snapshot(url, plan.transaction.storage_options)
     explained = explain(resolved, load_config(storage))
     source = PyHudiDataSource({"path": url, **given})
     about = [resolved, request, plan, results, done, storage, snapshot, explained, source, HudiWriter(plan)]
     text = "".join(f"{one!r}{one}{getattr(one, '_repr_html_', str)()}" for one in about)
 
     assert done.inserts == 1
-    assert dict(plan.storage_options)["secret"] == f"{NEEDLE}-secret"
+    assert dict(plan.transaction.storage_options)["secret"] == f"{NEEDLE}-secret"
     assert NEEDLE not in text + shown()
 
 
@@ -96,7 +96,7 @@ def test_a_write_whose_store_fails_shows_none(
         lambda: task(plan, ROWS, 1),
         lambda: commit_write(plan, [result]),
         lambda: abort_write(plan),
-        lambda: open_snapshot(url, plan.storage_options),
+        lambda: open_snapshot(url, plan.transaction.storage_options),
     ]
     for act in acts:
         with pytest.raises(PyHudiError) as raised:

@@ -11,7 +11,7 @@ import pytest
 from pyhudi.errors import CommitConflictError, OptionConflictError, PyHudiError, StorageError
 from pyhudi.operations.decisions import decide
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import PROPERTIES_PATH, load_config

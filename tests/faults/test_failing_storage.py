@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import PyHudiError, RetryError
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from support.attempts import IMPATIENT, PARTED, SCHEMA, attempt, parted, rows
 from support.checks import assert_whole
 from support.drive import KEYED, plan, rows_of, task, write, write_after_death

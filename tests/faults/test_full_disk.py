@@ -13,7 +13,7 @@ import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi.errors import PyHudiError, StorageError
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.writers import reserve

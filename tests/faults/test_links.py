@@ -12,7 +12,7 @@ from typing import Any
 import pyhudi.storage.local as local
 import pytest
 from pyhudi.errors import StorageError
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.drive import plan, rows_of, task, write
 from support.places import files_below

@@ -15,7 +15,7 @@ from typing import Any
 import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi.errors import StorageError
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.checks import DATA_FILE, assert_whole

@@ -19,7 +19,7 @@ from pyhudi.errors import PyHudiError
 from pyhudi.operations.decisions import decide
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from support.checks import assert_whole

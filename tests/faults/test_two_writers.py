@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError, OptionConflictError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
@@ -43,7 +43,8 @@ def test_two_of_one_millisecond_do_not_undo_each_other(place: Place) -> None:
     table = below(place, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     first = plan(table, SCHEMA)
-    second = replace(plan(table, SCHEMA), instant_time=first.instant_time)
+    second = plan(table, SCHEMA)
+    second = replace(second, transaction=replace(second.transaction, instant_time=first.instant_time))
     result = task(first, rows("a", "k1", value=2), 0)
     with pytest.raises(ConcurrentWriteError, match="same millisecond"):
         task(second, rows("a", "k1", value=3), 0)

@@ -14,11 +14,12 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.writers import heartbeat, stillness
+from pyhudi.timeline.writers.patience import Patience
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
 from support.races import SCHEMA, TABLE, rows
 
-QUICK = WriteSettings(heartbeat_interval_s=0.4, heartbeat_misses=2)
+QUICK = WriteSettings(patience=Patience(heartbeat_interval_s=0.4, heartbeat_misses=2))
 THEIRS = "20260101000000000"
 
 
@@ -38,7 +39,7 @@ def test_a_living_write_of_this_machine_outlives_a_step_of_its_clock(tmp_path: P
         heartbeat.HeartbeatThread(open_storage(str(tmp_path)), living.instant_time, interval_s=0.1),
         pytest.raises(ConcurrentWriteError, match=rf"{living.instant_time}.*kill {os.getpid()}"),
     ):
-        plan(tmp_path, SCHEMA, settings=WriteSettings(heartbeat_interval_s=15.0))
+        plan(tmp_path, SCHEMA, settings=WriteSettings(patience=Patience(heartbeat_interval_s=15.0)))
     commit_write(living, [result])
 
     assert rows_of(tmp_path, "value") == [(2,)]
@@ -63,9 +64,10 @@ def test_a_write_that_gives_a_sign_of_life_after_the_plan_is_not_rolled_back(tmp
     write(tmp_path, rows("a", "k1", value=1), table=TABLE)
     slow = plan(tmp_path, SCHEMA)
     result = task(slow, rows("a", "k1", value=2), 0)
-    planned = plan(tmp_path, SCHEMA, settings=replace(QUICK, heartbeat_misses=-1))
+    impatient = Patience(heartbeat_interval_s=0.4, heartbeat_misses=-1)
+    planned = plan(tmp_path, SCHEMA, settings=WriteSettings(patience=impatient))
     heartbeat.touch(open_storage(str(tmp_path)), slow.instant_time)
-    patient = replace(planned, settings=WriteSettings())
+    patient = replace(planned, transaction=replace(planned.transaction, patience=Patience()))
     with pytest.raises(ConcurrentWriteError, match=slow.instant_time):
         carry_out(patient, [rows("a", "k2", value=3)])
     commit_write(slow, [result])
@@ -74,10 +76,8 @@ def test_a_write_that_gives_a_sign_of_life_after_the_plan_is_not_rolled_back(tmp
     assert_whole(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "word", [WriteSettings(eager_rollback=True), WriteSettings(foreign_age_s=3600.0)], ids=["eager", "age"]
-)
-def test_a_foreign_write_without_heartbeat_is_dead_by_the_users_word_alone(tmp_path: Path, word: WriteSettings) -> None:
+@pytest.mark.parametrize("word", [Patience(eager=True), Patience(foreign_age_s=3600.0)], ids=["eager", "age"])
+def test_a_foreign_write_without_heartbeat_is_dead_by_the_users_word_alone(tmp_path: Path, word: Patience) -> None:
     """A streaming writer keeps an instant open for hours, idle."""
     write(tmp_path, rows("a", "k1", value=1), table=TABLE)
     for state in ("deltacommit.requested", "deltacommit.inflight"):
@@ -90,7 +90,7 @@ def test_a_foreign_write_without_heartbeat_is_dead_by_the_users_word_alone(tmp_p
         assert named in str(refused.value)
     assert (tmp_path / ".hoodie" / "timeline" / f"{THEIRS}.deltacommit.inflight").exists()
 
-    write(tmp_path, rows("a", "k2", value=2), settings=word)
+    write(tmp_path, rows("a", "k2", value=2), settings=WriteSettings(patience=word))
 
     assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 2)]
     assert not list((tmp_path / ".hoodie" / "timeline").glob(f"{THEIRS}*"))

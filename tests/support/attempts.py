@@ -7,15 +7,16 @@ import contextlib
 import pyarrow as pa
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.timeline.writers.patience import Patience
 from support.drive import KEYED, plan, task
 from support.places import Place
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 PARTED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
 # A writer in this very process counts as dead at once, when its heartbeat may be a moment old.
-IMPATIENT = WriteSettings(heartbeat_misses=-1, foreign_age_s=-1.0)
+IMPATIENT = WriteSettings(patience=Patience(heartbeat_misses=-1, foreign_age_s=-1.0))
 
 
 def rows(*keys: int, value: int, ts: int = 1) -> pa.Table:

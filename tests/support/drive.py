@@ -12,7 +12,7 @@ from pyhudi.errors import CommitConflictError
 from pyhudi.operations.planning.plan import WritePlan, plan_write
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.result import CommitResult
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult, run_task
 from pyhudi.storage import open_storage

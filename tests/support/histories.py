@@ -16,7 +16,7 @@ from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import DuplicateKeyError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
 from pyhudi.table.schema.columns import POSITION

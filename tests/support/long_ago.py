@@ -8,7 +8,7 @@ from pathlib import Path
 import pyhudi.operations.write.commit as committing
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config

@@ -15,13 +15,14 @@ import pytest
 from pyhudi.errors import CommitConflictError, WriteSealedError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import run_task
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
 from pyhudi.timeline.writers import heartbeat
 from pyhudi.timeline.writers.owner import SEALS
+from pyhudi.timeline.writers.patience import Patience
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
 from support.faulty import Faults, FaultyStorage
@@ -30,7 +31,7 @@ from support.places import Place, below, files_below
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
 # A writer in this very process counts as dead at once, and so do its left-overs: a heartbeat may be a moment old.
-IMPATIENT = WriteSettings(heartbeat_misses=-1)
+IMPATIENT = WriteSettings(patience=Patience(heartbeat_misses=-1))
 COLOCATED = WriteSettings(colocated=True)
 
 

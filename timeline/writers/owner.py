@@ -15,8 +15,9 @@ from ...storage.base import Storage, join
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
 from ..clock import parse_time
 from ..instants import Instant, State
-from ..layout import Layout, LayoutV2
+from ..layout import Layout
 from . import heartbeat, markers, stillness
+from .patience import Patience
 
 ROOT = ".hoodie/.pyhudi"
 OWNER_FILE = "owner.json"
@@ -25,7 +26,6 @@ SEALS = f"{ROOT}/sealed"
 _GIVEN_UP = b"given up"
 _GREATEST_PID = (1 << 31) - 1
 
-_DEFAULT_LAYOUT = LayoutV2()
 _WAIT = "Wait until that writer is done and write again"
 
 
@@ -161,13 +161,11 @@ def is_sealed(storage: Storage, instant_time: str) -> bool:
 def judge(
     storage: Storage,
     instant: Instant,
+    patience: Patience,
     *,
     now_s: float,
-    heartbeat_tolerance_s: float,
-    foreign_age_s: float | None,
-    eager: bool,
     zone: str,
-    layout: Layout = _DEFAULT_LAYOUT,
+    layout: Layout,
     known_beat: float | None = None,
     may_wait: bool = True,
 ) -> Liveness:
@@ -180,11 +178,8 @@ def judge(
     Args:
         storage: Rooted at the table.
         instant: The pending instant.
+        patience: When another writer counts as dead.
         now_s: The store's clock, epoch seconds.
-        heartbeat_tolerance_s: Seconds after which a heartbeat is overdue.
-        foreign_age_s: Seconds without a change after which a foreign instant without heartbeat counts as dead; None
-            for never.
-        eager: Whether such an instant counts as dead at once.
         zone: The timeline's time zone.
         layout: How the instant's files are named.
         known_beat: The heartbeat that was overdue when somebody else judged; if it is still the last, it is overdue.
@@ -200,7 +195,7 @@ def judge(
     sign, said = heartbeat.path_of(instant.requested_time), "last heartbeat"
     beat = storage.modified(sign)
     if beat is None and owner is None:
-        return _judge_silent(storage, instant, now_s, foreign_age_s, eager=eager, zone=zone, layout=layout)
+        return _judge_silent(storage, instant, patience, now_s, zone=zone, layout=layout)
     if beat is None:
         # Its first heartbeat comes right after owner.json.
         sign, said = _path(instant.requested_time), "no heartbeat yet; begun"
@@ -210,23 +205,23 @@ def judge(
     reason = f"{said} {_span(silent)} ago{by}"
     if beat is not None and beat == known_beat:
         return Liveness(False, reason, beat=beat)
+    tolerance_s = patience.heartbeat_tolerance_s
     if beat is not None and owner is not None and gone is False:
         still = stillness.stood_still_s(storage, sign, beat)
-        if may_wait and still <= heartbeat_tolerance_s < silent:
-            still = stillness.watch(storage, sign, beat, heartbeat_tolerance_s)
+        if may_wait and still <= tolerance_s < silent:
+            still = stillness.watch(storage, sign, beat, tolerance_s)
         todo = f"{_WAIT}; if its process hangs, end it (kill {owner.pid}), and the next write rolls its write back."
-        return Liveness(still <= heartbeat_tolerance_s, reason, todo, beat)
-    todo = f"{_WAIT}; if it is dead, a write rolls it back once its heartbeat is {_span(heartbeat_tolerance_s)} old."
-    return Liveness(silent <= heartbeat_tolerance_s, reason, todo, beat)
+        return Liveness(still <= tolerance_s, reason, todo, beat)
+    todo = f"{_WAIT}; if it is dead, a write rolls it back once its heartbeat is {_span(tolerance_s)} old."
+    return Liveness(silent <= tolerance_s, reason, todo, beat)
 
 
 def _judge_silent(
     storage: Storage,
     instant: Instant,
+    patience: Patience,
     now_s: float,
-    foreign_age_s: float | None,
     *,
-    eager: bool,
     zone: str,
     layout: Layout,
 ) -> Liveness:
@@ -235,17 +230,18 @@ def _judge_silent(
     silent = max(0.0, now_s - changed)
     last = f"; it last wrote {path}, {_span(silent)} ago" if path else ""
     reason = f"no heartbeat; {_span(max(0.0, now_s - began))} old{last}"
-    if eager:
+    if patience.eager:
         return Liveness(False, f"{reason}; hoodie.clean.failed.writes.policy is EAGER")
     todo = (
         f"{_WAIT}. Only you can know that it is dead: "
         "hoodie.clean.failed.writes.policy=EAGER has a write roll it back at once, "
         "hoodie.pyhudi.foreign.pending.max.age.seconds once it has written nothing for so long."
     )
-    if foreign_age_s is None:
+    age_s = patience.foreign_age_s
+    if age_s is None:
         return Liveness(True, reason, todo)
-    dead = silent > foreign_age_s
-    return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(foreign_age_s)}", todo)
+    dead = silent > age_s
+    return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(age_s)}", todo)
 
 
 def _changes(storage: Storage, instant: Instant, layout: Layout, zone: str, now_s: float) -> tuple[float, str, float]:

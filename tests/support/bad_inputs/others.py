@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyhudi import errors
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from support.bad_inputs.case import GOOD, SCHEMA, TIMELINE, Act, Case, changed
 from support.drive import carry_out, plan, task, write
 

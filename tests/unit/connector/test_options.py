@@ -23,6 +23,7 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.table.config.payloads import PAYLOADS
 from pyhudi.table.keys.generator import KeyGeneratorType
+from pyhudi.timeline.writers.patience import Patience
 
 SCHEMA = pa.schema([("id", pa.int64())])
 MIB = 1 << 20
@@ -439,10 +440,7 @@ def test_every_write_setting_can_be_said() -> None:
         bulk_insert_sort_columns=("b", "a"),
         allow_empty_commit=False,
         metadata_enable=False,
-        eager_rollback=True,
-        foreign_age_s=5.0,
-        heartbeat_interval_s=1.5,
-        heartbeat_misses=3,
+        patience=Patience(heartbeat_interval_s=1.5, heartbeat_misses=3, foreign_age_s=5.0, eager=True),
         compression="none",
         row_group_bytes=4 * MIB,
         bloom_filter=False,

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.transaction.abort import abort_write
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.timeline import request, start
+from pyhudi.timeline.writers.patience import Patience
 from support.drive import plan, task, write
 from support.histories import TABLE, part, row
 from support.model import SCHEMA
@@ -20,7 +21,7 @@ from support.places import files_below
 
 DEAD, GONE = "20200101000000000", "20990101000000000"
 ROWS = part(row("a", ts=1, value=1))
-IMPATIENT = WriteSettings(eager_rollback=True)
+IMPATIENT = WriteSettings(patience=Patience(eager=True))
 STRANGE = [
     "/{0}",
     "../{0}",

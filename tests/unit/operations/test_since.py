@@ -67,20 +67,20 @@ def now(storage: Storage, planned: WritePlan) -> Timeline:
 def test_a_rollback_that_was_archived_names_its_victim_still(storage: Storage, planned: WritePlan) -> None:
     """A late task may have put the instant back on the timeline."""
     archive(storage, planned, "rollback", undone("20260101000000000"))
-    check_ownership(planned, storage, now(storage, planned))
+    check_ownership(planned.transaction, storage, now(storage, planned))
 
     archive(storage, planned, "rollback", undone(planned.instant_time))
 
     with pytest.raises(CommitConflictError, match="rolled it back"):
-        check_ownership(planned, storage, now(storage, planned))
+        check_ownership(planned.transaction, storage, now(storage, planned))
 
 
 def ownership(storage: Storage, planned: WritePlan) -> None:
-    check_ownership(planned, storage, now(storage, planned))
+    check_ownership(planned.transaction, storage, now(storage, planned))
 
 
 def writes(storage: Storage, planned: WritePlan) -> None:
-    since = Since.find(planned, storage, now(storage, planned))
+    since = Since.find(planned.transaction, storage, now(storage, planned))
     for one in since.writes:
         since.read(one)
 
@@ -103,6 +103,6 @@ def test_what_the_archive_does_not_tell_is_a_conflict(
 def test_what_was_in_the_archive_before_the_plan_is_not_new(storage: Storage, planned: WritePlan) -> None:
     archive(storage, planned, "commit", encode(CommitMetadata(operation_type="UPSERT")))
 
-    assert len(Since.find(planned, storage, now(storage, planned)).writes) == 1
+    assert len(Since.find(planned.transaction, storage, now(storage, planned)).writes) == 1
     later = plan(storage.path, ROWS.schema, settings=IMPATIENT)
-    assert Since.find(later, storage, now(storage, later)).writes == ()
+    assert Since.find(later.transaction, storage, now(storage, later)).writes == ()

@@ -18,6 +18,7 @@ from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.timeline import request, start
 from pyhudi.timeline.writers import heartbeat, owner, stillness
 from pyhudi.timeline.writers.owner import Liveness, Owner
+from pyhudi.timeline.writers.patience import Patience
 
 T = "20261120224644250"
 PENDING = Instant(T, "commit", State.INFLIGHT)
@@ -39,9 +40,11 @@ def age(storage: LocalStorage, path: str, seconds: float) -> None:
     os.utime(Path(storage.root, path), (moment, moment))
 
 
-def judged(storage: LocalStorage, instant: Instant = PENDING, **said: Any) -> Liveness:
-    known = {"now_s": NOW, "heartbeat_tolerance_s": 120.0, "foreign_age_s": None, "eager": False, "zone": "UTC"}
-    return owner.judge(storage, instant, **{**known, **said})
+DEFAULT = Patience()
+
+
+def judged(storage: LocalStorage, instant: Instant = PENDING, patience: Patience = DEFAULT, **said: Any) -> Liveness:
+    return owner.judge(storage, instant, patience, **{"now_s": NOW, "zone": "UTC", "layout": LayoutV2(), **said})
 
 
 @dataclass
@@ -285,7 +288,7 @@ def test_a_foreign_heartbeat_is_believed_even_by_eager_users(storage: LocalStora
     beat(storage, silent)
 
     assert judged(storage).alive is alive
-    assert judged(storage, eager=True).alive is alive
+    assert judged(storage, patience=Patience(eager=True)).alive is alive
 
 
 def test_a_foreign_instant_without_heartbeat_is_never_dead_by_itself(storage: LocalStorage) -> None:
@@ -306,7 +309,7 @@ def test_its_markers_are_signs_of_life(storage: LocalStorage) -> None:
     storage.create(marker, b"")
     age(storage, marker, 300)
 
-    found = judged(storage, foreign_age_s=3600.0)
+    found = judged(storage, patience=Patience(foreign_age_s=3600.0))
 
     said = f"no heartbeat; 25 hours old; it last wrote {marker}, 5 minutes ago; taken for dead after 60 minutes"
     assert found == Liveness(True, said)
@@ -315,14 +318,14 @@ def test_its_markers_are_signs_of_life(storage: LocalStorage) -> None:
 def test_a_foreign_instant_without_heartbeat_is_dead_after_the_users_time(storage: LocalStorage) -> None:
     pend(storage, 90_000, 3601)
 
-    assert judged(storage, foreign_age_s=3602.0).alive
-    assert not judged(storage, foreign_age_s=3600.0).alive
+    assert judged(storage, patience=Patience(foreign_age_s=3602.0)).alive
+    assert not judged(storage, patience=Patience(foreign_age_s=3600.0)).alive
 
 
 def test_a_foreign_instant_without_heartbeat_is_dead_at_once_where_the_policy_says_so(storage: LocalStorage) -> None:
     pend(storage, 5, None)
 
-    found = judged(storage, eager=True)
+    found = judged(storage, patience=Patience(eager=True))
 
     assert not found.alive
     assert found.reason.endswith("; hoodie.clean.failed.writes.policy is EAGER")
@@ -331,7 +334,8 @@ def test_a_foreign_instant_without_heartbeat_is_dead_at_once_where_the_policy_sa
 def test_a_foreign_instant_whose_files_are_gone_is_as_old_as_its_time(storage: LocalStorage) -> None:
     # 2033-05-18 03:33:20 UTC is the moment of judging.
     for time, alive in (("20330518033220000", True), ("20330518023319000", False), ("00000000000000010", True)):
-        assert judged(storage, Instant(time, "commit", State.REQUESTED), foreign_age_s=3600.0).alive is alive
+        found = judged(storage, Instant(time, "commit", State.REQUESTED), patience=Patience(foreign_age_s=3600.0))
+        assert found.alive is alive
 
 
 def test_times_ahead_of_the_clock_count_as_now(storage: LocalStorage) -> None:

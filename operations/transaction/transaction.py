@@ -1,0 +1,73 @@
+"""One instant of a table in the making, whatever it will change: who works on it since when, and what it may undo.
+
+Every write and every table service that changes the table goes through these steps, each in any process and any
+number of times:
+
+    Transaction  --begin-->  on the timeline  --Fence, complete-->  part of the table
+                                              --abort------------>  as if it had never been
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...storage import open_storage
+from ...storage.base import Storage
+from ...table.config import TableConfig
+from ...timeline.instants import Instant, State
+from ...timeline.watermark import Watermark
+from ...timeline.writers import owner
+from ...timeline.writers.owner import Owner
+from ...timeline.writers.patience import Patience
+from ..rollback.pending import PlannedRollback
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One instant in the making; it travels with every task, and is small whatever the table's size.
+
+    Attributes:
+        path: The table's path.
+        storage_options: Options of the store; not shown, because secrets are among them.
+        config: The table's properties, as they are or will be.
+        action: The instant's action.
+        instant_time: Requested time of the instant.
+        write_id: Identifies the work across replays.
+        owner: Which process answers for it.
+        watermark: What was complete when it was planned.
+        rollbacks: Dead writes that it rolls back first.
+        patience: When it takes another writer for dead.
+        durable: Whether it outlasts a power cut once it is done.
+    """
+
+    path: str
+    storage_options: Mapping[str, str] = field(repr=False)
+    config: TableConfig
+    action: str
+    instant_time: str
+    write_id: str
+    owner: Owner
+    watermark: Watermark
+    rollbacks: tuple[PlannedRollback, ...]
+    patience: Patience
+    durable: bool
+
+    @property
+    def inflight(self) -> Instant:
+        """The instant while work on it goes on."""
+        return Instant(self.instant_time, self.action, State.INFLIGHT)
+
+    @property
+    def aside(self) -> str:
+        """The folder in which files grow before they are published."""
+        return f"{owner.folder(self.instant_time)}/aside"
+
+    @property
+    def spills(self) -> str:
+        """The folder in which rows wait for the commit to merge them."""
+        return f"{owner.folder(self.instant_time)}/spills"
+
+    def storage(self) -> Storage:
+        """Open the table's store."""
+        return open_storage(self.path, self.storage_options, durable=self.durable)
