@@ -18,7 +18,7 @@ from pyhudi.table.config import TableConfig, create_config
 from pyhudi.table.files.names import BaseFileName, WriteToken, new_bucket_file_id
 from pyhudi.table.files.partitions import write_partition_metafile
 from pyhudi.table.schema.columns import avro_schema
-from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, WriteStat
 
 COMMITS = (50, 500)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from ..storage.base import Storage
 from ..storage.parallel import THREADS, for_each
-from ..timeline.metadata.codec import read_commit
 from ..timeline.timeline import Timeline
 
 WRITE_ID = "pyhudi.write.id"
@@ -17,7 +14,7 @@ def find_write(storage: Storage, timeline: Timeline, write_id: str) -> str | Non
     newest_first = timeline.writes[::-1]
     for start in range(0, len(newest_first), THREADS):
         some = newest_first[start : start + THREADS]
-        bodies = for_each(storage, partial(read_commit, storage, timeline.layout), some)
+        bodies = for_each(storage, timeline.files.read_commit, some)
         for instant, body in zip(some, bodies, strict=True):
             if body.extra_metadata.get(WRITE_ID) == write_id:
                 return instant.requested_time

@@ -15,7 +15,6 @@ from ..table.files.partitions import walk_partitions
 from ..table.files.view import BaseFile, FileSlice, FileView
 from ..table.files.written import read_written
 from ..timeline.instants import Instant
-from ..timeline.metadata.codec import read_commit
 from ..timeline.timeline import Timeline
 from .moment import Moment
 from .query import AS_OF, END, AsOf, Query
@@ -62,7 +61,7 @@ class Files:
             found = for_each(storage, storage.list, names)
             listings = {name: tuple(files) for name, files in zip(names, found, strict=True)}
         if not _names_all_cleans(now, time, listings):
-            now = Timeline.load(storage, timeline.layout)
+            now = timeline.reload()
         return cls(storage, timeline, listings, now, read_cleans(storage, now, time), partitions is None)
 
     def at(self, timeline: Timeline, time: str) -> tuple[FileView, list[str]]:
@@ -83,7 +82,7 @@ class Files:
         named = {file.path for files in cleaned.values() for file in files}
         by_cleans = [one for one in lost if one.path in named]
         others = [one for one in lost if one.path not in named]
-        return [*by_cleans, *superseded(self.storage, timeline.layout, others)]
+        return [*by_cleans, *superseded(self.storage, timeline, others)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +166,7 @@ def _written(storage: Storage, timeline: Timeline, window: Window) -> frozenset[
     active = {one.requested_time for one in timeline.writes}
     if any(one.requested_time not in active for one in window.instants):
         return None
-    commits = for_each(storage, lambda one: read_commit(storage, timeline.layout, one), window.instants)
+    commits = for_each(storage, timeline.files.read_commit, window.instants)
     return frozenset(partition for commit in commits for partition in commit.partition_to_write_stats)
 
 

@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from ..storage.base import Storage
 from ..timeline.instants import Instant
-from ..timeline.metadata.codec import read_summary
 from ..timeline.timeline import Timeline
 from .config import TableConfig
 from .files.base_file import BaseFileReader
@@ -70,7 +69,7 @@ def schema_text(storage: Storage, timeline: Timeline, instant: Instant, *, of_fi
         instant: The write.
         of_files: Whether the schema of its files is asked for; of the table's, compaction and clustering tell nothing.
     """
-    summary = read_summary(storage, timeline.layout, instant)
+    summary = timeline.files.read_summary(instant)
     if not of_files and summary.operation_type in _KEEP_THE_SCHEMA:
         return ""
     return summary.extra_metadata.get("schema", "")

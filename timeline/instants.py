@@ -56,6 +56,10 @@ class Instant:
         """The time from which readers see it: the completion time, or the requested time where none is kept."""
         return self.completion_time or self.requested_time
 
+    def at(self, state: State) -> Instant:
+        """Return a pending state of the same instant."""
+        return Instant(self.requested_time, self.action, state)
+
 
 def action_group(action: str) -> str:
     """Return the action of the completed file of an instant that was requested as ``action``."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..storage.base import Storage, join, refuse_links, split
+from ..storage.base import Storage, refuse_links, split
+from .instant_files import InstantFiles, open_instants
 from .instants import WRITE_ACTIONS, Instant, State
-from .layout import HasTimeline, Layout, LayoutV2, layout_of
+from .layout import HasTimeline
 from .watermark import Seen, Watermark
 
 _TIME_DIGITS = 17
@@ -19,12 +20,12 @@ class Timeline:
 
     Attributes:
         instants: The newest state of each instant, in order of requested time.
-        layout: How the instants' files are named.
+        files: Where the instants' files are.
         seen: What was complete at the moment that `as_of` went back to; None for the present.
     """
 
     instants: tuple[Instant, ...]
-    layout: Layout = field(default_factory=LayoutV2)
+    files: InstantFiles = field(repr=False, compare=False)
     seen: Seen | None = None
     _writes: frozenset[str] = field(init=False, repr=False, compare=False)
     _first_write: str = field(init=False, repr=False, compare=False)
@@ -38,14 +39,19 @@ class Timeline:
         object.__setattr__(self, "_committed", committed)
 
     @classmethod
-    def load(cls, storage: Storage, layout: Layout) -> Timeline:
+    def load(cls, files: InstantFiles) -> Timeline:
         """Read the timeline as it is now, in one listing; files that are no instants are passed over."""
+        storage, layout = files.storage, files.layout
         content = storage.look(layout.folder)
         # An instant that is a link would silently be missing.
         refuse_links(storage.path, layout.folder, (name for name in content.links if layout.parse(name)))
         names = (split(info.path)[1] for info in content.files)
         found = (layout.parse(name) for name in names)
-        return cls(_newest_states(one for one in found if one is not None), layout)
+        return cls(_newest_states(one for one in found if one is not None), files)
+
+    def reload(self) -> Timeline:
+        """Read the same table's timeline as it is now."""
+        return Timeline.load(self.files)
 
     @property
     def completed(self) -> tuple[Instant, ...]:
@@ -102,32 +108,47 @@ class Timeline:
 
         Such instants stay in place, so that what counts as archived is what counted so then.
         """
-        return Timeline(_back_to_inflight(self.instants, seen.saw), self.layout, seen)
+        return Timeline(_back_to_inflight(self.instants, seen.saw), self.files, seen)
 
     def as_of_request(self, time: str) -> Timeline:
         """Return the timeline with what was requested after a time taken back to inflight, whenever it completed."""
         instants = _back_to_inflight(self.instants, lambda one: one.requested_time <= time)
-        return Timeline(instants, self.layout, self.seen)
+        return Timeline(instants, self.files, self.seen)
 
     def as_of_completion(self, time: str) -> Timeline:
         """Return the timeline with what completed after a time taken back to inflight."""
         instants = _back_to_inflight(self.instants, lambda one: one.visible_since <= time)
-        return Timeline(instants, self.layout, self.seen)
+        return Timeline(instants, self.files, self.seen)
 
     def completed_since(self, seen: Seen) -> tuple[Instant, ...]:
         """Return the instants that completed after a moment, in the order in which they completed."""
         found = (one for one in self.completed if not seen.saw(one))
         return tuple(sorted(found, key=lambda one: (one.visible_since, one.requested_time)))
 
+    def complete(self, done: Instant, body: bytes) -> bool:
+        """Make an instant part of the table: the point of no return.
+
+        Args:
+            done: The completed instant, whose completion time is greater than every time on the timeline.
+            body: What the completed file holds.
+
+        Returns:
+            False where it is completed already, at whatever time.
+        """
+        # The name holds the completion time, so that create-if-absent alone would let an instant complete twice.
+        if any((one.requested_time, one.group) == (done.requested_time, done.group) for one in self.completed):
+            return False
+        return self.files.storage.create(self.files.path(done), body)
+
 
 def load_timeline(storage: Storage, config: HasTimeline) -> Timeline:
     """Read the timeline of a table as it is now, in one listing.
 
     Raises:
-        TableVersionError: The table version has a layout that pyhudi does not know yet.
+        TableVersionError: The table version has a format that pyhudi does not know yet.
         StorageError: The store failed.
     """
-    return Timeline.load(storage, layout_of(config))
+    return Timeline.load(open_instants(storage, config))
 
 
 def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bool]) -> tuple[Instant, ...]:
@@ -145,61 +166,3 @@ def _newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:
         if one.state > known.state:
             newest[one.requested_time, one.group] = one
     return tuple(newest[key] for key in sorted(newest))
-
-
-def request(storage: Storage, layout: Layout, requested_time: str, action: str, plan: bytes = b"") -> bool:
-    """Put an instant on the timeline.
-
-    Returns:
-        False where its requested file exists already.
-    """
-    return storage.create(path_of(layout, Instant(requested_time, action, State.REQUESTED)), plan)
-
-
-def start(storage: Storage, layout: Layout, requested_time: str, action: str, body: bytes = b"") -> bool:
-    """Say that work on a requested instant has begun.
-
-    Returns:
-        False where its inflight file exists already.
-    """
-    return storage.create(path_of(layout, Instant(requested_time, action, State.INFLIGHT)), body)
-
-
-def complete(
-    storage: Storage, timeline: Timeline, requested_time: str, action: str, completion_time: str, body: bytes
-) -> bool:
-    """Make an instant part of the table: the point of no return.
-
-    Args:
-        storage: Rooted at the table.
-        timeline: As of a moment ago.
-        requested_time: Names the instant.
-        action: Of the completed file.
-        completion_time: Greater than every time on the timeline.
-        body: What the completed file holds.
-
-    Returns:
-        False where it is completed already, at whatever time.
-    """
-    done = Instant(requested_time, action, State.COMPLETED, completion_time)
-    # The name holds the completion time, so that create-if-absent alone would let an instant complete twice.
-    known = timeline.completed
-    if any((one.requested_time, one.group) == (requested_time, done.group) for one in known):
-        return False
-    return storage.create(path_of(timeline.layout, done), body)
-
-
-def remove_pending(storage: Storage, layout: Layout, instant: Instant) -> None:
-    """Take a pending instant off the timeline: its inflight file first, so that it never seems further than it is."""
-    for state in (State.INFLIGHT, State.REQUESTED):
-        storage.delete(path_of(layout, Instant(instant.requested_time, instant.action, state)))
-
-
-def inflight_path(layout: Layout, instant: Instant) -> str:
-    """Return where the inflight file of an instant is, or would be."""
-    return path_of(layout, Instant(instant.requested_time, instant.action, State.INFLIGHT))
-
-
-def path_of(layout: Layout, instant: Instant) -> str:
-    """Return where the file of an instant's state is, or would be."""
-    return join(layout.folder, layout.format(instant))

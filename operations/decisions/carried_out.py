@@ -11,7 +11,7 @@ from ...table.config import TableConfig, create_config, update_config
 from ...table.files.names import BaseFileName
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
 from ...timeline.instants import State
-from ...timeline.timeline import Timeline, complete, inflight_path, request
+from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, Kind
 
 logger = logging.getLogger("pyhudi")
@@ -52,7 +52,7 @@ def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
             _close(storage, partition, instant.requested_time)
     elif decision.kind == Kind.GIVE_UP:
         # Without its inflight file the instant cannot complete any more, whoever still tries.
-        storage.delete(inflight_path(timeline.layout, instant))
+        storage.delete(timeline.files.path(instant.at(State.INFLIGHT)))
     else:
         # Properties come before the instant that needs them.
         if decision.new_table:
@@ -60,10 +60,9 @@ def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
         if decision.changes:
             update_config(storage, decision.changes)
         if instant.state == State.REQUESTED:
-            request(storage, timeline.layout, instant.requested_time, instant.action, decision.body)
+            timeline.files.request(instant, decision.body)
         else:
-            at = instant.completion_time or ""
-            complete(storage, timeline, instant.requested_time, instant.action, at, decision.body)
+            timeline.complete(instant, decision.body)
 
 
 def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:

@@ -13,7 +13,6 @@ from ...storage.bounds import parse_json
 from ...storage.parallel import for_each
 from ...table.config import load_config
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
-from ...timeline.metadata.codec import read_commit
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline, load_timeline
 from ..replay import WRITE_ID
@@ -64,7 +63,7 @@ def last_commit(storage: Storage, write_id: str | None = None) -> CommitResult |
     """Return what the newest completed write did, or the one of ``write_id``; None where there is none."""
     timeline = load_timeline(storage, load_config(storage))
     for instant in reversed(timeline.writes):
-        metadata = read_commit(storage, timeline.layout, instant)
+        metadata = timeline.files.read_commit(instant)
         if write_id is None or metadata.extra_metadata.get(WRITE_ID) == write_id:
             return result_from(storage.path, instant.requested_time, metadata)
     return None
@@ -72,7 +71,7 @@ def last_commit(storage: Storage, write_id: str | None = None) -> CommitResult |
 
 def result_of(storage: Storage, timeline: Timeline, instant: Instant) -> CommitResult:
     """Return what one completed write did."""
-    return result_from(storage.path, instant.requested_time, read_commit(storage, timeline.layout, instant))
+    return result_from(storage.path, instant.requested_time, timeline.files.read_commit(instant))
 
 
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:

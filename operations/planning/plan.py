@@ -22,6 +22,7 @@ from ...table.merging.deletes import IS_DELETED
 from ...table.schema.columns import POSITION, avro_schema, check_storable, without_meta
 from ...timeline.archive.lsm import archive_state
 from ...timeline.clock import next_time
+from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.owner import Owner
@@ -115,15 +116,14 @@ class WritePlan:
             pa.schema([*self.schema, *flag, *moved]), ordering, deletes=False, marker=self.config.delete_marker
         )
 
-    def requested(self) -> bytes:
+    def requested(self, codec: Codec) -> bytes:
         """Return what the instant's requested file holds."""
         if self.transaction.action != "replacecommit":
             return b""
-        from ...timeline.metadata.codec import encode  # noqa: PLC0415
-        from ...timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/metadata/codec.py)
+        from ...timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
         # A pending replacecommit that says nothing of its operation breaks Apache Hudi's conflict check.
-        return encode(RequestedReplaceMetadata(operation_type=self.operation))
+        return codec.encode(RequestedReplaceMetadata(operation_type=self.operation))
 
 
 def plan_write(request: WriteRequest) -> WritePlan:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ...errors import ConcurrentWriteError, UnsupportedTableError
 from ...storage.base import Storage
 from ...table.config import TableConfig
+from ...timeline.instant_files import open_instants
 from ...timeline.instants import WRITE_ACTIONS, Instant
-from ...timeline.layout import layout_of
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner, reserve
 from ...timeline.writers.owner import Liveness, judge
@@ -88,12 +88,11 @@ def refuse_living(
     if is_given_up(storage, instant.requested_time):
         return Liveness(False, "it was given up")
     verdict = judge(
-        storage,
+        open_instants(storage, config),
         instant,
         patience,
         now_s=storage.now(),
         zone=config.timezone,
-        layout=layout_of(config),
         known_beat=known_beat,
         may_wait=may_wait,
     )

@@ -19,10 +19,9 @@ from ...table.files.marked_files import marked_files
 from ...table.files.names import BaseFileName
 from ...table.files.partitions import list_partitions
 from ...timeline.clock import next_time
+from ...timeline.instant_files import InstantFiles, open_instants
 from ...timeline.instants import Instant, State
-from ...timeline.layout import Layout, layout_of
-from ...timeline.metadata.codec import encode, read_rollback_plan
-from ...timeline.timeline import Timeline, path_of, remove_pending, start
+from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.decisions import Decision, Kind
 from ...timeline.writers.markers import delete_markers, has_markers
@@ -47,7 +46,7 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, p
     Raises:
         ConcurrentWriteError: Its writer gave a sign of life since the rollback was planned.
     """
-    victim, layout = planned.victim, layout_of(config)
+    victim, instants = planned.victim, open_instants(storage, config)
     began = time.monotonic()
     # A commit looks for rollbacks that name it: once this is decided, the victim cannot complete, however long it
     # slept. Before that nothing of it is deleted.
@@ -59,9 +58,9 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, p
             if (one.requested_time, one.action) == (planned.at, "rollback"):
                 _finish(storage, timeline, config, one)
         return
-    start(storage, layout, planned.at, "rollback")
+    instants.start(Instant(planned.at, "rollback", State.INFLIGHT))
     paths = files_of(storage, victim.requested_time)
-    erase(storage, layout, victim, paths)
+    erase(instants, victim, paths)
     forget_partitions(storage, config, victim, by_partition(paths))
     _complete(storage, config, planned.at, _plan(storage, victim, paths), time.monotonic() - began)
     forget(storage, victim.requested_time)
@@ -88,7 +87,7 @@ def _naming(
         owner.seal_for_good(storage, found.requested_time)
     plan = _plan(storage, planned.victim, files_of(storage, found.requested_time))
     named = Instant(planned.at, "rollback", State.REQUESTED)
-    return Decision(Kind.MAKE, named, encode(plan), changes=_retirement(storage))
+    return Decision(Kind.MAKE, named, timeline.files.codec.encode(plan), changes=_retirement(storage))
 
 
 def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:
@@ -119,7 +118,7 @@ def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, 
     for one in timeline.pending:
         if one.action != "rollback":
             continue
-        changed = storage.modified(path_of(timeline.layout, one))
+        changed = storage.modified(timeline.files.path(one))
         if changed is None or storage.now() - changed <= age_s:
             continue
         _finish(storage, timeline, config, one)
@@ -128,7 +127,7 @@ def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, 
 def _finish(storage: Storage, timeline: Timeline, config: TableConfig, rollback: Instant) -> None:
     """Complete a pending rollback whose victim is off the timeline."""
     try:
-        plan = read_rollback_plan(storage, timeline.layout, rollback)
+        plan = timeline.files.read_rollback_plan(rollback)
     except CorruptInstantError as error:
         # Apache Hudi passes over such a rollback too; nothing of this write depends on it.
         logger.warning("table %s: the rollback %s stays pending: %s", storage.path, rollback.requested_time, error)
@@ -169,10 +168,10 @@ def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) 
     return sorted(found)
 
 
-def erase(storage: Storage, layout: Layout, victim: Instant, paths: list[str]) -> None:
+def erase(instants: InstantFiles, victim: Instant, paths: list[str]) -> None:
     """Delete a write's data files, then its inflight and requested files."""
-    storage.delete(*paths)
-    remove_pending(storage, layout, victim)
+    instants.storage.delete(*paths)
+    instants.remove_pending(victim)
 
 
 def forget(storage: Storage, instant_time: str) -> None:
@@ -201,16 +200,18 @@ def _complete(storage: Storage, config: TableConfig, at: str, plan: RollbackPlan
     def completion(timeline: Timeline) -> Decision | None:
         if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
             return None
-        start(storage, timeline.layout, at, "rollback")
+        timeline.files.start(Instant(at, "rollback", State.INFLIGHT))
         finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
         done = Instant(at, "rollback", State.COMPLETED, finished)
-        return Decision(Kind.MAKE, done, encode(_metadata(at, plan, seconds)), changes=_retirement(storage))
+        return Decision(
+            Kind.MAKE, done, timeline.files.codec.encode(_metadata(at, plan, seconds)), changes=_retirement(storage)
+        )
 
     decide(storage, config, completion)
 
 
 def _plan(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
-    from ...timeline.metadata.models import InstantInfo, RollbackPlan, RollbackRequest  # noqa: PLC0415 (see timeline/metadata/codec.py)
+    from ...timeline.metadata.models import InstantInfo, RollbackPlan, RollbackRequest  # noqa: PLC0415 (see timeline/instant_files.py)
 
     requests = [
         RollbackRequest(partition_path=partition, files_to_be_deleted=_absolute(storage, files))

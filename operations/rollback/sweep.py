@@ -7,7 +7,6 @@ from ...table.config import TableConfig
 from ...table.files.marked_files import marked_files
 from ...timeline.archive.lsm import is_archived
 from ...timeline.instants import State
-from ...timeline.layout import layout_of
 from ...timeline.timeline import load_timeline
 from ...timeline.writers import decisions, heartbeat, owner
 from ...timeline.writers.markers import marked_instants
@@ -37,7 +36,7 @@ def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str
     seals, now = storage.list(owner.SEALS, strict=False), storage.now()
     storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
     kept = (owner.SEALS, decisions.FOLDER)
-    storage.sweep((META_FOLDER, layout_of(config).folder, owner.ROOT, *kept, heartbeat.ROOT), SEAL_KEPT_S)
+    storage.sweep((META_FOLDER, config.timeline_folder, owner.ROOT, *kept, heartbeat.ROOT), SEAL_KEPT_S)
     working = {*storage.look(owner.ROOT).folders} - {split(folder)[1] for folder in kept}
     marked = set(marked_instants(storage))
     beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT, strict=False)}

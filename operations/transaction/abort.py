@@ -8,7 +8,6 @@ from functools import partial
 from ...storage.base import Storage
 from ...timeline.archive.lsm import is_archived
 from ...timeline.instants import Instant, State
-from ...timeline.layout import layout_of
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner, reserve
 from ...timeline.writers.decisions import Decision, Kind
@@ -70,6 +69,6 @@ def _erase(work: Transaction, storage: Storage, own: Instant | None, paths: list
     if own is None:
         storage.delete(*paths)
     else:
-        erase(storage, layout_of(work.config), own, paths)
+        erase(work.instants(storage), own, paths)
     forget_partitions(storage, work.config, work.inflight, by_partition(paths))
     forget(storage, work.instant_time)

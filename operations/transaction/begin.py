@@ -8,8 +8,8 @@ from collections.abc import Callable
 from ...errors import ConcurrentWriteError, WriteSealedError
 from ...storage.base import Storage
 from ...timeline.instants import State
-from ...timeline.layout import layout_of
-from ...timeline.timeline import load_timeline, remove_pending, request, start
+from ...timeline.metadata.codec import Codec
+from ...timeline.timeline import load_timeline
 from ...timeline.writers import heartbeat, owner, reserve
 from ...timeline.writers.markers import begin_markers
 from ..rollback.rollback import forget, roll_back
@@ -20,7 +20,7 @@ _WAIT_FOR_FIRST_S = 30.0
 _POLL_S = 0.05
 
 
-def begin(work: Transaction, storage: Storage, requested: Callable[[], bytes]) -> None:
+def begin(work: Transaction, storage: Storage, requested: Callable[[Codec], bytes]) -> None:
     """Make an instant's requested and inflight files, having rolled back dead writes; safe to call from every task.
 
     Args:
@@ -45,7 +45,7 @@ def begin(work: Transaction, storage: Storage, requested: Callable[[], bytes]) -
     while time.monotonic() < deadline:
         if _begun(work, storage):
             # What is seen is not yet kept; a data file may not reach the disk before it.
-            storage.flush([layout_of(work.config).folder])
+            storage.flush([work.instants(storage).folder])
             return
         refuse_sealed(work, storage)
         time.sleep(_POLL_S)
@@ -79,10 +79,10 @@ def refuse_sealed(work: Transaction, storage: Storage) -> None:
 def _take_back_if_given_up(work: Transaction, storage: Storage) -> None:
     """Undo the beginning of a write that was given up after this task had looked for its seal."""
     if owner.is_given_up(storage, work.instant_time):
-        layout = layout_of(work.config)
-        found = load_timeline(storage, work.config).find(work.instant_time)
+        timeline = load_timeline(storage, work.config)
+        found = timeline.find(work.instant_time)
         if found is not None and found.state != State.COMPLETED:
-            remove_pending(storage, layout, found)
+            timeline.files.remove_pending(found)
         forget(storage, work.instant_time)
         refuse_sealed(work, storage)
 
@@ -98,7 +98,7 @@ def _take_back_if_oldest(work: Transaction, storage: Storage) -> None:
     found = timeline.find(work.instant_time)
     if found is None or found.state == State.COMPLETED or not others or min(others) < work.instant_time:
         return
-    remove_pending(storage, timeline.layout, found)
+    timeline.files.remove_pending(found)
     forget(storage, work.instant_time)
     raise ConcurrentWriteError(
         f"The write {work.instant_time} of the table {work.path} was planned before {min(others)}, the oldest write "
@@ -112,17 +112,17 @@ def _begun(work: Transaction, storage: Storage) -> bool:
     return found is not None and found.state >= State.INFLIGHT
 
 
-def _put_on_timeline(work: Transaction, storage: Storage, requested: Callable[[], bytes]) -> None:
+def _put_on_timeline(work: Transaction, storage: Storage, requested: Callable[[Codec], bytes]) -> None:
     heartbeat.touch(storage, work.instant_time)
     # Before the instant is on the timeline, where one without a reserve counts as given up.
     reserve.hold(storage, work.instant_time)
     _roll_back(work, storage)
     sweep(storage, work.config, work.patience, own=work.instant_time)
     begin_markers(storage, work.instant_time)
-    layout = layout_of(work.config)
-    request(storage, layout, work.instant_time, work.action, requested())
+    instants = work.instants(storage)
+    instants.request(work.inflight, requested(instants.codec))
     _take_back_if_oldest(work, storage)
-    start(storage, layout, work.instant_time, work.action)
+    instants.start(work.inflight)
     _take_back_if_given_up(work, storage)
 
 

@@ -9,8 +9,6 @@ from threading import Lock
 from ...errors import WriteSealedError
 from ...storage.base import Storage
 from ...table.files.partitions import write_partition_metafile
-from ...timeline.layout import layout_of
-from ...timeline.timeline import inflight_path
 from ...timeline.writers.markers import Marker, MarkerType, write_markers
 from ..rollback.opened_partitions import forget_partitions
 from .begin import refuse_sealed
@@ -92,7 +90,7 @@ class Fence:
         if self.sealed_by_us:
             return
         self._refuse_sealed()
-        if not self.storage.exists(inflight_path(layout_of(self.work.config), self.work.inflight)):
+        if not self.storage.exists(self.work.instants(self.storage).path(self.work.inflight)):
             raise WriteSealedError(
                 f"The instant {self.work.instant_time} is no longer on the timeline of the table {self.work.path}: "
                 "another writer rolled it back, taking its writer for dead.",

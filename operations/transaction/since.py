@@ -10,7 +10,6 @@ from ...errors import CommitConflictError, CorruptInstantError, UnreadableTimeEr
 from ...storage.base import Storage
 from ...timeline.archive.lsm import archived_bodies, archived_since, seen_at
 from ...timeline.instants import WRITE_ACTIONS, Instant
-from ...timeline.metadata.codec import decode, read_commit, read_rollback_plan
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.watermark import Seen
 from .transaction import Transaction
@@ -70,8 +69,8 @@ class Since:
             CorruptInstantError: It cannot be parsed.
         """
         if write not in self.archived:
-            return read_commit(self.storage, self.timeline.layout, write)
-        from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/metadata/codec.py)
+            return self.timeline.files.read_commit(write)
+        from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
         kind = ReplaceCommitMetadata if write.group == "replacecommit" else CommitMetadata
         return self._read_archived(kind, write)
@@ -87,7 +86,7 @@ class Since:
         for one in sorted(known, key=lambda instant: instant.requested_time):
             if one.action != "rollback":
                 continue
-            requested = read_rollback_plan(self.storage, self.timeline.layout, one)
+            requested = self.timeline.files.read_rollback_plan(one)
             victim = None if requested is None else requested.instant_to_rollback
             if victim is not None and victim.commit_time == instant_time:
                 return True
@@ -98,7 +97,9 @@ class Since:
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
         try:
-            return decode(kind, self.archived[instant], f"{instant.requested_time} in the archive")
+            return self.timeline.files.codec.decode(
+                kind, self.archived[instant], f"{instant.requested_time} in the archive"
+            )
         except CorruptInstantError as error:
             raise conflict(
                 self.work,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...table.config import TableConfig
+from ...timeline.instant_files import InstantFiles, open_instants
 from ...timeline.instants import Instant, State
 from ...timeline.watermark import Watermark
 from ...timeline.writers import owner
@@ -67,6 +68,10 @@ class Transaction:
     def spills(self) -> str:
         """The folder in which rows wait for the commit to merge them."""
         return f"{owner.folder(self.instant_time)}/spills"
+
+    def instants(self, storage: Storage) -> InstantFiles:
+        """Return the files of the table's instants."""
+        return open_instants(storage, self.config)
 
     def storage(self) -> Storage:
         """Open the table's store."""

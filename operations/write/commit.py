@@ -14,8 +14,6 @@ from ...storage.parallel import for_each
 from ...table.files.marked_files import marked_files
 from ...table.files.partitions import metafile_of, write_partition_metafile
 from ...timeline.instants import State
-from ...timeline.layout import layout_of
-from ...timeline.metadata.codec import encode
 from ...timeline.timeline import load_timeline
 from ...timeline.writers import heartbeat, owner
 from ...writer.group_writer import GroupOutcome
@@ -120,13 +118,14 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     changed = _changes(plan, outcomes, replaced, replacement)
     with phases.phase("flush"):
         # Nothing may say that the write is done before the disk keeps what it names.
-        storage.flush([*written, *([layout_of(plan.config).folder] if plan.creates_table else [])])
+        storage.flush([*written, *([plan.config.timeline_folder] if plan.creates_table else [])])
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
     metadata = build_metadata(plan, outcomes, replaced, seconds)
     if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
         return result_from(plan.path, "", metadata)
     with phases.phase("complete"):
-        complete(plan.transaction, storage, changed, encode(metadata), partial(_settle, plan, storage, written))
+        body = plan.transaction.instants(storage).codec.encode(metadata)
+        complete(plan.transaction, storage, changed, body, partial(_settle, plan, storage, written))
     return result_from(plan.path, plan.instant_time, metadata)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from ...storage.base import Storage, join
 from ...storage.parallel import for_each
 from ...timeline.instants import Instant
-from ...timeline.metadata.codec import read_clean
 from ...timeline.metadata.models import CleanerPlan, CleanMetadata
 from ...timeline.timeline import Timeline
 from .view import BaseFile, base_file
@@ -27,7 +26,7 @@ def read_cleans(storage: Storage, now: Timeline, time: str) -> list[tuple[Instan
         time: The moment.
     """
     later = [one for one in now.instants if one.action == "clean" and one.requested_time > time]
-    found = for_each(storage, lambda one: read_clean(storage, now.layout, one), later)
+    found = for_each(storage, now.files.read_clean, later)
     return [(instant, clean) for instant, clean in zip(later, found, strict=True) if clean is not None]
 
 

@@ -8,8 +8,6 @@ from ...errors import MissingFileError, StorageError
 from ...storage.base import Storage, split
 from ...storage.parallel import for_each
 from ...timeline.instants import State
-from ...timeline.layout import Layout
-from ...timeline.metadata.codec import read_rollback_plan
 from ...timeline.timeline import Timeline
 from .view import BaseFile, FileSlice, FileView
 from .written import read_written
@@ -25,7 +23,7 @@ class WholeView(FileView):
             MissingFileError: A file that a completed write names is gone.
             StorageError: It was taken away rightly, but after this view's moment.
         """
-        lost = superseded(self._storage, self._timeline.layout, self.lost(partition_path))
+        lost = superseded(self._storage, self._timeline, self.lost(partition_path))
         if lost:
             raise _taken_meanwhile(self._storage, lost[0], "was replaced by a newer one and removed")
         return super().slices(partition_path)
@@ -36,14 +34,14 @@ def open_view(storage: Storage, timeline: Timeline) -> WholeView:
     return WholeView(storage, timeline, read_written(storage, timeline))
 
 
-def superseded(storage: Storage, layout: Layout, lost: Iterable[BaseFile]) -> list[BaseFile]:
+def superseded(storage: Storage, timeline: Timeline, lost: Iterable[BaseFile]) -> list[BaseFile]:
     """Return those of the lost files that are none of the table as it is now, so that a clean may have taken them.
 
     Files that a clean of the timeline names are left out otherwise: it says by whom they were taken, though not why.
 
     Args:
         storage: Rooted at the table.
-        layout: The timeline's.
+        timeline: Of whatever moment.
         lost: What `FileView.lost` returned.
 
     Raises:
@@ -55,7 +53,7 @@ def superseded(storage: Storage, layout: Layout, lost: Iterable[BaseFile]) -> li
         return []
     from .cleaned import names_cleaned  # noqa: PLC0415 (brings pydantic along, which tasks rarely need)
 
-    now = Timeline.load(storage, layout)
+    now = timeline.reload()
     view = FileView(storage, now, read_written(storage, now))
     needed = {file.path for partition in {split(one.path)[0] for one in waiting} for file in view.lost(partition)}
     old = [one for one in waiting if now.is_committed(one.instant_time) and one.path not in needed]
@@ -86,7 +84,7 @@ def _missing(storage: Storage, now: Timeline, missing: list[BaseFile]) -> Missin
 
 def _being_rolled_back(storage: Storage, now: Timeline) -> frozenset[str]:
     rollbacks = [one for one in now.pending if one.action == "rollback"]
-    plans = for_each(storage, lambda one: read_rollback_plan(storage, now.layout, one), rollbacks)
+    plans = for_each(storage, now.files.read_rollback_plan, rollbacks)
     return frozenset(
         plan.instant_to_rollback.commit_time for plan in plans if plan is not None and plan.instant_to_rollback
     )

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from threading import Lock
 
 from ...errors import StorageError
 from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...timeline.instants import Instant
-from ...timeline.layout import Layout
-from ...timeline.metadata.codec import CommitFiles, read_files
+from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
 from .names import PARQUET
 
@@ -96,7 +94,7 @@ def read_written(storage: Storage, timeline: Timeline) -> Written:
     writes = timeline.writes
     if not writes:
         return Written()
-    place, wanted = (storage.path, timeline.layout.folder), frozenset(writes)
+    place, wanted = (storage.path, timeline.files.folder), frozenset(writes)
     with _LOCK:
         exact = _KNOWN.get((place, wanted))
         if exact is not None:
@@ -111,7 +109,7 @@ def read_written(storage: Storage, timeline: Timeline) -> Written:
         ]
     base = max(usable, key=lambda one: len(one.instants & wanted), default=Written())
     fresh = [one for one in writes if one not in base.instants]
-    found = base.since(first).joined_by(zip(fresh, _read(storage, timeline.layout, fresh), strict=True))
+    found = base.since(first).joined_by(zip(fresh, _read(storage, timeline, fresh), strict=True))
     with _LOCK:
         _KNOWN.pop((place, base.instants), None)
         _KNOWN[place, wanted] = found
@@ -120,18 +118,18 @@ def read_written(storage: Storage, timeline: Timeline) -> Written:
     return found
 
 
-def _read(storage: Storage, layout: Layout, writes: list[Instant]) -> list[CommitFiles]:
+def _read(storage: Storage, timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
     """Return the bodies of some writes; of one that was archived since the timeline was read, an empty one."""
     try:
-        return for_each(storage, partial(read_files, storage, layout), writes)
+        return for_each(storage, timeline.files.read_written_files, writes)
     except StorageError:
-        now = Timeline.load(storage, layout)
+        now = timeline.reload()
         left = frozenset(now.instants)
         gone = [one for one in writes if one not in left]
         first = now.writes[0].requested_time if now.writes else ""
         if not gone or any(one.requested_time >= first for one in gone):
             raise
-        bodies = iter(_read(storage, layout, [one for one in writes if one in left]))
+        bodies = iter(_read(storage, now, [one for one in writes if one in left]))
         return [next(bodies) if one in left else CommitFiles() for one in writes]
 
 

@@ -20,7 +20,7 @@ from pyhudi.storage import bounds, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.schema.avro import parse_avro
 from pyhudi.timeline.archive import lsm as archive
-from pyhudi.timeline.metadata.codec import decode, encode
+from pyhudi.timeline.metadata.avro_codec import decode, encode
 from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.writers import owner
 from pyhudi.timeline.writers.decisions import Decision

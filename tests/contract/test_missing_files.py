@@ -15,10 +15,11 @@ from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.timeline.layout import layout_of
-from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.instant_files import open_instants
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CleanMetadata, CleanPartition, InstantInfo, RollbackPlan
-from pyhudi.timeline.timeline import Timeline, complete, request, start
+from pyhudi.timeline.timeline import load_timeline
 from support.cleaning import archive, clean
 from support.drive import plan, task, write
 from support.past import Past, rows_of
@@ -124,7 +125,7 @@ def test_what_newer_files_replaced_is_no_loss_of_the_present(past: Past) -> None
 def test_what_a_clean_names_is_not_missed(past: Past) -> None:
     name = lose(past, 2)
     storage = open_storage(str(past.path))
-    layout, at = layout_of(load_config(storage)), f"{int(past.commits[0].instant) - 1}"
+    timeline, at = load_timeline(storage, load_config(storage)), f"{int(past.commits[0].instant) - 1}"
     part = CleanPartition(partition_path="a", policy="KEEP_LATEST_COMMITS", success_delete_files=[name])
     done = CleanMetadata(
         start_clean_time=at,
@@ -133,9 +134,10 @@ def test_what_a_clean_names_is_not_missed(past: Past) -> None:
         earliest_commit_to_retain="",
         partition_metadata={"a": part},
     )
-    request(storage, layout, at, "clean")
-    start(storage, layout, at, "clean")
-    complete(storage, Timeline.load(storage, layout), at, "clean", f"{at[:-1]}9", encode(done))
+    clean = Instant(at, "clean", State.COMPLETED, f"{at[:-1]}9")
+    timeline.files.request(clean)
+    timeline.files.start(clean)
+    timeline.complete(clean, encode(done))
 
     assert past.shown() == past.as_of(past.commits[1].instant)
 
@@ -153,9 +155,9 @@ def test_a_read_that_meets_a_rollback_is_to_be_run_again(past: Past) -> None:
 
 def test_a_rollback_at_work_is_no_damage(past: Past) -> None:
     storage = open_storage(str(past.path))
-    layout, victim = layout_of(load_config(storage)), past.commits[2].instant
+    instants, victim = open_instants(storage, load_config(storage)), past.commits[2].instant
     named = RollbackPlan(instant_to_rollback=InstantInfo(commit_time=victim, action="commit"))
-    request(storage, layout, f"{int(victim) + 50}", "rollback", encode(named))
+    instants.request(Instant(f"{int(victim) + 50}", "rollback", State.REQUESTED), encode(named))
     lose(past, 2)
 
     with pytest.raises(StorageError, match="rolled back"):

@@ -19,6 +19,7 @@ from pyhudi.reader.window import CommitTimes, Window
 from pyhudi.table.files import cleaned
 from pyhudi.table.files.view import FileView
 from pyhudi.table.files.written import read_written
+from pyhudi.timeline.instant_files import InstantFiles
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from support.past_checks import check_cleaned, check_past
@@ -90,7 +91,7 @@ def overtaken_commits_show(patch: Patch) -> None:
 
 def what_is_replaced_later_is_gone_before(patch: Patch) -> None:
     def of_the_present(storage: Any, timeline: Timeline) -> Any:
-        return read_written(storage, Timeline.load(storage, timeline.layout))
+        return read_written(storage, timeline.reload())
 
     patch.setattr(history, "read_written", of_the_present)
 
@@ -111,11 +112,9 @@ def cleans_are_trusted(patch: Patch) -> None:
 
 def cleans_that_died_are_passed_over(patch: Patch) -> None:
     only_cleans_tell(patch)
-    read = cleaned.read_clean
+    read = InstantFiles.read_clean
     patch.setattr(
-        cleaned,
-        "read_clean",
-        lambda storage, layout, one: read(storage, layout, one) if one.state == State.COMPLETED else None,
+        InstantFiles, "read_clean", lambda files, one: read(files, one) if one.state == State.COMPLETED else None
     )
 
 

@@ -12,7 +12,7 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.timeline.timeline import load_timeline, path_of
+from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.watermark import spell_moment
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
@@ -156,9 +156,9 @@ def test_rows_made_from_the_table_while_a_clock_lagged(place: Place) -> None:
     write(table, rows("a", "k1", value=3), operation="delete", settings=based)
     timeline = load_timeline(storage, load_config(storage))
     late = timeline.writes[1]
-    body = storage.read(path_of(timeline.layout, late))
-    storage.delete(path_of(timeline.layout, late))
-    storage.write(path_of(timeline.layout, replace(late, completion_time=moment.partition(":")[0])), body)
+    body = storage.read(timeline.files.path(late))
+    storage.delete(timeline.files.path(late))
+    storage.write(timeline.files.path(replace(late, completion_time=moment.partition(":")[0])), body)
     with pytest.raises(CommitConflictError, match="a clock that lags"):
         plan(table, SCHEMA, operation="delete", settings=based)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,10 +14,9 @@ from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import BaseFileName
 from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.layout import layout_of
-from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
-from pyhudi.timeline.timeline import Timeline, complete, path_of, request, start
+from pyhudi.timeline.timeline import Timeline, load_timeline
 
 TIMELINE = ".hoodie/timeline"
 POLICY = "KEEP_LATEST_COMMITS"
@@ -37,8 +37,7 @@ def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: 
         The paths of the deleted files.
     """
     storage = open_storage(str(path))
-    layout = layout_of(load_config(storage))
-    timeline = Timeline.load(storage, layout)
+    timeline = load_timeline(storage, load_config(storage))
     earliest = timeline.writes[-retain].requested_time if len(timeline.writes) > retain else ""
     victims = {} if not earliest else _victims(path, timeline, earliest)
     if not victims:
@@ -53,8 +52,9 @@ def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: 
             for partition, files in victims.items()
         },
     )
-    request(storage, layout, now, "clean", encode(plan))
-    start(storage, layout, now, "clean")
+    clean = Instant(now, "clean", State.REQUESTED)
+    timeline.files.request(clean, encode(plan))
+    timeline.files.start(clean)
     deleted = [file for files in victims.values() for file in files]
     storage.delete(*deleted)
     if finish:
@@ -72,21 +72,22 @@ def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: 
                 for partition, files in victims.items()
             },
         )
-        complete(storage, timeline, now, "clean", next_time(int(storage.now() * 1000), now, "UTC"), encode(done))
+        at = next_time(int(storage.now() * 1000), now, "UTC")
+        timeline.complete(replace(clean, state=State.COMPLETED, completion_time=at), encode(done))
     return deleted
 
 
 def archive(path: Path | str, count: int) -> None:
     """Move the first instants to the archive, as Apache Hudi writes it: the file, the manifest, then the deletions."""
     storage = open_storage(str(path))
-    layout = layout_of(load_config(storage))
-    gone = Timeline.load(storage, layout).completed[:count]
-    plans = [path_of(layout, Instant(one.requested_time, one.action, State.REQUESTED)) for one in gone]
+    timeline = load_timeline(storage, load_config(storage))
+    files, gone = timeline.files, timeline.completed[:count]
+    plans = [files.path(one.at(State.REQUESTED)) for one in gone]
     rows = {
         "instantTime": [one.requested_time for one in gone],
         "completionTime": [one.completion_time for one in gone],
         "action": [one.action for one in gone],
-        "metadata": pa.array([storage.read(path_of(layout, one)) for one in gone], pa.binary()),
+        "metadata": pa.array([storage.read(files.path(one)) for one in gone], pa.binary()),
         "plan": pa.array([storage.read(one) or None if storage.exists(one) else None for one in plans], pa.binary()),
         "version": pa.array([1] * len(gone), pa.int32()),
     }
@@ -101,8 +102,8 @@ def archive(path: Path | str, count: int) -> None:
     storage.write(f"{folder}/_version_", str(len(names)).encode())
     for one in gone:
         for state in (State.REQUESTED, State.INFLIGHT):
-            storage.delete(path_of(layout, Instant(one.requested_time, one.action, state)))
-        storage.delete(path_of(layout, one))
+            storage.delete(files.path(one.at(state)))
+        storage.delete(files.path(one))
 
 
 def _victims(path: Path | str, timeline: Timeline, earliest: str) -> dict[str, list[str]]:

@@ -13,11 +13,11 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.clock import format_time, next_time
+from pyhudi.timeline.instant_files import open_instants
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.layout import layout_of
-from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata
-from pyhudi.timeline.timeline import Timeline, load_timeline, path_of
+from pyhudi.timeline.timeline import Timeline, load_timeline
 from pyhudi.timeline.watermark import RECENT
 from support.cleaning import TIMELINE, archive
 from support.drive import plan, rows_of, task, write
@@ -30,13 +30,13 @@ MANY = RECENT + 10
 def commit_many(table: Place, count: int = MANY) -> None:
     """Let other writers complete so many commits, which keep to themselves: their files are no concern of the test."""
     storage = open_storage(str(table))
-    layout = layout_of(load_config(storage))
+    instants = open_instants(storage, load_config(storage))
     at = load_timeline(storage, load_config(storage)).greatest_time()
     body = encode(CommitMetadata(operation_type="UPSERT"))
     for _ in range(count):
         asked = next_time(int(storage.now() * 1000), at, "UTC")
         at = next_time(int(storage.now() * 1000), asked, "UTC")
-        storage.write(path_of(layout, Instant(asked, "commit", State.COMPLETED, at)), body)
+        storage.write(instants.path(Instant(asked, "commit", State.COMPLETED, at)), body)
     # Two plans before the clock has come so far would choose the same time.
     while at is not None and format_time(int(storage.now() * 1000), "UTC") <= at:
         time.sleep(0.01)

@@ -14,8 +14,8 @@ from ...storage import process
 from ...storage.base import Storage, join
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
 from ..clock import parse_time
+from ..instant_files import InstantFiles
 from ..instants import Instant, State
-from ..layout import Layout
 from . import heartbeat, markers, stillness
 from .patience import Patience
 
@@ -159,13 +159,12 @@ def is_sealed(storage: Storage, instant_time: str) -> bool:
 
 
 def judge(
-    storage: Storage,
+    instants: InstantFiles,
     instant: Instant,
     patience: Patience,
     *,
     now_s: float,
     zone: str,
-    layout: Layout,
     known_beat: float | None = None,
     may_wait: bool = True,
 ) -> Liveness:
@@ -176,18 +175,18 @@ def judge(
     heartbeat: when that is overdue. Of foreign ones without: when the user says so.
 
     Args:
-        storage: Rooted at the table.
-        instant: The pending instant.
+        instants: Of the table.
+        instant: The pending one.
         patience: When another writer counts as dead.
         now_s: The store's clock, epoch seconds.
         zone: The timeline's time zone.
-        layout: How the instant's files are named.
         known_beat: The heartbeat that was overdue when somebody else judged; if it is still the last, it is overdue.
         may_wait: Whether an overdue heartbeat of a process that is there may be watched until its time is over.
 
     Raises:
         CorruptInstantError: It cannot be told whose the instant is.
     """
+    storage = instants.storage
     owner = read(storage, instant.requested_time)
     gone = None if owner is None else is_gone(owner)
     if owner is not None and gone:
@@ -195,7 +194,7 @@ def judge(
     sign, said = heartbeat.path_of(instant.requested_time), "last heartbeat"
     beat = storage.modified(sign)
     if beat is None and owner is None:
-        return _judge_silent(storage, instant, patience, now_s, zone=zone, layout=layout)
+        return _judge_silent(instants, instant, patience, now_s, zone=zone)
     if beat is None:
         # Its first heartbeat comes right after owner.json.
         sign, said = _path(instant.requested_time), "no heartbeat yet; begun"
@@ -217,16 +216,15 @@ def judge(
 
 
 def _judge_silent(
-    storage: Storage,
+    instants: InstantFiles,
     instant: Instant,
     patience: Patience,
     now_s: float,
     *,
     zone: str,
-    layout: Layout,
 ) -> Liveness:
     """Judge a foreign instant without heartbeat: it may be idle for hours, so that only the user can call it dead."""
-    began, path, changed = _changes(storage, instant, layout, zone, now_s)
+    began, path, changed = _changes(instants, instant, zone, now_s)
     silent = max(0.0, now_s - changed)
     last = f"; it last wrote {path}, {_span(silent)} ago" if path else ""
     reason = f"no heartbeat; {_span(max(0.0, now_s - began))} old{last}"
@@ -244,13 +242,13 @@ def _judge_silent(
     return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(age_s)}", todo)
 
 
-def _changes(storage: Storage, instant: Instant, layout: Layout, zone: str, now_s: float) -> tuple[float, str, float]:
+def _changes(instants: InstantFiles, instant: Instant, zone: str, now_s: float) -> tuple[float, str, float]:
     """Return when an instant's first file was made, and which file changed last and when.
 
     Where none is to be found, both times are the one at which the instant was asked for, and the file is "".
     """
-    states = [Instant(instant.requested_time, instant.action, state) for state in (State.REQUESTED, State.INFLIGHT)]
-    paths = [join(layout.folder, layout.format(one)) for one in states]
+    storage = instants.storage
+    paths = [instants.path(instant.at(state)) for state in (State.REQUESTED, State.INFLIGHT)]
     times = [(storage.modified(path), path) for path in paths]
     known = [(time, path) for time, path in times if time is not None]
     first = min(known, default=None)

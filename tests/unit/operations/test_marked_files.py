@@ -11,13 +11,13 @@ from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
-from pyhudi.timeline.layout import LayoutV2
-from pyhudi.timeline.timeline import request, start
+from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import plan, task, write
 from support.histories import TABLE, part, row
 from support.model import SCHEMA
 from support.places import files_below
+from support.timelines import instants_in
 
 DEAD, GONE = "20200101000000000", "20990101000000000"
 ROWS = part(row("a", ts=1, value=1))
@@ -68,8 +68,9 @@ def swept(table: Path) -> str:
 def rolled_back(table: Path) -> str:
     """The instant is pending, and its writer is dead."""
     storage = open_storage(str(table))
-    request(storage, LayoutV2(), DEAD, "commit")
-    start(storage, LayoutV2(), DEAD, "commit")
+    dead = Instant(DEAD, "commit", State.INFLIGHT)
+    instants_in(storage).request(dead)
+    instants_in(storage).start(dead)
     mark(table, DEAD)
     write(table, ROWS, settings=IMPATIENT)
     return DEAD

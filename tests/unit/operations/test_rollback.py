@@ -9,11 +9,11 @@ import pytest
 from pyhudi.operations.rollback.rollback import GIVEN_UP_S, finish_rollbacks
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import load_config
+from pyhudi.timeline.instant_files import open_instants
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.layout import layout_of
-from pyhudi.timeline.metadata.codec import decode, encode
+from pyhudi.timeline.metadata.avro_codec import decode, encode
 from pyhudi.timeline.metadata.models import InstantInfo, RollbackMetadata, RollbackPlan, RollbackRequest
-from pyhudi.timeline.timeline import Timeline, load_timeline, path_of, request, start
+from pyhudi.timeline.timeline import Timeline, load_timeline
 from support.drive import write
 from support.histories import TABLE, part, row
 
@@ -35,10 +35,10 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def leave(storage: Storage, plan: bytes, *, started: bool = True) -> None:
-    layout = layout_of(load_config(storage))
-    request(storage, layout, AT, "rollback", plan)
+    instants, named = open_instants(storage, load_config(storage)), Instant(AT, "rollback", State.REQUESTED)
+    instants.request(named, plan)
     if started:
-        start(storage, layout, AT, "rollback")
+        instants.start(named)
 
 
 def finish(storage: Storage, age_s: float) -> Instant:
@@ -55,7 +55,7 @@ def test_it_is_completed_with_what_its_plan_says(storage: Storage, started: bool
 
     done = finish(storage, age_s=-1)
 
-    path = path_of(layout_of(load_config(storage)), done)
+    path = open_instants(storage, load_config(storage)).path(done)
     told = decode(RollbackMetadata, storage.read(path), path)
     assert done.state == State.COMPLETED
     assert (told.start_rollback_time, told.commits_rollback, told.total_files_deleted) == (AT, [GONE], 3)
@@ -74,7 +74,7 @@ def test_one_whose_victim_is_there_is_left_alone(storage: Storage, completed: bo
     config = load_config(storage)
     victim = load_timeline(storage, config).writes[0].requested_time if completed else GONE
     if not completed:
-        request(storage, layout_of(config), GONE, "commit")
+        open_instants(storage, config).request(Instant(GONE, "commit", State.REQUESTED))
     leave(storage, encode(RollbackPlan(instant_to_rollback=InstantInfo(commit_time=victim, action="commit"))))
 
     assert finish(storage, age_s=-1).state == State.INFLIGHT
@@ -103,6 +103,6 @@ def test_two_who_finish_at_once_complete_it_once(storage: Storage) -> None:
     for one in threads:
         one.join()
 
-    names = [info.path for info in storage.list(before.layout.folder) if AT in info.path]
+    names = [info.path for info in storage.list(before.files.folder) if AT in info.path]
     assert len([name for name in names if name.endswith(".rollback")]) == 1
     assert len(names) == 3

@@ -13,7 +13,7 @@ from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.transaction.conflicts import check_ownership
 from pyhudi.operations.transaction.since import Since
 from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, InstantInfo, RollbackMetadata
 from pyhudi.timeline.timeline import Timeline, load_timeline
 from support.attempts import IMPATIENT

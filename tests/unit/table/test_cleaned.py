@@ -4,7 +4,7 @@ import pytest
 from pyhudi.table.files.cleaned import cleaned_since
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
-from pyhudi.timeline.timeline import Timeline
+from support.timelines import timeline_of
 
 
 def t(n: int) -> str:
@@ -15,7 +15,7 @@ def write(asked: int, done: int) -> Instant:
     return Instant(t(asked), "commit", State.COMPLETED, t(done))
 
 
-NOW = Timeline((write(1, 2), write(3, 4), write(5, 6)))
+NOW = timeline_of((write(1, 2), write(3, 4), write(5, 6)))
 NAME = f"00000000-a-0_0-0-0_{t(1)}.parquet"
 CLEAN = Instant(t(7), "clean", State.COMPLETED, t(8))
 
@@ -58,7 +58,7 @@ def test_a_clean_holds_back_nothing_from_the_instant_it_retains_on(
 
 def test_a_moment_by_completions_needs_all_that_was_requested_before() -> None:
     """The instant that is retained was overtaken: whoever stopped in between sees slices from before both."""
-    now = Timeline((write(1, 2), write(3, 9), write(5, 6)))
+    now = timeline_of((write(1, 2), write(3, 9), write(5, 6)))
     clean = (Instant(t(10), "clean", State.COMPLETED, t(11)), done(t(5), NAME))
 
     assert cleaned_since([clean], now, now.as_of_completion(t(6)), t(6)) != {}

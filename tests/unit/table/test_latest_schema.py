@@ -18,12 +18,13 @@ from pyhudi.table.latest_schema import latest_schema, newest_schema
 from pyhudi.table.schema.columns import avro_schema
 from pyhudi.table.schema.schema_history import FOLDER
 from pyhudi.timeline.layout import LayoutV2
-from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata
-from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.watermark import Seen
 from support.ddl import columns, show
 from support.drive import write
+from support.timelines import timeline_in
 
 LAYOUT = LayoutV2()
 
@@ -48,7 +49,7 @@ def config(**properties: str) -> TableConfig:
 
 
 def found(storage: Storage, table: TableConfig | None = None) -> str | None:
-    schema = latest_schema(storage, table or config(), Timeline.load(storage, LAYOUT))
+    schema = latest_schema(storage, table or config(), timeline_in(storage))
     return None if schema is None else show(schema)
 
 
@@ -80,14 +81,14 @@ def test_a_table_without_writes_has_the_columns_it_was_created_with(storage: Sto
 
     assert found(storage, created) == "c int"
     assert found(storage) is None
-    assert newest_schema(storage, Timeline.load(storage, LAYOUT)) is None
+    assert newest_schema(storage, timeline_in(storage)) is None
 
 
 def test_an_earlier_moment_has_earlier_columns(storage: Storage) -> None:
     put(storage, "20260101000000001_20260101000000002.commit", "a int")
-    then = Timeline.load(storage, LAYOUT).watermark()
+    then = timeline_in(storage).watermark()
     put(storage, "20260101000000003_20260101000000004.commit", "a int, b int")
-    now = Timeline.load(storage, LAYOUT)
+    now = timeline_in(storage)
 
     assert show(latest_schema(storage, config(), now.as_of(Seen(then)))) == "a int"
 
@@ -144,7 +145,7 @@ def test_a_table_whose_columns_kept_their_names_is_read_and_not_written(storage:
 
     assert found(storage) == "a int"
     with pytest.raises(UnsupportedTableError, match=r"schema\.on\.read"):
-        latest_schema(storage, config(), Timeline.load(storage, LAYOUT), writing=True)
+        latest_schema(storage, config(), timeline_in(storage), writing=True)
 
 
 @pytest.mark.parametrize(

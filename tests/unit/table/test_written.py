@@ -12,12 +12,10 @@ from pyhudi.storage.base import Storage
 from pyhudi.table.files import written
 from pyhudi.table.files.written import Written, read_written
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.layout import LayoutV2
-from pyhudi.timeline.metadata.codec import encode
+from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
-from pyhudi.timeline.timeline import Timeline, path_of
-
-LAYOUT = LayoutV2()
+from pyhudi.timeline.timeline import Timeline
+from support.timelines import instants_in, timeline_in
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ def complete(storage: Storage, number: int, groups: list[str], replaced: list[st
             partition_to_write_stats={"p": stats}, partition_to_replace_file_ids={"p": replaced, "q": []}
         )
     )
-    storage.write(path_of(LAYOUT, instant), encode(body))
+    storage.write(instants_in(storage).path(instant), encode(body))
     return instant
 
 
@@ -59,7 +57,7 @@ def anew(storage: Storage, timeline: Timeline) -> Written:
 def test_the_newest_file_of_each_group_and_what_was_replaced(storage: Storage) -> None:
     complete(storage, 1, ["a", "b"])
     last = complete(storage, 2, ["b"], replaced=["a"])
-    found = read_written(storage, Timeline.load(storage, LAYOUT))
+    found = read_written(storage, timeline_in(storage))
 
     one, two = f"{1:017d}", f"{2:017d}"
     assert found.newest == {"p": {"a": f"a_0-0-0_{one}.parquet", "b": f"b_0-0-0_{two}.parquet"}}
@@ -78,10 +76,10 @@ def test_a_continued_answer_is_that_of_all_commits(storage: Storage, seed: int) 
         done.append(complete(storage, number, groups, dice.sample("abc", 1) if dice.random() < 0.2 else None))
         done.sort(key=lambda one: one.requested_time)
         while len(done) > 12:
-            storage.delete(path_of(LAYOUT, done.pop(0)))
+            storage.delete(instants_in(storage).path(done.pop(0)))
         if dice.random() < 0.1:
-            storage.delete(path_of(LAYOUT, done.pop()))
-        timeline = Timeline.load(storage, LAYOUT)
+            storage.delete(instants_in(storage).path(done.pop()))
+        timeline = timeline_in(storage)
         for moment in (timeline, timeline.as_of_request(dice.choice(done).requested_time) if done else timeline):
             assert read_written(storage, moment) == anew(storage, moment)
 
@@ -93,19 +91,19 @@ def test_no_body_is_read_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch
     for number in range(1, 8):
         complete(storage, number, ["a"])
         if number > 3:
-            storage.delete(path_of(LAYOUT, Timeline.load(storage, LAYOUT).writes[0]))
-        read_written(storage, Timeline.load(storage, LAYOUT))
+            storage.delete(instants_in(storage).path(timeline_in(storage).writes[0]))
+        read_written(storage, timeline_in(storage))
 
     assert read == [f"{number:017d}" for number in range(1, 8)]
 
 
 def test_a_commit_that_is_archived_while_it_is_read_is_left_out(storage: Storage) -> None:
     first, second = complete(storage, 1, ["a"]), complete(storage, 2, ["b"])
-    timeline = Timeline.load(storage, LAYOUT)
-    storage.delete(path_of(LAYOUT, first))
+    timeline = timeline_in(storage)
+    storage.delete(instants_in(storage).path(first))
 
     assert list(read_written(storage, timeline).newest["p"]) == ["b"]
-    storage.delete(path_of(LAYOUT, second))
+    storage.delete(instants_in(storage).path(second))
     with pytest.raises(StorageError, match="archived or rolled back"):
         anew(storage, timeline)
 
@@ -114,6 +112,6 @@ def test_a_process_forgets_tables_that_it_looked_at_long_ago(storage: Storage, t
     for number in range(written._MOST_KNOWN + 5):
         other = open_storage(str(tmp_path / str(number)))
         complete(other, 1, ["a"])
-        read_written(other, Timeline.load(other, LAYOUT))
+        read_written(other, timeline_in(other))
 
     assert len(written._KNOWN) == written._MOST_KNOWN

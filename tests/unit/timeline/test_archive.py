@@ -19,10 +19,10 @@ from pyhudi.timeline.archive.lsm import (
     seen_at,
 )
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.metadata.codec import decode
+from pyhudi.timeline.metadata.avro_codec import decode
 from pyhudi.timeline.metadata.models import CommitMetadata
-from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.watermark import Seen, Watermark
+from support.timelines import timeline_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "timeline"
 
@@ -100,8 +100,8 @@ def test_what_was_archived_since_a_moment_is_new_unless_it_was_there(storage: St
     put(storage, "1_2_0.parquet", ("1", "2", "commit"))
     before = archive_state(storage, "history")
     there = Instant("3", "commit", State.COMPLETED, "4")
-    mark = replace(Timeline((there,)).watermark(), archive=before)
-    now = Timeline((Instant("9", "commit", State.COMPLETED, "99"),))
+    mark = replace(timeline_of((there,)).watermark(), archive=before)
+    now = timeline_of((Instant("9", "commit", State.COMPLETED, "99"),))
     gone = [("3", "4", "commit"), ("5", "6", "commit"), ("7", "8", "rollback"), ("9", "99", "commit")]
     put(storage, "3_9_0.parquet", *gone)
 
@@ -118,9 +118,9 @@ def test_a_moment_that_neither_timeline_nor_archive_tells_is_named(storage: Stor
     mark = Watermark.of(completed)
     put(storage, "1000_1001_0.parquet", ("1000", "1000", "commit"), ("1001", "1001", "commit"))
 
-    assert seen_at(storage, "history", Timeline(tuple(completed[2:])), mark).saw(completed[0])
+    assert seen_at(storage, "history", timeline_of(tuple(completed[2:])), mark).saw(completed[0])
     with pytest.raises(UnreadableTimeError, match=rf"{storage.path}.* at 1999 .*Make the DataFrame anew"):
-        seen_at(storage, "history", Timeline(tuple(completed[3:])), mark)
+        seen_at(storage, "history", timeline_of(tuple(completed[3:])), mark)
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"no parquet at all"])

@@ -17,8 +17,9 @@ from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata import avro_schemas as schemas
 from pyhudi.timeline.metadata import models
-from pyhudi.timeline.metadata.codec import decode, encode, read_commit
+from pyhudi.timeline.metadata.avro_codec import decode, encode
 from pyhudi.timeline.timeline import Timeline
+from support.timelines import instants_in
 
 V9 = Path(__file__).parents[2] / "fixtures" / "timeline" / "v9"
 
@@ -308,9 +309,9 @@ def test_every_commit_survives_the_way_there_and_back(
 
 def test_commits_of_a_timeline_are_read_by_their_action() -> None:
     storage = open_storage(str(V9.parent))
-    layout = LayoutV2("v9")
+    instants = instants_in(storage, LayoutV2("v9"))
 
-    found = [read_commit(storage, layout, one) for one in Timeline.load(storage, layout).writes]
+    found = [instants.read_commit(one) for one in Timeline.load(instants).writes]
 
     assert [type(one).__name__ for one in found] == [
         "CommitMetadata",
@@ -326,17 +327,17 @@ def test_a_zero_byte_commit_is_named_by_its_full_path(storage: Storage) -> None:
     storage.write(".hoodie/timeline/1_2.commit", b"")
 
     with pytest.raises(CorruptInstantError, match=rf"{storage.path}/\.hoodie/timeline/1_2\.commit cannot be used"):
-        read_commit(storage, LayoutV2(), Instant("1", "commit", State.COMPLETED, "2"))
+        instants_in(storage).read_commit(Instant("1", "commit", State.COMPLETED, "2"))
 
 
 def test_a_commit_without_completion_time_in_its_name_is_read_under_that_name(storage: Storage) -> None:
     storage.write(".hoodie/timeline/1.commit", encode(models.CommitMetadata(operation_type="INSERT")))
 
-    found = read_commit(storage, LayoutV2(), Instant("1", "commit", State.COMPLETED))
+    found = instants_in(storage).read_commit(Instant("1", "commit", State.COMPLETED))
 
     assert found.operation_type == "INSERT"
 
 
 def test_a_commit_that_vanished_asks_for_another_run(storage: Storage) -> None:
     with pytest.raises(StorageError, match=r"commit 1 of the table .* was archived or rolled back"):
-        read_commit(storage, LayoutV2(), Instant("1", "commit", State.COMPLETED, "2"))
+        instants_in(storage).read_commit(Instant("1", "commit", State.COMPLETED, "2"))

@@ -14,15 +14,13 @@ from pyhudi.errors import CorruptInstantError
 from pyhudi.storage import process
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.layout import LayoutV2
-from pyhudi.timeline.timeline import request, start
 from pyhudi.timeline.writers import heartbeat, owner, stillness
 from pyhudi.timeline.writers.owner import Liveness, Owner
 from pyhudi.timeline.writers.patience import Patience
+from support.timelines import instants_in
 
 T = "20261120224644250"
 PENDING = Instant(T, "commit", State.INFLIGHT)
-LAYOUT = LayoutV2()
 NOW = 2_000_000_000.0
 ELSEWHERE = Owner("elsewhere", "boot 1", 77, "123", "nightly", "w")
 
@@ -44,7 +42,7 @@ DEFAULT = Patience()
 
 
 def judged(storage: LocalStorage, instant: Instant = PENDING, patience: Patience = DEFAULT, **said: Any) -> Liveness:
-    return owner.judge(storage, instant, patience, **{"now_s": NOW, "zone": "UTC", "layout": LayoutV2(), **said})
+    return owner.judge(instants_in(storage), instant, patience, **{"now_s": NOW, "zone": "UTC", **said})
 
 
 @dataclass
@@ -80,10 +78,10 @@ def own(storage: LocalStorage, who: Owner, seconds: float) -> None:
 
 
 def pend(storage: LocalStorage, requested: float, inflight: float | None) -> None:
-    request(storage, LAYOUT, T, "commit")
+    instants_in(storage).request(PENDING)
     age(storage, f".hoodie/timeline/{T}.commit.requested", requested)
     if inflight is not None:
-        start(storage, LAYOUT, T, "commit")
+        instants_in(storage).start(PENDING)
         age(storage, f".hoodie/timeline/{T}.inflight", inflight)
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
-from pyhudi.timeline.timeline import Timeline, complete, remove_pending, request, start
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.watermark import Seen, Watermark
+from support.timelines import instants_in, timeline_in, timeline_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "timeline"
 LAYOUT = LayoutV2()
@@ -34,7 +35,7 @@ def t(n: int) -> str:
 def load(storage: Storage, *names: str) -> Timeline:
     for name in names:
         storage.write(f".hoodie/timeline/{name}", b"")
-    return Timeline.load(storage, LAYOUT)
+    return timeline_in(storage)
 
 
 def past_of(timeline: Timeline, mark: Watermark) -> Timeline:
@@ -53,7 +54,7 @@ def names(instants: tuple[Instant, ...]) -> list[str]:
 
 
 def test_a_table_without_timeline_has_no_instants(storage: Storage) -> None:
-    timeline = Timeline.load(storage, LAYOUT)
+    timeline = timeline_in(storage)
 
     assert timeline.instants == ()
     assert timeline.greatest_time() is None
@@ -121,14 +122,14 @@ def test_one_load_is_one_listing(storage: Storage) -> None:
             calls.append(folder)
             return storage.look(folder)
 
-    Timeline.load(Counting(), LAYOUT)  # type: ignore[arg-type]
+    timeline_in(Counting())  # type: ignore[arg-type]
 
     assert calls == [".hoodie/timeline"]
 
 
 def test_the_timeline_of_apache_hudi_tells_its_story() -> None:
     storage = open_storage(str(FIXTURES))
-    timeline = Timeline.load(storage, LayoutV2("v9"))
+    timeline = timeline_in(storage, LayoutV2("v9"))
 
     assert [(one.action, one.state.name) for one in timeline.instants] == [
         ("commit", "COMPLETED"),
@@ -216,7 +217,7 @@ def test_the_past_hides_what_was_archived_since(storage: Storage) -> None:
 
 
 def test_the_past_of_an_empty_table_commits_nothing(storage: Storage) -> None:
-    mark = Timeline.load(storage, LAYOUT).watermark()
+    mark = timeline_in(storage).watermark()
     past = past_of(load(storage, f"{t(1)}_{t(2)}.commit"), mark)
 
     assert past.completed == ()
@@ -234,13 +235,13 @@ def test_a_timeline_travels_by_pickle(storage: Storage) -> None:
 
 
 def test_an_instant_goes_through_its_states_once(storage: Storage) -> None:
-    assert request(storage, LAYOUT, t(1), "commit") is True
-    assert request(storage, LAYOUT, t(1), "commit") is False
-    assert start(storage, LAYOUT, t(1), "commit") is True
-    assert start(storage, LAYOUT, t(1), "commit") is False
-    assert complete(storage, Timeline.load(storage, LAYOUT), t(1), "commit", t(2), b"body") is True
-    assert complete(storage, Timeline.load(storage, LAYOUT), t(1), "commit", t(2), b"other") is False
-    assert complete(storage, Timeline.load(storage, LAYOUT), t(1), "commit", t(3), b"other") is False
+    assert instants_in(storage).request(Instant(t(1), "commit", R)) is True
+    assert instants_in(storage).request(Instant(t(1), "commit", R)) is False
+    assert instants_in(storage).start(Instant(t(1), "commit", R)) is True
+    assert instants_in(storage).start(Instant(t(1), "commit", R)) is False
+    assert timeline_in(storage).complete(Instant(t(1), "commit", C, t(2)), b"body") is True
+    assert timeline_in(storage).complete(Instant(t(1), "commit", C, t(2)), b"other") is False
+    assert timeline_in(storage).complete(Instant(t(1), "commit", C, t(3)), b"other") is False
 
     assert [info.path.rpartition("/")[2] for info in storage.list(".hoodie/timeline")] == [
         f"{t(1)}.commit.requested",
@@ -251,21 +252,21 @@ def test_an_instant_goes_through_its_states_once(storage: Storage) -> None:
 
 
 def test_a_savepoint_does_not_keep_its_commits_time_from_completing(storage: Storage) -> None:
-    complete(storage, Timeline.load(storage, LAYOUT), t(1), "commit", t(2), b"")
+    timeline_in(storage).complete(Instant(t(1), "commit", C, t(2)), b"")
 
-    assert complete(storage, Timeline.load(storage, LAYOUT), t(1), "savepoint", t(3), b"") is True
+    assert timeline_in(storage).complete(Instant(t(1), "savepoint", C, t(3)), b"") is True
 
 
 def test_a_compaction_completes_as_a_commit(storage: Storage) -> None:
-    request(storage, LAYOUT, t(1), "compaction", b"plan")
-    complete(storage, Timeline.load(storage, LAYOUT), t(1), "compaction", t(2), b"")
+    instants_in(storage).request(Instant(t(1), "compaction", R), b"plan")
+    timeline_in(storage).complete(Instant(t(1), "compaction", C, t(2)), b"")
 
-    assert Timeline.load(storage, LAYOUT).instants == (Instant(t(1), "commit", C, t(2)),)
+    assert timeline_in(storage).instants == (Instant(t(1), "commit", C, t(2)),)
 
 
 def test_a_pending_instant_is_removed_from_its_latest_state_back(storage: Storage) -> None:
-    request(storage, LAYOUT, t(1), "replacecommit", b"plan")
-    start(storage, LAYOUT, t(1), "replacecommit")
+    instants_in(storage).request(Instant(t(1), "replacecommit", R), b"plan")
+    instants_in(storage).start(Instant(t(1), "replacecommit", R))
     deleted: list[str] = []
 
     class Recording:
@@ -273,10 +274,10 @@ def test_a_pending_instant_is_removed_from_its_latest_state_back(storage: Storag
             deleted.append(path.rpartition("/")[2])
             storage.delete(path)
 
-    remove_pending(Recording(), LAYOUT, Instant(t(1), "replacecommit", R))  # type: ignore[arg-type]
+    instants_in(Recording()).remove_pending(Instant(t(1), "replacecommit", R))  # type: ignore[arg-type]
 
     assert deleted == [f"{t(1)}.replacecommit.inflight", f"{t(1)}.replacecommit.requested"]
-    assert Timeline.load(storage, LAYOUT).instants == ()
+    assert timeline_in(storage).instants == ()
 
 
 events = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["request", "complete"])), max_size=25)
@@ -293,7 +294,7 @@ def test_at_any_later_moment_the_watermark_still_tells_the_past_from_the_new(
     mark = Watermark("")
     for now, (writer, event) in enumerate([*history[:moment], (-1, "look"), *history[moment:]]):
         if event == "look":
-            mark = Timeline(
+            mark = timeline_of(
                 tuple(
                     sorted(
                         [*done, *(Instant(at, "commit", I) for at in pending.values())], key=lambda i: i.requested_time
@@ -305,7 +306,7 @@ def test_at_any_later_moment_the_watermark_still_tells_the_past_from_the_new(
             pending.setdefault(writer, t(now))
         elif writer in pending:
             done.append(Instant(pending.pop(writer), "commit", C, t(now)))
-    final = Timeline(
+    final = timeline_of(
         tuple(sorted([*done, *(Instant(at, "commit", I) for at in pending.values())], key=lambda i: i.requested_time))
     )
 
@@ -335,7 +336,7 @@ def test_a_past_timeline_has_what_was_there_by_its_own_clock(histories: list[tup
         Instant(t(asked), "commit", C, t(done)) if is_done else Instant(t(asked), "commit", I)
         for asked, done, is_done in sorted(histories)
     )
-    timeline = Timeline(instants)
+    timeline = timeline_of(instants)
 
     by_request = timeline.as_of_request(t(now))
     by_completion = timeline.as_of_completion(t(now))

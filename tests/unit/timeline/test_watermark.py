@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.watermark import Watermark
+from support.timelines import timeline_of
 
 C, I = State.COMPLETED, State.INFLIGHT  # noqa: E741
 
@@ -141,7 +141,7 @@ def test_what_completed_since_is_told_or_it_is_said_that_nobody_can_tell(seed: i
     assert all(one.visible_since > mark.completed_until for one in {*archived} & {*before, *kept} - told)
     # One that completed since never counts as seen where the moment's timeline reached back as far.
     assert not [one for one in told - {*before, *kept} if not lagged or one.requested_time >= mark.first_write]
-    past = Timeline(tuple(sorted([*active, *(Instant(t(n), "commit", I) for n in pending)], key=_asked))).as_of(seen)
+    past = timeline_of(tuple(sorted([*active, *(Instant(t(n), "commit", I) for n in pending)], key=_asked))).as_of(seen)
     unseen = {*active, *archived} - {*before, *kept}
     assert lagged or not any(past.is_committed(one.requested_time) for one in unseen)
     assert all(past.is_committed(one.requested_time) for one in active if one in before)

@@ -1,0 +1,160 @@
+"""The files of a table's instants, opened with the format of its version: their names, their place, their encoding.
+
+A table version's format is its `Layout` and its `Codec`; whoever holds an `InstantFiles` needs to know of neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import StorageError
+from ..storage.base import Storage, join
+from .instants import Instant, State
+from .layout import HasTimeline, Layout, layout_of
+from .metadata import avro_codec
+from .metadata.codec import Codec, CommitFiles
+
+if TYPE_CHECKING:
+    from .metadata import models
+
+M = TypeVar("M", bound="models.InstantModel")
+
+# The models are imported where an instant is opened: they are slow to import, and a first write opens none.
+
+
+@dataclass(frozen=True, slots=True)
+class InstantFiles:
+    """Where the instants of one table are read, made and removed.
+
+    Attributes:
+        storage: Rooted at the table.
+        layout: How the files are named.
+        codec: How what they hold is encoded.
+    """
+
+    storage: Storage
+    layout: Layout
+    codec: Codec
+
+    @property
+    def folder(self) -> str:
+        """The timeline's folder, relative to the table's root."""
+        return self.layout.folder
+
+    def path(self, instant: Instant) -> str:
+        """Return where the file of an instant's state is, or would be."""
+        if instant.state == State.COMPLETED and instant.completion_time is None:
+            # Of a half-done upgrade: such a file is read, and never made.
+            return join(self.layout.folder, f"{instant.requested_time}.{instant.group}")
+        return join(self.layout.folder, self.layout.format(instant))
+
+    def read_commit(self, instant: Instant) -> models.CommitMetadata:
+        """Return what a completed commit, deltacommit or replacecommit holds.
+
+        Raises:
+            CorruptInstantError: The file cannot be parsed.
+            StorageError: The file is gone, or the store failed.
+        """
+        from .metadata import models  # noqa: PLC0415
+
+        kind = models.ReplaceCommitMetadata if _replaces(instant) else models.CommitMetadata
+        return self.codec.decode(kind, *self._read(instant))
+
+    def read_summary(self, instant: Instant) -> models.CommitSummary:
+        """Return what a completed commit, deltacommit or replacecommit holds beside its files; quick for large ones.
+
+        Raises:
+            CorruptInstantError: The file cannot be parsed.
+            StorageError: The file is gone, or the store failed.
+        """
+        return self.codec.decode_summary(*self._read(instant), replaces=_replaces(instant))
+
+    def read_written_files(self, instant: Instant) -> CommitFiles:
+        """Return what a completed commit, deltacommit or replacecommit says of files alone; quick for large ones.
+
+        Raises:
+            CorruptInstantError: The file cannot be parsed.
+            StorageError: The file is gone, or the store failed.
+        """
+        return self.codec.decode_files(*self._read(instant), replaces=_replaces(instant))
+
+    def read_clean(self, instant: Instant) -> models.CleanMetadata | models.CleanerPlan | None:
+        """Return what a completed clean did, or what a pending one is about to do; None where it says nothing.
+
+        Raises:
+            CorruptInstantError: The file cannot be parsed.
+            StorageError: The file is gone, or the store failed.
+        """
+        from .metadata import models  # noqa: PLC0415
+
+        if instant.state == State.COMPLETED:
+            data, where = self._read(instant)
+            # Apache Hudi takes an empty one for nothing, and removes it.
+            return self.codec.decode(models.CleanMetadata, data, where) if data else None
+        return self._read_plan(models.CleanerPlan, instant)
+
+    def read_rollback_plan(self, instant: Instant) -> models.RollbackPlan | None:
+        """Return what a rollback, done or not, was about to undo; None where it says nothing.
+
+        Raises:
+            CorruptInstantError: The file cannot be parsed.
+            StorageError: The store failed.
+        """
+        from .metadata import models  # noqa: PLC0415
+
+        return self._read_plan(models.RollbackPlan, instant)
+
+    def request(self, instant: Instant, body: bytes = b"") -> bool:
+        """Put an instant on the timeline.
+
+        Returns:
+            False where its requested file exists already.
+        """
+        return self.storage.create(self.path(instant.at(State.REQUESTED)), body)
+
+    def start(self, instant: Instant, body: bytes = b"") -> bool:
+        """Say that work on a requested instant has begun.
+
+        Returns:
+            False where its inflight file exists already.
+        """
+        return self.storage.create(self.path(instant.at(State.INFLIGHT)), body)
+
+    def remove_pending(self, instant: Instant) -> None:
+        """Take a pending instant off the timeline, its inflight file first: it never seems further than it is."""
+        for state in (State.INFLIGHT, State.REQUESTED):
+            self.storage.delete(self.path(instant.at(state)))
+
+    def _read(self, instant: Instant) -> tuple[bytes, str]:
+        path = self.path(instant)
+        try:
+            return self.storage.read(path), join(self.storage.path, path)
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"The completed {instant.action} {instant.requested_time} of the table {self.storage.path} was "
+                f"archived or rolled back while it was being read ({path} is gone).",
+                "Run the job again.",
+            ) from error
+
+    def _read_plan(self, kind: type[M], instant: Instant) -> M | None:
+        """Read an instant's requested file; Apache Hudi takes an empty one for none."""
+        path = self.path(instant.at(State.REQUESTED))
+        try:
+            data = self.storage.read(path)
+        except FileNotFoundError:
+            return None
+        return self.codec.decode(kind, data, join(self.storage.path, path)) if data else None
+
+
+def open_instants(storage: Storage, config: HasTimeline) -> InstantFiles:
+    """Open the files of a table's instants with the format of its version.
+
+    Raises:
+        TableVersionError: The table version has a format that pyhudi does not know yet.
+    """
+    return InstantFiles(storage, layout_of(config), avro_codec)
+
+
+def _replaces(instant: Instant) -> bool:
+    return instant.group == "replacecommit"
