@@ -24,11 +24,13 @@ from pyhudi.operations.planning.plan import plan_write
 from pyhudi.operations.planning.request import TableSettings, WriteRequest
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import run_task
+from pyhudi.table.arrow import spill
 from pyhudi.table.files import base_file
 from pyhudi.table.files.names import WriteToken
 from pyhudi.table.keys import generator as keys
+from pyhudi.table.merging import merger as merge
 from pyhudi.table.merging import winners as merging
-from pyhudi.writer import group_writer, merge, rows, spill
+from pyhudi.writer import group_writer, rows
 
 ROOT = Path(__file__).parents[1]
 TASKS = 2

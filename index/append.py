@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ..table.files.names import FileGroupId
 from ..table.keys.generator import KeyPart
 from .base import Buckets, Positions
 
@@ -41,6 +42,10 @@ class AppendIndex:
         """Return the task's number for every key."""
         return np.full(len(record_keys), self.number, np.int32)
 
-    def misfits(self, record_keys: pa.Array, bucket: int) -> Positions:
+    def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
         """Return no position: every key may be in every file group."""
         return np.zeros(0, np.int64)
+
+    def rival_key(self, group: FileGroupId) -> str:
+        """Return the file group itself: nobody else opens the same."""
+        return f"file group {group.file_id}"

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from ..table.files.names import FileGroupId
 from ..table.keys.generator import KeyPart
 
 Buckets = np.ndarray[Any, np.dtype[np.int32]]
@@ -45,11 +46,19 @@ class Index(Protocol):
         """
         ...
 
-    def misfits(self, record_keys: pa.Array, bucket: int) -> Positions:
+    def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
         """Return the positions of the keys that do not belong to a file group which holds them.
 
         Args:
             record_keys: n record keys of one file group, none null.
-            bucket: The file group's number.
+            group: The file group.
+        """
+        ...
+
+    def rival_key(self, group: FileGroupId) -> str:
+        """Return what two writers may not both write to in one partition, as people call it.
+
+        It is more than the file group where the index gives a place of the partition to one file group: each of two
+        writers may have opened one there.
         """
         ...

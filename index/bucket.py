@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..errors import NullKeyError
 from ..table.arrow.string_hash import java_string_hash
+from ..table.files.names import FileGroupId, bucket_of
 from ..table.keys.generator import KeyPart
 from .base import Buckets, Positions
 from .key_parser import KeyParser, parse_record_keys, separate_values
@@ -88,14 +89,21 @@ class BucketIndex:
         numbers %= np.uint32(self.bucket_count)
         return np.asarray(numbers.view(np.int32))
 
-    def misfits(self, record_keys: pa.Array, bucket: int) -> Positions:
-        """Return the positions of the keys that do not belong to the bucket.
+    def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
+        """Return the positions of the keys that do not belong to the bucket which a file group's id tells.
 
         Args:
             record_keys: n record keys of one file.
-            bucket: The bucket that the file's name tells.
+            group: Its file group; no key belongs to one whose id tells no bucket.
         """
-        return np.flatnonzero(self.buckets(record_keys) != bucket).astype(np.int64)
+        bucket = bucket_of(group.file_id)
+        wrong = self.buckets(record_keys) != (-1 if bucket is None else bucket)
+        return np.flatnonzero(wrong).astype(np.int64)
+
+    def rival_key(self, group: FileGroupId) -> str:
+        """Return the bucket of a file group."""
+        bucket = bucket_of(group.file_id)
+        return f"file group {group.file_id}" if bucket is None else f"bucket {bucket}"
 
 
 def combined_hash(hashes: Sequence[Buckets]) -> Buckets:

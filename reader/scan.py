@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from ..errors import CorruptFileError
 from ..storage.base import Storage
-from ..table.files.base_file import RECORD_KEY, BaseFileReader
+from ..table.files.base_file import BaseFileReader
+from ..table.schema.columns import RECORD_KEY
 from .plan import Piece, Split
 from .predicates import Predicate
 from .statistics import leaves_of, matching_row_groups

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from .rows import Group, concat
-from .spill import SpillFile, SpillPiece, SpillReader, SpillWriter
+from ..table.arrow.batches import concat
+from ..table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
+from .routes import Route
 
 # What stays free of the task's bound for the merge that follows: the folded rows and one row group being written.
 MERGE_RESERVE = 0.25
@@ -37,14 +38,14 @@ class RowBuffers:
         self._group_limit = group_limit
         self._task_limit = int(task_limit * (1 - MERGE_RESERVE))
         self._open_spill = open_spill
-        self._buffers: dict[Group, _Buffer] = {}
+        self._buffers: dict[Route, _Buffer] = {}
         self._nbytes = 0
         self._spill: SpillWriter | None = None
         self.rows = 0
 
-    def add(self, group: Group, rows: pa.RecordBatch) -> None:
+    def add(self, route: Route, rows: pa.RecordBatch) -> None:
         """Keep rows, spilling what passes the bounds."""
-        buffer = self._buffers.setdefault(group, _Buffer())
+        buffer = self._buffers.setdefault(route, _Buffer())
         size = rows.nbytes + _COLUMN_OVERHEAD * rows.num_columns
         buffer.batches.append(rows)
         buffer.nbytes += size
@@ -53,7 +54,7 @@ class RowBuffers:
         if len(buffer.batches) >= _MANY_BATCHES and buffer.nbytes < _SMALL_BYTES:
             buffer.batches = [concat(buffer.batches)]
         if buffer.nbytes > self._group_limit:
-            self._flush([group])
+            self._flush([route])
         while self._nbytes > self._task_limit:
             self._flush([max(self._buffers, key=lambda one: self._buffers[one].nbytes)])
 
@@ -67,14 +68,14 @@ class RowBuffers:
         """Finish the spill, if there is one; what is in memory stays there."""
         return None if self._spill is None else self._spill.publish()
 
-    def take(self, group: Group) -> list[pa.RecordBatch]:
-        """Return the rows of a group that are in memory, and forget them."""
-        buffer = self._buffers.pop(group, _Buffer())
+    def take(self, route: Route) -> list[pa.RecordBatch]:
+        """Return the rows of a route that are in memory, and forget them."""
+        buffer = self._buffers.pop(route, _Buffer())
         self._nbytes -= buffer.nbytes
         return buffer.batches
 
-    def groups(self) -> list[Group]:
-        """Return the groups that have rows in memory."""
+    def routes(self) -> list[Route]:
+        """Return the routes that have rows in memory."""
         return list(self._buffers)
 
     def discard(self) -> None:
@@ -82,10 +83,10 @@ class RowBuffers:
         if self._spill is not None:
             self._spill.discard()
 
-    def _flush(self, groups: list[Group]) -> None:
+    def _flush(self, routes: list[Route]) -> None:
         if self._spill is None:
             self._spill = self._open_spill()
-        self._spill.append({group: self.take(group) for group in groups})
+        self._spill.append({route: self.take(route) for route in routes})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from ..errors import BucketMisfitError, NullKeyError, UnsupportedTableError
 from ..index.base import Index
-from ..table.files.base_file import RECORD_KEY
+from ..table.files.names import FileGroupId
 from ..table.files.view import BaseFile
 from ..table.keys.generator import KeyGenerator
+from ..table.schema.columns import RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,35 +31,35 @@ class ForeignRows:
     index: Index
     keys: KeyGenerator | None
 
-    def check(self, rows: pa.RecordBatch, bucket: int, file: BaseFile) -> None:
+    def check(self, rows: pa.RecordBatch, group: FileGroupId, file: BaseFile) -> None:
         """Refuse rows of a base file that are in another bucket, or whose record keys are spelt otherwise.
 
         Args:
             rows: All columns of some rows of the file.
-            bucket: The number of the file's group.
+            group: The file's.
             file: For messages.
 
         Raises:
             BucketMisfitError: A key belongs to another bucket.
             UnsupportedTableError: A key is not the one that pyhudi makes of its row.
         """
-        check_bucket(self.index, rows.column(RECORD_KEY), bucket, file)
+        check_bucket(self.index, rows.column(RECORD_KEY), group, file)
         if self.keys is not None:
             check_spelling(self.keys, rows, file)
 
 
-def check_bucket(index: Index, keys: pa.Array, bucket: int, file: BaseFile) -> None:
+def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: BaseFile) -> None:
     """Refuse a base file that holds keys of another bucket, as one of another index or bucket count does.
 
     Raises:
         BucketMisfitError: It does; the first such key is named.
     """
-    misfits = index.misfits(keys, bucket)
+    misfits = index.misfits(keys, group)
     if len(misfits):
         key = keys[int(misfits[0])].as_py()  # one value, for the error
         raise BucketMisfitError(
             f"The base file {file.path}, written by instant {file.instant_time}, holds the record key {key!r}, which "
-            f"does not belong to bucket {bucket}.",
+            f"does not belong to {index.rival_key(group)}.",
             "Another index or another number of buckets wrote it: give the number of buckets the table was made with "
             "(hoodie.bucket.index.num.buckets), or rewrite the table with mode overwrite.",
         )

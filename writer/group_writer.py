@@ -18,18 +18,19 @@ import pyarrow.compute as pc
 
 from ..storage.base import Storage
 from ..table.arrow.arrays import Mask
+from ..table.arrow.batches import concat, rechunk
+from ..table.arrow.spill import SpillReader, SpillWriter
 from ..table.arrow.string_hash import hash64
-from ..table.files.base_file import FILE_NAME, RECORD_KEY, BaseFileReader, BaseFileWriter, constant, file_schema
-from ..table.files.names import BaseFileName, WriteToken
+from ..table.files.base_file import BaseFileReader, BaseFileWriter, constant, file_schema
+from ..table.files.names import BaseFileName, FileGroupId, WriteToken
 from ..table.files.view import BaseFile
-from ..table.schema.columns import with_meta
+from ..table.merging.inserter import Inserter
+from ..table.merging.merger import Meeting, MergeCounts, Merger, MergeRules
+from ..table.merging.row_spec import RowSpec
+from ..table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
 from .buffer import GroupRows
 from .foreign import ForeignRows
-from .insert import Inserter
-from .merge import Meeting, MergeCounts, Merger, MergeRules
-from .rows import Group, RowSpec, concat, rechunk
 from .sort import RowSorter
-from .spill import SpillReader, SpillWriter
 
 ARRIVAL_ROWS = 65_536
 # Of what may be merged at once, the share of the deciding columns of rows that wait elsewhere: folding them and looking
@@ -58,10 +59,9 @@ class FileFormat:
 
 @dataclass(frozen=True, slots=True)
 class GroupJob:
-    """One file group to be written."""
+    """One file group to be written, and its newest base file; None where the group is new."""
 
-    group: Group
-    file_id: str
+    group: FileGroupId
     previous: BaseFile | None
 
 
@@ -69,8 +69,7 @@ class GroupJob:
 class GroupOutcome:
     """What became of one file group; ``path`` is None where nothing changed and no file was made."""
 
-    group: Group
-    file_id: str
+    group: FileGroupId
     previous: BaseFile | None
     path: str | None = None
     size: int = 0
@@ -113,7 +112,7 @@ class GroupWriter:
 
     def name_of(self, job: GroupJob) -> BaseFileName:
         """Return the name of the file that `write` makes for a group."""
-        return BaseFileName(job.file_id, self.token, self.instant_time)
+        return BaseFileName(job.group.file_id, self.token, self.instant_time)
 
     def path_of(self, job: GroupJob) -> str:
         """Return the path of the file that `write` makes for a group, unless nothing changes."""
@@ -146,12 +145,12 @@ class GroupWriter:
             stack.callback(output.abandon)
             counts = self._merge(job, rows, base, output)
             if not counts.changed:
-                return GroupOutcome(job.group, job.file_id, job.previous, counts=counts)
+                return GroupOutcome(job.group, job.previous, counts=counts)
             output.close()
             self.before_publish(partition, path, job.previous is not None)
             size = staged.publish()
         self.after_publish(path)
-        return GroupOutcome(job.group, job.file_id, job.previous, path, size, output.file.rows, counts)
+        return GroupOutcome(job.group, job.previous, path, size, output.file.rows, counts)
 
     def _open(self, previous: BaseFile) -> BaseFileReader:
         """Open the previous base file so that columns that nobody looks into pass through as they are encoded."""
@@ -217,7 +216,7 @@ class GroupWriter:
         kept = pa.schema([one for one in with_meta(self.file_format.schema) if one.name != FILE_NAME])
         for batch in file.batches(kept):
             if not file.stamped and job.previous is not None:
-                self.foreign.check(batch, job.group.bucket, job.previous)
+                self.foreign.check(batch, job.group, job.previous)
             yield batch
 
     @contextmanager
@@ -246,9 +245,9 @@ class GroupWriter:
                     waiting[one].append(batch.take(pa.array(rows)))
             size += batch.nbytes
             if size > self.memory // 2:
-                writer.append({Group("", n): held for n, held in enumerate(waiting) if held})
+                writer.append({n: held for n, held in enumerate(waiting) if held})
                 waiting, size = [[] for _ in range(parts)], 0
-        writer.append({Group("", n): held for n, held in enumerate(waiting) if held})
+        writer.append({n: held for n, held in enumerate(waiting) if held})
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +295,7 @@ class _Parts:
 
     def part(self, number: int) -> Iterator[pa.RecordBatch]:
         for piece in self.reader.pieces:
-            if piece.group.bucket == number:
+            if piece.key == number:
                 yield from self.reader.batches(piece)
 
 

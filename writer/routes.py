@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +13,28 @@ from ..errors import CommitConflictError, NullKeyError
 from ..index.append import AppendIndex
 from ..index.base import Index
 from ..table.arrow.arrays import plain
-from ..table.files.base_file import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from ..table.files.names import BaseFileName
 from ..table.keys.generated import GeneratedKeys
 from ..table.keys.generator import KeyGenerator
+from ..table.schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 
 LOCATION = (RECORD_KEY, PARTITION_PATH, FILE_NAME)
 """The meta columns that say where a row was read."""
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Route(NamedTuple):
+    """The way of a row to its file group, before anybody has looked which one that is.
+
+    Attributes:
+        partition_path: The partition.
+        number: Stands for one file group of the partition: the bucket; or, where keys are generated, the task that
+            opens the group, or the group's place among those that the partition has.
+    """
+
+    partition_path: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from ..storage.base import Storage
 from ..table.arrow.arrays import plain
-from .rows import Group, concat
-from .spill import SpillReader, SpillWriter
+from ..table.arrow.batches import concat
+from ..table.arrow.spill import SpillReader, SpillWriter
 
 # Sorting a run takes its rows twice, beside what the merge of the file group holds.
 _RUN_SHARE = 4
@@ -80,7 +80,7 @@ class RowSorter:
         run = self._sorted()
         rows = max(run.num_rows // _BLOCKS, 1)
         for start in range(0, run.num_rows, rows):
-            self._spill.append({Group("", self._runs): [run.slice(start, rows)]})
+            self._spill.append({self._runs: [run.slice(start, rows)]})
         self._runs += 1
 
     def _sorted(self) -> pa.RecordBatch:
@@ -100,7 +100,7 @@ def _order(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
 
 def _blocks(reader: SpillReader, run: int) -> Iterator[pa.RecordBatch]:
     for piece in reader.pieces:
-        if piece.group.bucket == run:
+        if piece.key == run:
             yield from reader.batches(piece)
 
 

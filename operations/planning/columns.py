@@ -17,11 +17,11 @@ from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
 from ...table.config.payloads import Payload
 from ...table.merging.deletes import IS_DELETED, DeleteMarker
+from ...table.merging.row_spec import RowSpec
 from ...table.schema.columns import canonical
 from ...table.schema.evolution import ADD, ADD_NOT_NULL, EvolutionRules, Role, evolve
 from ...table.schema.fields import find_field, root_of
 from ...writer.routes import LOCATION
-from ...writer.rows import RowSpec
 from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE
 from .request import WriteRequest
 

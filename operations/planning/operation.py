@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from ...errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
-from ...writer.merge import Meeting, MergeRules
+from ...table.merging.merger import Meeting, MergeRules
 from .request import WriteRequest, WriteSettings
 
 logger = logging.getLogger("pyhudi")

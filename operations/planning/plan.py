@@ -15,19 +15,18 @@ from ...storage import open_storage
 from ...storage.base import Storage
 from ...table.config import TableConfig, check_supported, load_config
 from ...table.config.property_keys import COMMIT_TIME_ORDERING, CREATE_SCHEMA
-from ...table.files.base_file import RECORD_KEY
 from ...table.keys.generator import KeyGenerator
 from ...table.latest_schema import latest_schema
 from ...table.merging.deletes import IS_DELETED
-from ...table.schema.columns import POSITION, avro_schema, check_storable, without_meta
+from ...table.merging.merger import MergeRules
+from ...table.merging.row_spec import RowSpec
+from ...table.schema.columns import POSITION, RECORD_KEY, avro_schema, check_storable, without_meta
 from ...timeline.archive.lsm import archive_state
 from ...timeline.clock import next_time
 from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.owner import Owner
-from ...writer.merge import MergeRules
-from ...writer.rows import RowSpec
 from ..decisions.retired_metadata import check_retirable
 from ..replay import find_write
 from ..rollback.pending import PlannedRollback, settle_pending

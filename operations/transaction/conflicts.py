@@ -1,19 +1,19 @@
 """Whether somebody committed to the same file groups while this write was at work (optimistic concurrency).
 
 Conflicts are judged by file group as in Apache Hudi's ``SimpleConcurrentFileWritesConflictResolutionStrategy``, and
-by bucket too: two writers may each have opened a new file group for one bucket of a partition.
+by what the index says that two writers may not both open: each may have made a file group for one bucket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ...errors import CommitConflictError
 from ...storage.base import Storage
-from ...table.files.names import bucket_of
+from ...table.files.names import FileGroupId
 from ...table.latest_schema import newest_schema
 from ...table.schema.evolution import unheld
 from ...timeline.instants import State
@@ -23,22 +23,22 @@ from ..rollback.pending import BLOCKING
 from .since import Since, conflict
 from .transaction import Transaction
 
-Touched = set[tuple[str, str]]
-
 
 @dataclass(frozen=True, slots=True)
 class Changes:
     """What an instant is about to change, for holding it against what others changed.
 
     Attributes:
-        file_groups: (partition path, file id) of every file group made, changed or replaced.
+        file_groups: Every file group made, changed or replaced.
         bases: Requested times of the instants whose base files were merged.
+        rival_key: Of a file group, what only one of two writers may have opened in its partition.
         covers: Tells of a partition path whether all of the partition is replaced.
         columns: The table's data columns afterwards.
     """
 
-    file_groups: frozenset[tuple[str, str]]
+    file_groups: frozenset[FileGroupId]
     bases: frozenset[str]
+    rival_key: Callable[[FileGroupId], Hashable]
     covers: Callable[[str], bool]
     columns: pa.Schema
 
@@ -58,18 +58,17 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     """
     since = Since.find(work, storage, timeline)
     check_ownership(work, storage, timeline, since)
-    ours = _with_buckets(changes.file_groups)
+    ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     for instant in since.writes:
-        theirs = _with_buckets(_file_groups(since.read(instant)))
-        shared = sorted(ours & theirs)
+        theirs = sorted(_file_groups(since.read(instant)))
+        shared = [one for one in theirs if (one.partition_path, changes.rival_key(one)) in ours]
         # What goes as a whole must be what this write saw, new file groups included.
-        shared = shared or sorted(one for one in theirs if changes.covers(one[0]))
+        shared = shared or [one for one in theirs if changes.covers(one.partition_path)]
         if shared:
-            partition, group = shared[0]
             raise conflict(
                 work,
-                f"The {instant.action} {instant.requested_time} completed meanwhile and changed the file group {group} "
-                f"of partition {partition!r} too",
+                f"The {instant.action} {instant.requested_time} completed meanwhile and changed the file group "
+                f"{shared[0].file_id} of partition {shared[0].partition_path!r} too",
             )
     _check_schema(work, changes.columns, storage, since)
     for instant in timeline.pending:
@@ -122,19 +121,11 @@ def check_ownership(work: Transaction, storage: Storage, timeline: Timeline, sin
         )
 
 
-def _file_groups(metadata: CommitMetadata) -> Touched:
+def _file_groups(metadata: CommitMetadata) -> set[FileGroupId]:
     written = {
-        (partition, stat.file_id)
+        FileGroupId(partition, stat.file_id)
         for partition, stats in metadata.partition_to_write_stats.items()
         for stat in stats
         if stat.file_id
     }
-    return written | {(partition, one) for partition, ids in metadata.replaced.items() for one in ids}
-
-
-def _with_buckets(touched: Iterable[tuple[str, str]]) -> Touched:
-    both: Touched = set()
-    for partition, file_id in touched:
-        bucket = bucket_of(file_id)
-        both |= {(partition, file_id)} if bucket is None else {(partition, file_id), (partition, f"bucket {bucket}")}
-    return both
+    return written | {FileGroupId(partition, one) for partition, ids in metadata.replaced.items() for one in ids}

@@ -18,11 +18,12 @@ from ...storage.base import Storage
 from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
-from ...table.files.base_file import RECORD_KEY, BaseFileReader
+from ...table.files.base_file import BaseFileReader
 from ...table.files.lost import open_view
-from ...table.files.names import bucket_of
+from ...table.files.names import FileGroupId, bucket_of
 from ...table.files.view import FileSlice
 from ...table.keys.generator import KeyGenerator
+from ...table.schema.columns import RECORD_KEY
 from ...table.schema.fields import root_of, values_of
 from ...timeline.timeline import Timeline
 from ...writer.foreign import check_bucket
@@ -75,10 +76,10 @@ def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:
 
 
 def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice) -> None:
-    bucket = bucket_of(piece.file_id)
-    if bucket is None:
+    if bucket_of(piece.file_id) is None:
         raise misfit(plan, piece)
-    check_bucket(index_for(plan.config), rows.column(RECORD_KEY), bucket, piece.base)
+    group = FileGroupId(piece.partition_path, piece.file_id)
+    check_bucket(index_for(plan.config), rows.column(RECORD_KEY), group, piece.base)
 
 
 def _check_partition(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, piece: FileSlice) -> None:

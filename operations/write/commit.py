@@ -9,9 +9,11 @@ from dataclasses import asdict
 from functools import partial
 
 from ...errors import PlacementError
+from ...index.registry import index_for
 from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.files.marked_files import marked_files
+from ...table.files.names import FileGroupId
 from ...table.files.partitions import metafile_of, write_partition_metafile
 from ...timeline.instants import State
 from ...timeline.timeline import load_timeline
@@ -136,10 +138,11 @@ def _changes(
     replacement: Replacement,
 ) -> Changes:
     """Return the changes of finished file groups and of those that are replaced."""
-    groups = {(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
-    groups |= {(outcome.group.partition_path, outcome.file_id) for outcome in outcomes}
+    groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
+    groups |= {outcome.group for outcome in outcomes}
     bases = {outcome.previous.instant_time for outcome in outcomes if outcome.previous is not None}
-    return Changes(frozenset(groups), frozenset(bases), replacement.covers, plan.schema)
+    rival_key = index_for(plan.config).rival_key
+    return Changes(frozenset(groups), frozenset(bases), rival_key, replacement.covers, plan.schema)
 
 
 def _settle(plan: WritePlan, storage: Storage, written: Sequence[str]) -> Properties:
@@ -158,15 +161,17 @@ def _keep_partitions(plan: WritePlan, storage: Storage, written: Sequence[str]) 
 
 def _check_placement(plan: WritePlan, outcomes: Sequence[GroupOutcome]) -> None:
     """Refuse a colocated write in which two tasks finished one file group: one would undo the other."""
+    rival_key = index_for(plan.config).rival_key
     seen = set()
     for outcome in outcomes:
-        if outcome.group in seen:
+        place = (outcome.group.partition_path, rival_key(outcome.group))
+        if place in seen:
             raise PlacementError(
-                f"Two tasks of the write to {plan.path} finished bucket {outcome.group.bucket} of partition "
-                f"{outcome.group.partition_path!r}, although hoodie.pyhudi.colocated says that one task holds it.",
+                f"Two tasks of the write to {plan.path} finished {place[1]} of partition {place[0]!r}, although "
+                f" hoodie.pyhudi.colocated says that one task holds it.",
                 "Call pyhudi.colocate last, right before the write, or leave hoodie.pyhudi.colocated out.",
             )
-        seen.add(outcome.group)
+        seen.add(place)
 
 
 def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[GroupOutcome]) -> None:

@@ -64,7 +64,7 @@ def sum_seconds(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def _stat(outcome: GroupOutcome) -> WriteStat:
     counts, previous = outcome.counts, outcome.previous
     return WriteStat(
-        file_id=outcome.file_id,
+        file_id=outcome.group.file_id,
         path=outcome.path,
         prev_commit="null" if previous is None else previous.instant_time,
         num_writes=outcome.rows,

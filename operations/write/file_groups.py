@@ -1,14 +1,14 @@
-"""From a bucket of a partition to the file group that holds it, or the new one that will."""
+"""From the route of a row to the file group that it leads to, or the new one that will be opened."""
 
 from __future__ import annotations
 
 from ...storage.base import Storage
 from ...table.files.lost import open_view
-from ...table.files.names import bucket_of, new_bucket_file_id, new_file_id
+from ...table.files.names import FileGroupId, bucket_of, new_bucket_file_id, new_file_id
 from ...table.files.view import FileSlice
 from ...timeline.timeline import Timeline
 from ...writer.group_writer import GroupJob
-from ...writer.rows import Group
+from ...writer.routes import Route
 from ..planning.operation import DELETE, REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, misfit
@@ -36,17 +36,18 @@ class JobPlanner:
         self.known_partitions: set[str] = set()
         check_lesson(plan, storage, timeline)
 
-    def job(self, group: Group) -> GroupJob:
-        """Return what is to be written for one bucket of a partition.
+    def job(self, route: Route) -> GroupJob:
+        """Return what is to be written for the rows of one route.
 
         Raises:
             UnsupportedTableError: The partition holds file groups that no bucket index made.
         """
-        known = self._known(group.partition_path).get(group.bucket)
+        path, number = route
+        known = self._known(path).get(number)
         if known is not None:
-            return GroupJob(group, known.file_id, known.base)
+            return GroupJob(FileGroupId(path, known.file_id), known.base)
         invent = new_file_id if self._plan.config.generates_keys else new_bucket_file_id
-        return GroupJob(group, invent(self._plan.instant_time, group.partition_path, group.bucket), None)
+        return GroupJob(FileGroupId(path, invent(self._plan.instant_time, path, number)), None)
 
     def file_ids(self, partition_path: str) -> list[str]:
         """Return the file ids that a partition has, in the order of the numbers that `job` takes."""

@@ -16,11 +16,11 @@ from ...errors import PlacementError
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import for_each
+from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, bring_near
 from ...table.files.names import WriteToken
 from ...writer.buffer import MERGE_RESERVE, GroupRows
 from ...writer.group_writer import GroupJob, GroupOutcome
-from ...writer.rows import Group
-from ...writer.spill import SpillFile, SpillPiece, SpillReader, bring_near
+from ...writer.routes import Route
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
 from ..transaction.since import snapshot
@@ -58,12 +58,13 @@ def _merge(
     plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], local: Storage, phases: Phases
 ) -> list[GroupOutcome]:
     readers = for_each(storage, lambda spill: bring_near(storage, spill, local), spills)
-    pieces: dict[Group, list[tuple[SpillReader, SpillPiece]]] = {}
+    pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
     for reader in readers:
         for piece in reader.pieces:
-            pieces.setdefault(piece.group, []).append((reader, piece))
+            pieces.setdefault(Route(*piece.key), []).append((reader, piece))
     planner = JobPlanner(plan, storage, snapshot(plan.transaction, storage))
-    jobs = [planner.job(group) for group in sorted(pieces)]
+    routes = sorted(pieces)
+    jobs = [planner.job(route) for route in routes]
     size = _check_bound(plan, spills, jobs)
     level = logging.WARNING if _is_much(plan, size) else logging.INFO
     progress = Progress(phases, "merge", len(jobs), level)
@@ -81,8 +82,8 @@ def _merge(
         )
         fence.announce((writer.path_of(job), job.previous is not None) for job in jobs)
         futures = [
-            pool.submit(writer.write, job, GroupRows(tuple(pieces[job.group])), f"{number}")
-            for number, job in enumerate(jobs)
+            pool.submit(writer.write, job, GroupRows(tuple(pieces[route])), f"{number}")
+            for number, (route, job) in enumerate(zip(routes, jobs, strict=True))
         ]
         try:
             _await(futures, progress)

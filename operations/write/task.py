@@ -14,6 +14,7 @@ from ...errors import WriteSealedError
 from ...index.registry import index_for
 from ...storage import open_storage
 from ...storage.base import Storage
+from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import avro_schema
@@ -21,9 +22,8 @@ from ...timeline.writers import heartbeat
 from ...writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
 from ...writer.foreign import ForeignRows
 from ...writer.group_writer import FileFormat, GroupOutcome, GroupWriter
-from ...writer.routes import AppendRouter, KeyRouter, LocationRouter, Router
-from ...writer.rows import Group, RowReader
-from ...writer.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
+from ...writer.routes import AppendRouter, KeyRouter, LocationRouter, Route, Router
+from ...writer.rows import RowReader
 from ..planning.operation import DELETE, DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..transaction.begin import begin
@@ -133,12 +133,12 @@ class _Task:
     def _merge(self, buffers: RowBuffers, local: Storage) -> list[GroupOutcome]:
         spill = buffers.finish_spill()
         reader = None if spill is None else SpillReader(local, spill.path)
-        spilled: dict[Group, list[tuple[SpillReader, SpillPiece]]] = {}
+        spilled: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
         if reader is not None:
             for piece in reader.pieces:
-                spilled.setdefault(piece.group, []).append((reader, piece))
-        groups = sorted({*buffers.groups(), *spilled})
-        jobs = [self._planner.job(group) for group in groups]
+                spilled.setdefault(Route(*piece.key), []).append((reader, piece))
+        routes = sorted({*buffers.routes(), *spilled})
+        jobs = [self._planner.job(route) for route in routes]
         fence = Fence(
             self._plan.transaction, self._storage, self._token.attempt + 1, partitions=self._planner.known_partitions
         )
@@ -153,9 +153,9 @@ class _Task:
         fence.announce((writer.path_of(job), job.previous is not None) for job in jobs)
         progress = Progress(self._phases, "merge", len(jobs))
         outcomes: list[GroupOutcome] = []
-        for number, job in enumerate(jobs):
+        for number, (route, job) in enumerate(zip(routes, jobs, strict=True)):
             progress.tell(number)
-            rows = GroupRows(tuple(spilled.get(job.group, ())), tuple(buffers.take(job.group)))
+            rows = GroupRows(tuple(spilled.get(route, ())), tuple(buffers.take(route)))
             outcomes.append(writer.write(job, rows, f"{self._token.partition}_{number}"))
         return outcomes
 
@@ -165,8 +165,8 @@ class _Task:
         reader = RowReader(self._plan.spec, self._router())
         with self._phases.phase("gather") as facts:
             try:
-                for group, rows in reader.groups(batches):
-                    buffers.add(group, rows)
+                for route, rows in reader.routed(batches):
+                    buffers.add(route, rows)
             except BaseException:
                 buffers.discard()
                 raise

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ...errors import CorruptFileError, StorageError
 from ...storage.base import Storage
 from ...version import VERSION
-from ..schema.columns import with_meta
+from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, with_meta
 from ..schema.conform import conform
 from .encodings import dictionary_columns, statistics_columns
 
@@ -22,15 +22,12 @@ if TYPE_CHECKING:
 STAMP = b"pyhudi.version"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
-RECORD_KEY = "_hoodie_record_key"
-PARTITION_PATH = "_hoodie_partition_path"
-FILE_NAME = "_hoodie_file_name"
 
 # By this Spark 3, and Apache Hudi on it, know that days before 1582 are counted as they are since Spark 3.0. Without it
 # they refuse to read them.
 _PROLEPTIC = {"org.apache.spark.version": "4.0.0"}
 _REPEATED = frozenset({"_hoodie_commit_time", PARTITION_PATH, FILE_NAME})
-_UNIQUE = frozenset({"_hoodie_commit_seqno", "_hoodie_record_key"})
+_UNIQUE = frozenset({"_hoodie_commit_seqno", RECORD_KEY})
 # What pyarrow raises for bytes that are no Parquet, beside what it has no memory for.
 _UNREADABLE = (
     pa.ArrowInvalid,

@@ -43,6 +43,19 @@ class WriteToken:
         return f"{self.partition}-{self.stage}-{self.attempt}"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class FileGroupId:
+    """Names one file group of a table.
+
+    Attributes:
+        partition_path: The partition, relative to the table.
+        file_id: Unique in the table.
+    """
+
+    partition_path: str
+    file_id: str
+
+
 @dataclass(frozen=True, slots=True)
 class BaseFileName:
     """The name of a base file, ``<file id>_<write token>_<instant><extension>``.

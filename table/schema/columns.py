@@ -8,13 +8,10 @@ from ...errors import DuplicateColumnError, UnsupportedTypeError
 from .avro import format_avro, is_avro_name, parse_avro
 from .types import canonical_type, children
 
-META_COLUMNS = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
+RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
+FILE_NAME = "_hoodie_file_name"
+META_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", RECORD_KEY, PARTITION_PATH, FILE_NAME)
 # A sixth one that Apache Hudi fills where hoodie.allow.operation.metadata.field asks for it, and never takes from rows.
 OPERATION_COLUMN = "_hoodie_operation"
 # By it rows that were moved say where they stood, which decides ties; no table keeps it.

@@ -23,19 +23,22 @@ from pyhudi.operations.transaction import begin, complete, conflicts, fence
 from pyhudi.operations.write import commit, merge_spills, replacement, task
 from pyhudi.operations.write import file_groups as jobs
 from pyhudi.operations.write.replacement import Replacement
-from pyhudi.table.files.base_file import RECORD_KEY, BaseFileWriter
+from pyhudi.table.files.base_file import BaseFileWriter
 from pyhudi.table.files.names import WriteToken
+from pyhudi.table.merging import inserter as insert
+from pyhudi.table.merging import merger as merge
 from pyhudi.table.merging.deletes import DeleteMarker
+from pyhudi.table.merging.inserter import Inserter
+from pyhudi.table.merging.merger import Meeting, Merger, MergeRules
+from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.table.merging.winners import Ordering
 from pyhudi.table.schema import conform
+from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.table.schema.evolution import Evolution
 from pyhudi.timeline.writers import owner
-from pyhudi.writer import group_writer, insert, merge
+from pyhudi.writer import group_writer
 from pyhudi.writer.buffer import GroupRows
 from pyhudi.writer.group_writer import GroupJob, GroupWriter
-from pyhudi.writer.insert import Inserter
-from pyhudi.writer.merge import Meeting, Merger, MergeRules
-from pyhudi.writer.rows import RowSpec
 from support.evolving import check_evolutions
 from support.histories import (
     ROOMY,
@@ -366,7 +369,7 @@ def conflicts_are_not_looked_for(patch: Patch) -> None:
 
 def buckets_do_not_conflict(patch: Patch) -> None:
     """Conflicts are judged by file id alone, and two new file groups of one bucket have two ids."""
-    patch.setattr(conflicts, "bucket_of", lambda file_id: None)
+    patch.setattr(BucketIndex, "rival_key", lambda self, group: group.file_id)
 
 
 def new_file_groups_of_replaced_partitions_do_not_conflict(patch: Patch) -> None:

@@ -16,6 +16,7 @@ from pyhudi.index import bucket
 from pyhudi.index.base import Index
 from pyhudi.index.bucket import BucketIndex
 from pyhudi.index.key_parser import KeyParser
+from pyhudi.table.files.names import FileGroupId
 
 TEXT = st.text(st.sampled_from("ab_,:é😀"), max_size=4) | st.sampled_from(["__null__", "__empty__"])
 JAVA = json.loads((Path(__file__).parents[2] / "fixtures/bucket_keys/apache_hudi_1_2.json").read_text("utf-8"))
@@ -131,8 +132,18 @@ def test_keys_of_another_bucket_are_found_in_a_file() -> None:
     keys = pa.array([f"k{number}" for number in range(40)])
     inside = keys.filter(pa.array(index.buckets(keys) == 2))
 
-    assert index.misfits(inside, 2).tolist() == []
-    assert index.misfits(pa.concat_arrays([inside, keys.slice(0, 1)]), 2).tolist() == [len(inside)]
+    group = FileGroupId("p", "00000002-x-0")
+    assert index.misfits(inside, group).tolist() == []
+    assert index.misfits(pa.concat_arrays([inside, keys.slice(0, 1)]), group).tolist() == [len(inside)]
+    assert len(index.misfits(inside, FileGroupId("p", "x-0"))) == len(inside)
+
+
+def test_two_file_groups_of_one_bucket_are_rivals() -> None:
+    index = BucketIndex(4, ("id",))
+
+    assert index.rival_key(FileGroupId("p", "00000002-x-0")) == index.rival_key(FileGroupId("p", "00000002-y-0"))
+    assert index.rival_key(FileGroupId("p", "00000002-x-0")) != index.rival_key(FileGroupId("p", "00000003-x-0"))
+    assert index.rival_key(FileGroupId("p", "x-0")) != index.rival_key(FileGroupId("p", "y-0"))
 
 
 def test_a_null_key_is_refused() -> None:

@@ -11,6 +11,7 @@ from pyhudi.index.append import AppendIndex
 from pyhudi.index.bucket import BucketIndex
 from pyhudi.index.registry import ENTRY_POINTS, index_for
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.files.names import FileGroupId
 
 
 def config(**changes: str) -> TableConfig:
@@ -35,7 +36,7 @@ def test_a_table_that_generates_its_keys_looks_nothing_up() -> None:
 
     assert index == AppendIndex()
     assert index.buckets(pa.array(["a", "b"])).tolist() == [0, 0]
-    assert len(index.misfits(pa.array(["a", "b"]), 7)) == 0
+    assert len(index.misfits(pa.array(["a", "b"]), FileGroupId("p", "00000007-x-0"))) == 0
 
 
 def test_the_index_is_named_in_any_case_or_not_at_all() -> None:

@@ -7,7 +7,7 @@ import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError
 from pyhudi.operations.planning.operation import Operation, choose_operation
 from pyhudi.operations.planning.request import WriteRequest, WriteSettings
-from pyhudi.writer.merge import Meeting, MergeRules
+from pyhudi.table.merging.merger import Meeting, MergeRules
 
 MERGED, ADDED, DROPPED, FAILED = (MergeRules(meeting, fold=meeting is Meeting.MERGE) for meeting in Meeting)
 FOLDED = MergeRules(Meeting.ADD, fold=True)

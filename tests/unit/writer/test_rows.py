@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyhudi.errors import DataError
-from pyhudi.writer.rows import concat
+from pyhudi.table.arrow.batches import concat
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
+from pyhudi.table.arrow.spill import SpillWriter
 from pyhudi.writer.sort import RowSorter
-from pyhudi.writer.spill import SpillWriter
 
 SCHEMA = pa.schema([("a", pa.string()), ("b", pa.float64()), ("n", pa.int64())])
 

@@ -9,25 +9,24 @@ import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
-from pyhudi.writer.rows import Group
-from pyhudi.writer.spill import SpillReader, SpillWriter
+from pyhudi.table.arrow.spill import SpillReader, SpillWriter
 
 ROWS = [pa.record_batch({"k": ["a", "b"], "n": [1, 2]})]
 
 
-def read(storage: Storage) -> dict[Group, list[pa.RecordBatch]]:
+def read(storage: Storage) -> dict[tuple[str, int], list[pa.RecordBatch]]:
     reader = SpillReader(storage, "s")
-    return {piece.group: list(reader.batches(piece)) for piece in reader.pieces}
+    return {piece.key: list(reader.batches(piece)) for piece in reader.pieces}
 
 
 def test_every_damaged_byte_is_noticed(tmp_path: Path) -> None:
     storage = open_storage(str(tmp_path))
     writer = SpillWriter(storage, "s", "")
-    writer.append({Group("p", 0): ROWS, Group("q", 1): ROWS})
+    writer.append({("p", 0): ROWS, ("q", 1): ROWS})
     writer.publish()
     whole = storage.read("s")
 
-    assert read(storage) == {Group("p", 0): ROWS, Group("q", 1): ROWS}
+    assert read(storage) == {("p", 0): ROWS, ("q", 1): ROWS}
     for at in [*range(0, len(whole), 5), *range(len(whole) - 12, len(whole))]:
         storage.write("s", whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
         with pytest.raises(StorageError, match="damaged"):
@@ -38,7 +37,7 @@ def test_every_damaged_byte_is_noticed(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_off_is_noticed(tmp_path: Path, length: int) -> None:
     storage = open_storage(str(tmp_path))
     writer = SpillWriter(storage, "s", "")
-    writer.append({Group("p", 0): ROWS})
+    writer.append({("p", 0): ROWS})
     writer.publish()
     storage.write("s", storage.read("s")[:length])
 

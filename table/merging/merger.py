@@ -9,11 +9,12 @@ from enum import Enum
 import numpy as np
 import pyarrow as pa
 
-from ..errors import KeyNotFoundError
-from ..table.arrow.arrays import Mask
-from ..table.files.base_file import RECORD_KEY
-from ..table.merging.winners import KeyProbe, Positions, base_wins, fold
-from .rows import RowSpec
+from ...errors import KeyNotFoundError
+from ..arrow.arrays import Mask
+from ..schema.columns import RECORD_KEY
+from .key_probe import KeyProbe
+from .row_spec import RowSpec
+from .winners import Positions, base_wins, fold
 
 
 class Meeting(Enum):

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from ..errors import DuplicateKeyError
-from ..table.arrow.arrays import Mask
-from ..table.files.base_file import RECORD_KEY
-from ..table.merging.winners import KeyProbe
-from .merge import Meeting, MergeCounts, MergeRules, folded
-from .rows import RowSpec
+from ...errors import DuplicateKeyError
+from ..arrow.arrays import Mask
+from ..schema.columns import RECORD_KEY
+from .key_probe import KeyProbe
+from .merger import Meeting, MergeCounts, MergeRules, folded
+from .row_spec import RowSpec
 
 
 class Inserter:

@@ -1,8 +1,8 @@
-"""Rows that wait on disk: one file of Arrow streams, one a file group and flush, with its index at the end.
+"""Rows that wait on disk: one file of Arrow streams, one a key and flush, with its index at the end.
 
 Layout: Arrow IPC streams (LZ4) one after another, then the index as JSON, then the index's length as 8 bytes and its
-CRC-32 as 4, big-endian. The index lists ``[partition path, bucket, offset, length, CRC-32, rows, Arrow bytes]``, sorted
-by partition path and bucket within each flush, in the order of the flushes.
+CRC-32 as 4, big-endian. The index lists ``[key, offset, length, CRC-32, rows, Arrow bytes]``, sorted by the keys within
+each flush, in the order of the flushes. What a key stands for is the caller's affair.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import StorageError
-from ..storage.base import Storage
-from .rows import Group
+from ...errors import StorageError
+from ...storage.base import Storage
 
 _COPIED_AT_ONCE = 32 << 20
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -29,9 +28,9 @@ _END = struct.Struct(">QI")
 
 @dataclass(frozen=True, slots=True)
 class SpillPiece:
-    """Where the rows of one file group and one flush lie."""
+    """Where the rows of one key and one flush lie."""
 
-    group: Group
+    key: Any
     offset: int
     length: int
     checksum: int
@@ -63,10 +62,10 @@ class SpillWriter:
         self._position = 0
         self._pieces: list[SpillPiece] = []
 
-    def append(self, rows: Mapping[Group, Sequence[pa.RecordBatch]]) -> None:
-        """Add one flush."""
-        for group in sorted(rows):
-            batches = rows[group]
+    def append(self, rows: Mapping[Any, Sequence[pa.RecordBatch]]) -> None:
+        """Add one flush: rows by keys of one kind, made of texts and numbers, which can be ordered."""
+        for key in sorted(rows):
+            batches = rows[key]
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, batches[0].schema, options=_OPTIONS) as stream:
                 for batch in batches:
@@ -74,17 +73,13 @@ class SpillWriter:
             data = sink.getvalue()
             self._staged.stream.write(data)
             count, nbytes = sum(b.num_rows for b in batches), sum(b.nbytes for b in batches)
-            self._pieces.append(SpillPiece(group, self._position, data.size, zlib.crc32(data), count, nbytes))
+            self._pieces.append(SpillPiece(key, self._position, data.size, zlib.crc32(data), count, nbytes))
             self._position += data.size
 
     def publish(self) -> SpillFile:
         """Write the index and make the file visible."""
-        index = json.dumps(
-            [
-                [p.group.partition_path, p.group.bucket, p.offset, p.length, p.checksum, p.rows, p.nbytes]
-                for p in self._pieces
-            ]
-        ).encode()
+        pieces = [[p.key, p.offset, p.length, p.checksum, p.rows, p.nbytes] for p in self._pieces]
+        index = json.dumps(pieces).encode()
         self._staged.stream.write(index)
         self._staged.stream.write(_END.pack(len(index), zlib.crc32(index)))
         size = self._staged.publish()
@@ -109,7 +104,7 @@ class SpillReader:
             size = file.size()
             length, checksum = _END.unpack(file.read_at(_END.size, size - _END.size))
             index = json.loads(_span(file, size - _END.size - length, length, checksum))
-        self.pieces = [SpillPiece(Group(partition, bucket), *rest) for partition, bucket, *rest in index]
+        self.pieces = [SpillPiece(tuple(key) if isinstance(key, list) else key, *rest) for key, *rest in index]
 
     def batches(self, piece: SpillPiece, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one piece, with some of their columns or all."""
@@ -131,7 +126,7 @@ class SpillReader:
 
 
 def bring_near(storage: Storage, spill: SpillFile, local: Storage) -> SpillReader:
-    """Open a spill, in a remote store a local copy of it: the rows of every file group in it are read on their own."""
+    """Open a spill, in a remote store a local copy of it: the rows of every key in it are read on their own."""
     if not storage.remote:
         return SpillReader(storage, spill.path)
     name = f"{uuid.uuid4().hex}.spill"

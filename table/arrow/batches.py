@@ -1,0 +1,45 @@
+"""Record batches joined, so that work per batch does not count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from ...errors import DataError
+
+CHUNK_BYTES = 32 << 20
+CHUNK_ROWS = 262_144
+
+
+def rechunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in batches large enough that work per batch and file group does not count."""
+    waiting: list[pa.RecordBatch] = []
+    size = rows = 0
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        waiting.append(batch)
+        # Not nbytes, which looks into offsets: Spark 4.0 sends none for a list without elements inside of others.
+        size += batch.get_total_buffer_size()
+        rows += batch.num_rows
+        if size >= CHUNK_BYTES or rows >= CHUNK_ROWS:
+            yield concat(waiting)
+            waiting, size, rows = [], 0, 0
+    if waiting:
+        yield concat(waiting)
+
+
+def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return one batch with the rows of all; at least one is given."""
+    if len(batches) == 1:
+        return batches[0]
+    joined = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    if len(joined) > 1:
+        raise DataError(
+            f"{sum(batch.num_rows for batch in batches):,} rows of one file group hold more than 2 GiB of text in one "
+            "column, which have to be merged at once.",
+            "Use more buckets or partitions, lower hoodie.write.task.max.size, or write fewer versions of one key at "
+            "a time.",
+        )
+    return joined[0]

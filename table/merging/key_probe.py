@@ -1,0 +1,76 @@
+"""Record keys found among others by their hashes, whole arrays at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.arrays import Mask
+from ..arrow.string_hash import hash64
+from .winners import Positions
+
+# A probe's table has at least so many entries for each key, so that few absent keys pass, and 2 ** 22 at most: larger
+# than the processor's cache it would cost more than it spares.
+_SPACE_FOR_A_KEY = 16
+_MOST_BITS = 22
+
+
+@dataclass(frozen=True, slots=True)
+class KeyProbe:
+    """Finds record keys among a fixed set of unique ones by a sorted table of their hashes.
+
+    Attributes:
+        keys: The unique keys, m strings.
+        hashes: Their 64-bit hashes, sorted.
+        positions: Which key each hash belongs to.
+        longest_run: How many keys share one hash at most; 1 unless hashes collide.
+        seen: By the low bits of a hash whether any key has such a one; most keys that are absent stop there.
+    """
+
+    keys: pa.Array
+    hashes: np.ndarray[Any, np.dtype[np.uint64]]
+    positions: Positions
+    longest_run: int
+    seen: Mask
+
+    @classmethod
+    def over(cls, keys: pa.Array) -> KeyProbe:
+        """Return a probe over unique keys."""
+        hashes = hash64(keys)
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else np.zeros(0, int)
+        runs = np.diff(np.append(starts, len(ordered)))
+        seen = np.zeros(1 << min(_MOST_BITS, (_SPACE_FOR_A_KEY * len(keys)).bit_length()), np.bool_)
+        seen[_low_bits(hashes, seen)] = True
+        return cls(keys, ordered, order.astype(np.int64), int(runs.max()) if len(runs) else 0, seen)
+
+    def find(self, wanted: pa.Array) -> Positions:
+        """Return for each wanted key its position among the unique keys, -1 where it is absent."""
+        found = np.full(len(wanted), -1, dtype=np.int64)
+        if not len(self.hashes) or not len(wanted):
+            return found
+        hashes = hash64(wanted)
+        likely = np.flatnonzero(self.seen[_low_bits(hashes, self.seen)])
+        hashes = hashes[likely]
+        at = np.searchsorted(self.hashes, hashes)
+        for step in range(self.longest_run):
+            slot = np.minimum(at + step, len(self.hashes) - 1)
+            alike = (self.hashes[slot] == hashes) & (found[likely] < 0)
+            if not alike.any():
+                break
+            rows, candidates = likely[alike], self.positions[slot[alike]]
+            same = pc.equal(wanted.take(pa.array(rows)), self.keys.take(pa.array(candidates)))
+            hit = same.to_numpy(zero_copy_only=False)
+            found[rows[hit]] = candidates[hit]
+        return found
+
+
+def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Positions:
+    """Return the place of each hash in a table of 2 ** n entries."""
+    places: Positions = (hashes & np.uint64(len(table) - 1)).view(np.int64)
+    return places
