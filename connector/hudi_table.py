@@ -16,9 +16,9 @@ from ..timeline.timeline import load_timeline
 from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION
 from .options.names import OPTIONS
+from .options.secrets import STORAGE_PREFIX
 from .options.sources import READING, WRITING, find_config, resolve_options
 from .source.paths import AnyPath, absolute_for
-from .source.secrets import STORAGE_PREFIX
 from .table.creation import Columns, create_table
 from .table.frames import Rows, to_frame
 from .table.queries import TableQueries

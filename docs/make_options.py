@@ -11,7 +11,7 @@ from pathlib import Path
 from pyhudi.connector.options.catalogue import CATALOGUE, FAMILIES, Effect, Scope
 from pyhudi.connector.options.names import OptionInfo, describe_options
 from pyhudi.connector.options.parsing import format_value
-from pyhudi.connector.source.secrets import STORAGE_PREFIX
+from pyhudi.connector.options.secrets import STORAGE_PREFIX
 
 PAGE = Path(__file__).with_name("options.md")
 THEIRS = Path(__file__).parents[1] / "tests" / "fixtures" / "options" / "hudi-1.2.0.tsv"

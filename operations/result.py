@@ -1,9 +1,28 @@
-"""What one commit did, as a value."""
+"""What one commit did, as a value, told from what its instant holds; and whose commit it was."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..storage.bounds import parse_json
+from ..storage.parallel import THREADS, for_each
+from ..timeline.instants import Instant
+from ..timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from ..timeline.metadata.models import CommitMetadata
+
+# What pyhudi adds to an instant's extraMetadata.
+WRITE_ID = "pyhudi.write.id"
+NOT_FOUND = "pyhudi.deletes.not.found"
+DROPPED = "pyhudi.inserts.dropped"
+SECONDS = "pyhudi.seconds"
+
+_GREATEST = (1 << 63) - 1
+_COUNT = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +76,61 @@ _COUNTED = {
     "dropped": "dropped",
     "replaced": "file groups replaced",
 }
+
+
+def result_of(timeline: Timeline, instant: Instant) -> CommitResult:
+    """Return what one completed write did."""
+    return result_from(timeline.files.storage.path, instant.requested_time, timeline.files.read_commit(instant))
+
+
+def find_write(timeline: Timeline, write_id: str) -> CommitResult | None:
+    """Return what the newest completed write of an id did; None where there is none."""
+    newest_first = timeline.writes[::-1]
+    # The newest alone, as it is mostly the one; then many at a time.
+    for start, end in [(0, 1), *((at, at + THREADS) for at in range(1, len(newest_first), THREADS))]:
+        for result in for_each(
+            timeline.files.storage, lambda instant: result_of(timeline, instant), newest_first[start:end]
+        ):
+            if result.write_id == write_id:
+                return result
+    return None
+
+
+def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:
+    """Return what a commit of this metadata did."""
+    stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
+    extra = metadata.extra_metadata
+    return CommitResult(
+        path=path,
+        instant=instant_time,
+        operation=metadata.operation_type or "UNKNOWN",
+        inserts=_total(stat.num_inserts for stat in stats),
+        updates=_total(stat.num_update_writes for stat in stats),
+        deletes=_total(stat.num_deletes for stat in stats),
+        not_found=_count(extra.get(NOT_FOUND, "0")),
+        dropped=_count(extra.get(DROPPED, "0")),
+        replaced=sum(map(len, metadata.replaced.values())),
+        files=len(stats),
+        bytes=_total(stat.file_size_in_bytes for stat in stats),
+        seconds=_seconds(extra.get(SECONDS, "{}")),
+        write_id=extra.get(WRITE_ID, ""),
+    )
+
+
+def _total(numbers: Iterable[int]) -> int:
+    """Return a sum that an Arrow column can hold, whatever the numbers that somebody wrote."""
+    return max(-_GREATEST, min(_GREATEST, sum(numbers)))
+
+
+def _count(text: str) -> int:
+    """Return a number that pyhudi keeps among what is a writer's own; 0 for what pyhudi did not write."""
+    return int(text) if _COUNT.fullmatch(text) else 0
+
+
+def _seconds(text: str) -> dict[str, float]:
+    """Return the seconds of each phase; none where pyhudi did not write them."""
+    try:
+        found = parse_json(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and all(type(one) in {int, float} for one in found.values()) else {}

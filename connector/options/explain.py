@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from ...errors import OptionError
 from ...table.config import TableConfig
-from ..source.secrets import STORAGE_PREFIX, masked
 from .catalogue import Effect, Scope, find_known
 from .names import OPTIONS, OptionInfo, name_of
 from .parsing import format_value, parse_options
+from .secrets import STORAGE_PREFIX, masked
 from .sources import ResolvedOptions, Said
 
 DEFAULT = "default"

@@ -18,11 +18,11 @@ from pydantic import ValidationError
 
 from ...errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
 from ...table.config.payloads import PAYLOADS
-from ..source.secrets import STORAGE_PREFIX, masked, storage_options
 from .catalogue import Effect, KnownKey, find_known
 from .hints import find_hint
 from .model import HudiOptions
 from .names import OPTIONS, either, name_of, nearest
+from .secrets import STORAGE_PREFIX, masked, storage_options
 
 logger = logging.getLogger("pyhudi")
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from ...errors import TableNotFoundError
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig, load_config
-from ..source.secrets import STORAGE_PREFIX, hidden_from_spark, storage_name, storage_options
 from .catalogue import Scope, find_known
 from .defaults_file import read_defaults
 from .model import HudiOptions
 from .names import OPTIONS, name_of, nearest
 from .parsing import SAME_THING, is_metadata, metadata_prefix, parse_options, texts_of
+from .secrets import STORAGE_PREFIX, hidden_from_spark, storage_name, storage_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -83,8 +83,8 @@ class PyHudiDataSource(DataSource):
         raise _no_streams("writeStream", "df.write in foreachBatch")
 
     def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
+        from ..options.secrets import tell_what_spark_shows  # noqa: PLC0415
         from ..options.sources import READING, WRITING, resolve_options  # noqa: PLC0415
-        from .secrets import tell_what_spark_shows  # noqa: PLC0415
 
         path = self._path()
         tell_what_spark_shows(self.options)

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...operations.inspect.history import last_commit
 from ...operations.planning.new_table import changes_to, new_config
 from ...operations.planning.operation import choose_operation, makes_keyless
 from ...operations.planning.plan import GENERATED_ID
 from ...operations.planning.request import WriteRequest
-from ...operations.result import CommitResult
+from ...operations.result import CommitResult, find_write
 from ...operations.write.alone import write_without_rows
 from ...storage import Storage
 from ...table.config import TableConfig, load_config
 from ...table.schema.columns import POSITION
+from ...timeline.timeline import load_timeline
 from ..options.names import OPTIONS, name_of
 from ..options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
 from ..options.types import Placing
@@ -84,7 +84,8 @@ def write_placed(
         rows = df if placed is None else placed
         rows.write.format(PyHudiDataSource.name()).options(**settings).mode("append").save(path)
     # A first write that came without rows, and was to leave no instant then, has made no table.
-    done = last_commit(storage, write_id) if not creates or find_config(storage) else None
+    made = find_config(storage) if creates else load_config(storage)
+    done = None if made is None else find_write(load_timeline(storage, made), write_id)
     nothing = CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
     return _told(done or nothing, began)
 

@@ -28,7 +28,7 @@ from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.owner import Owner
 from ..decisions.retired_metadata import check_retirable
-from ..replay import find_write
+from ..result import find_write
 from ..rollback.pending import PlannedRollback, settle_pending
 from ..transaction.transaction import Transaction
 from .columns import check_columns, check_judges, check_located, table_schema
@@ -154,7 +154,8 @@ def plan_write(request: WriteRequest) -> WritePlan:
     schema = _columns(config, schema, request, operation)
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
-        replays = find_write(storage, timeline, request.write_id)
+        done = find_write(timeline, request.write_id)
+        replays = None if done is None else done.instant
     dead = () if replays else settle_pending(storage, timeline, config, request.write.patience)
     if existing is not None:
         if operation == DELETE_PARTITION:

@@ -20,11 +20,10 @@ from ...timeline.timeline import load_timeline
 from ...timeline.writers import heartbeat, owner
 from ...writer.group_writer import GroupOutcome
 from ..decisions import retired_metadata
-from ..inspect.history import result_from, result_of
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
-from ..result import CommitResult
+from ..result import CommitResult, result_from, result_of
 from ..rollback.rollback import forget
 from ..transaction.begin import begin, same_millisecond
 from ..transaction.complete import Properties, complete
@@ -92,7 +91,7 @@ def completed_write(plan: WritePlan, storage: Storage) -> CommitResult | None:
     found = timeline.find(plan.replays or plan.instant_time)
     if found is None or found.state != State.COMPLETED:
         return None
-    result = result_of(storage, timeline, found)
+    result = result_of(timeline, found)
     if result.write_id != plan.transaction.write_id:
         raise same_millisecond(plan.transaction)
     return result

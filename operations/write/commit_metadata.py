@@ -10,11 +10,7 @@ from ...table.schema.columns import avro_schema
 from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ...writer.group_writer import GroupOutcome
 from ..planning.plan import WritePlan
-from ..replay import WRITE_ID
-
-NOT_FOUND = "pyhudi.deletes.not.found"
-DROPPED = "pyhudi.inserts.dropped"
-SECONDS = "pyhudi.seconds"
+from ..result import DROPPED, NOT_FOUND, SECONDS, WRITE_ID
 
 
 def build_metadata(

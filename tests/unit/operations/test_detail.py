@@ -50,9 +50,9 @@ def test_the_history_opens_only_the_instants_that_it_returns(tmp_path: Path, mon
     opened: list[str] = []
     result_of = module.result_of
 
-    def counted(storage, timeline, instant):
+    def counted(timeline, instant):
         opened.append(instant.requested_time)
-        return result_of(storage, timeline, instant)
+        return result_of(timeline, instant)
 
     monkeypatch.setattr(module, "result_of", counted)
     storage = open_storage(str(tmp_path / "t"))
