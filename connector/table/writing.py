@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...operations.planning.new_table import changes_to, new_config
-from ...operations.planning.operation import choose_operation, makes_keyless
 from ...operations.planning.plan import GENERATED_ID
-from ...operations.planning.request import WriteRequest
+from ...operations.planning.target import Target, find_target
 from ...operations.result import CommitResult, find_write
 from ...operations.write.alone import write_without_rows
 from ...storage import Storage
-from ...table.config import TableConfig, load_config
+from ...table.config import load_config
 from ...table.schema.columns import POSITION
 from ...timeline.timeline import load_timeline
 from ..options.names import OPTIONS, name_of
@@ -66,7 +64,9 @@ def write_placed(
     options, spark = resolved.options, df.sparkSession
     write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
     request = options.to_write_request(path, to_arrow(df.schema), overwrite=False)
-    config = _config(request, storage, creates=creates)
+    if not creates:
+        load_config(storage)  # or a write for which a table must be there would be placed as for a new one
+    target = find_target(request, storage)
     settings = {
         OPTIONS["log_level"].key: level_here(),
         **{key: text for key, text in resolved.texts.items() if name_of(key) not in _CHOSEN_HERE},
@@ -76,7 +76,7 @@ def write_placed(
     }
     make_active(spark)
     with own_errors():
-        placed = _placed(df, request, config, storage, options.place_rows)
+        placed = _placed(df, target, storage, options.place_rows)
         if placed is None:
             settings[OPTIONS["commit_merge_max_bytes"].key] = str(_NO_BOUND)
         else:
@@ -90,26 +90,16 @@ def write_placed(
     return _told(done or nothing, began)
 
 
-def _placed(
-    df: DataFrame, request: WriteRequest, config: TableConfig, storage: Storage, wish: Placing
-) -> DataFrame | None:
+def _placed(df: DataFrame, target: Target, storage: Storage, wish: Placing) -> DataFrame | None:
     """Return the rows of each file group in one task; None where the commit is to merge them."""
     # Where keys are generated, each task writes file groups of its own. What was placed before says where it stood.
-    if config.generates_keys or not (POSITION in df.columns or places(df, wish)):
+    if target.config.generates_keys or not (POSITION in df.columns or places(df, wish)):
         return None
-    placement = placement_of(df, config, storage)
+    placement = placement_of(df, target.config, storage)
     if not can_place(df, placement):
         logger.warning(_MERGED_BY_THE_COMMIT, storage.path)
         return None
-    return place(df, placement, breaks_ties=choose_operation(request).breaks_ties)
-
-
-def _config(request: WriteRequest, storage: Storage, *, creates: bool) -> TableConfig:
-    """Return the properties by which a write places its rows: the table's, or those that it would make it with."""
-    known = find_config(storage) if creates else load_config(storage)
-    if known is None:
-        return new_config(request.table, request.path, generates_keys=makes_keyless(request))
-    return changes_to(known, request.table, request.path)[0]
+    return place(df, placement, breaks_ties=target.operation.breaks_ties)
 
 
 def delete_partitions(

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from ...errors import CommitConflictError, MissingColumnError, TableNotFoundError, UnsupportedTypeError
+from ...errors import CommitConflictError, MissingColumnError, UnsupportedTypeError
 from ...storage import open_storage
 from ...storage.base import Storage
-from ...table.config import TableConfig, check_supported, load_config
+from ...table.config import TableConfig
 from ...table.config.property_keys import COMMIT_TIME_ORDERING, CREATE_SCHEMA
 from ...table.keys.generator import KeyGenerator
 from ...table.latest_schema import latest_schema
@@ -32,9 +32,9 @@ from ..result import find_write
 from ..rollback.pending import PlannedRollback, settle_pending
 from ..transaction.transaction import Transaction
 from .columns import check_columns, check_judges, check_located, table_schema
-from .new_table import changes_to, new_config
-from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, choose_operation, makes_keyless
+from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation
 from .request import WriteRequest, WriteSettings
+from .target import find_target
 
 GENERATED_ID = "auto-"
 
@@ -133,34 +133,18 @@ def plan_write(request: WriteRequest) -> WritePlan:
     """
     storage = open_storage(request.path, request.storage_options)
     request, moved = _without_position(request)
-    try:
-        existing = load_config(storage)
-        generates_keys = existing.generates_keys
-    except TableNotFoundError:
-        existing = None
-        generates_keys = makes_keyless(request)
-        if choose_operation(request, generates_keys=generates_keys).name in {DELETE, DELETE_PARTITION}:
-            raise
-    chosen = choose_operation(request, generates_keys=generates_keys)
-    operation = chosen.name
-    changes: Mapping[str, str] = {}
-    if existing is None:
-        config = new_config(request.table, storage.path, generates_keys=generates_keys)
-    else:
-        check_supported(existing, storage.path, writing=True)
-        config, changes = changes_to(existing, request.table, storage.path)
+    target = find_target(request, storage)
+    config, operation = target.config, target.operation.name
     timeline, watermark = _pin(storage, config, request.write.based_on)
-    schema = latest_schema(storage, config, timeline, writing=True) if existing is not None else None
+    schema = latest_schema(storage, config, timeline, writing=True) if target.exists else None
     schema = _columns(config, schema, request, operation)
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
         done = find_write(timeline, request.write_id)
         replays = None if done is None else done.instant
     dead = () if replays else settle_pending(storage, timeline, config, request.write.patience)
-    if existing is not None:
-        if operation == DELETE_PARTITION:
-            changes = {}  # no key is looked at, against which a number of buckets could be held
-        check_retirable(existing, request.write.metadata_enable, storage.path)
+    if target.exists:
+        check_retirable(config, request.write.metadata_enable, storage.path)
     times = _times(len(dead) + 1, timeline, config)
     write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
     transaction = Transaction(
@@ -178,14 +162,14 @@ def plan_write(request: WriteRequest) -> WritePlan:
     )
     plan = WritePlan(
         transaction=transaction,
-        creates_table=existing is None,
-        config_changes=changes,
+        creates_table=not target.exists,
+        config_changes=target.changes,
         operation=operation,
-        rules=chosen.rules,
-        sort_columns=_sort_columns(chosen, request.write, schema, storage.path),
+        rules=target.operation.rules,
+        sort_columns=_sort_columns(target.operation, request.write, schema, storage.path),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
         flagged=IS_DELETED in request.schema.names and IS_DELETED not in schema.names,
-        positioned=moved and chosen.breaks_ties,
+        positioned=moved and target.operation.breaks_ties,
         settings=request.write,
         replays=replays,
     )

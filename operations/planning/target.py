@@ -1,0 +1,59 @@
+"""The table that a write is aimed at, as it is or as the write will make it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...errors import TableNotFoundError
+from ...storage.base import Storage
+from ...table.config import TableConfig, check_supported, load_config
+from .new_table import changes_to, new_config
+from .operation import DELETE, DELETE_PARTITION, Operation, choose_operation, makes_keyless
+from .request import WriteRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The table of a write.
+
+    Attributes:
+        config: The table's properties, as they are or will be.
+        exists: Whether it is there.
+        changes: Properties that the write's commit adds to those that are there.
+        operation: What the write does to it.
+    """
+
+    config: TableConfig
+    exists: bool
+    changes: Mapping[str, str]
+    operation: Operation
+
+
+def find_target(request: WriteRequest, storage: Storage) -> Target:
+    """Return the table of a write, held against what the request says of it.
+
+    Args:
+        request: The write.
+        storage: Rooted at the table.
+
+    Raises:
+        TableNotFoundError: There is none, and the operation makes none.
+        TableError: pyhudi cannot write it.
+        OptionError: The request contradicts the table, or says too little of a new one.
+    """
+    try:
+        found = load_config(storage)
+    except TableNotFoundError:
+        if choose_operation(request, generates_keys=makes_keyless(request)).name in {DELETE, DELETE_PARTITION}:
+            raise
+        found = None
+    if found is None:
+        keyless = makes_keyless(request)
+        operation = choose_operation(request, generates_keys=keyless)
+        return Target(new_config(request.table, storage.path, generates_keys=keyless), False, {}, operation)
+    operation = choose_operation(request, generates_keys=found.generates_keys)
+    check_supported(found, storage.path, writing=True)
+    config, changes = changes_to(found, request.table, storage.path)
+    # By partitions no key is looked at, against which a number of buckets could be held.
+    return Target(config, True, {} if operation.name == DELETE_PARTITION else changes, operation)
