@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..storage.base import Storage
 from ..storage.parallel import for_each
 from ..table.files.base_file import BaseFileReader
-from ..table.files.view import FileSlice
+from ..table.files.file_group import FileSlice
 from ..table.latest_schema import schema_text
 from ..table.schema.columns import arrow_schema, canonical, without_meta
 from ..timeline.instants import State
@@ -36,7 +36,7 @@ def by_file_schema(
     """
     by_instant: dict[str, list[FileSlice]] = {}
     for one in slices:
-        by_instant.setdefault(one.base.instant_time, []).append(one)
+        by_instant.setdefault(one.base_file.instant_time, []).append(one)
     parse = lru_cache(maxsize=None)(arrow_schema)
 
     def schema_of(instant_time: str) -> pa.Schema:
@@ -45,7 +45,7 @@ def by_file_schema(
             text = schema_text(storage, timeline, instant, of_files=True)
             if text:
                 return parse(text)
-        return _schema_of_footer(storage, by_instant[instant_time][0].base.path)
+        return _schema_of_footer(storage, by_instant[instant_time][0].base_file.path)
 
     schemas = for_each(storage, schema_of, by_instant)
     groups: list[tuple[pa.Schema, list[FileSlice]]] = []

@@ -9,10 +9,11 @@ from ..errors import UnreadableTimeError
 from ..storage.base import FileInfo, Storage, split
 from ..storage.parallel import for_each
 from ..table.files.cleaned import Clean, cleaned_since, read_cleans
+from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.lost import superseded
 from ..table.files.names import PARQUET
 from ..table.files.partitions import walk_partitions
-from ..table.files.view import BaseFile, FileSlice, FileView
+from ..table.files.view import FileView
 from ..table.files.written import read_written
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
@@ -101,7 +102,7 @@ class Wanted:
         """Return the file slices of a moment."""
         view, partitions = files.at(timeline, time)
         found = (one for path in partitions if self.partition(path) for one in view.slices(path).values())
-        return [one for one in found if self.file(one.base)]
+        return [one for one in found if self.file(one.base_file)]
 
 
 def show(

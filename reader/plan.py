@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..table.files.view import FileSlice
+from ..table.files.file_group import FileSlice
 
 # As Spark counts the opening of a file (spark.sql.files.openCostInBytes), so that tiny files do not crowd one task.
 OPEN_COST = 4 << 20
@@ -58,7 +58,7 @@ def plan_splits(
         row_groups: The row groups to read of every file whose footer is known, by path.
         split_size: Bytes.
     """
-    pieces = [piece for one in slices for piece in _pieces(one, row_groups.get(one.base.path), split_size)]
+    pieces = [piece for one in slices for piece in _pieces(one, row_groups.get(one.base_file.path), split_size)]
     even = sum(piece.size + OPEN_COST for piece in pieces) // LEAST_TASKS
     target = min(split_size, max(OPEN_COST, even))
     splits: list[Split] = []
@@ -76,16 +76,16 @@ def plan_splits(
 
 def _pieces(one: FileSlice, row_groups: Sequence[RowGroup] | None, split_size: int) -> list[Piece]:
     if row_groups is None:
-        return [Piece(one.base.path, one.partition_path, None, one.base.size)]
+        return [Piece(one.base_file.path, one.partition_path, None, one.base_file.size)]
     pieces: list[Piece] = []
     numbers: list[int] = []
     size = 0
     for group in row_groups:
         if numbers and size + group.size > split_size:
-            pieces.append(Piece(one.base.path, one.partition_path, tuple(numbers), size))
+            pieces.append(Piece(one.base_file.path, one.partition_path, tuple(numbers), size))
             numbers, size = [], 0
         numbers.append(group.number)
         size += group.size
     if numbers:
-        pieces.append(Piece(one.base.path, one.partition_path, tuple(numbers), size))
+        pieces.append(Piece(one.base_file.path, one.partition_path, tuple(numbers), size))
     return pieces

@@ -15,8 +15,8 @@ from ..storage import open_storage
 from ..storage.base import Storage, join
 from ..table.config import TableConfig, check_supported, load_config
 from ..table.files.base_file import BaseFileReader
+from ..table.files.file_group import FileSlice
 from ..table.files.names import bucket_of
-from ..table.files.view import FileSlice
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import with_meta
 from ..timeline.archive.lsm import archived_writes, seen_at
@@ -97,10 +97,10 @@ class Snapshot:
         slices = self.slices(predicates)
         if self.times is not None:
             predicates = [*predicates, self.times.predicate()]
-        large = [one for one in slices if one.base.size > split_size]
+        large = [one for one in slices if one.base_file.size > split_size]
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-            footers = pool.map(lambda one: self._row_groups(one.base.path, schema, predicates), large)
-            known = {one.base.path: groups for one, groups in zip(large, footers, strict=True)}
+            footers = pool.map(lambda one: self._row_groups(one.base_file.path, schema, predicates), large)
+            known = {one.base_file.path: groups for one, groups in zip(large, footers, strict=True)}
         return plan_splits(slices, known, split_size)
 
     def _buckets(self, predicates: Sequence[Predicate]) -> frozenset[int] | None:

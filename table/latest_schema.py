@@ -77,6 +77,6 @@ def schema_text(storage: Storage, timeline: Timeline, instant: Instant, *, of_fi
 
 def _schema_of_a_base_file(storage: Storage, timeline: Timeline) -> pa.Schema | None:
     for piece in open_view(storage, timeline).all_slices():
-        with BaseFileReader(storage, piece.base.path) as reader:
+        with BaseFileReader(storage, piece.base_file.path) as reader:
             return without_meta(canonical(reader.parquet.schema_arrow))
     return None

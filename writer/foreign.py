@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from ..errors import BucketMisfitError, NullKeyError, UnsupportedTableError
 from ..index.base import Index
+from ..table.files.file_group import BaseFile
 from ..table.files.names import FileGroupId
-from ..table.files.view import BaseFile
 from ..table.keys.generator import KeyGenerator
 from ..table.schema.columns import RECORD_KEY
 

@@ -22,8 +22,8 @@ from ..table.arrow.batches import concat, rechunk
 from ..table.arrow.spill import SpillReader, SpillWriter
 from ..table.arrow.string_hash import hash64
 from ..table.files.base_file import BaseFileReader, BaseFileWriter, constant, file_schema
+from ..table.files.file_group import BaseFile
 from ..table.files.names import BaseFileName, FileGroupId, WriteToken
-from ..table.files.view import BaseFile
 from ..table.merging.inserter import Inserter
 from ..table.merging.merger import Meeting, MergeCounts, Merger, MergeRules
 from ..table.merging.row_spec import RowSpec

@@ -19,7 +19,7 @@ from ...errors import SchemaMismatchError
 from ...reader.file_schemas import by_file_schema
 from ...reader.snapshot import Snapshot
 from ...reader.window import COMMIT_TIME
-from ...table.files.view import FileSlice
+from ...table.files.file_group import FileSlice
 from ...table.schema.casts import fits, keeps_values
 from ...table.schema.types import children, is_list, sql_name
 from .spark_types import to_spark
@@ -64,7 +64,7 @@ def _scan_slices(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileS
     alike: list[str] = []
     others: list[tuple[pa.Schema, list[str]]] = []
     for schema, group in by_file_schema(snapshot.storage, snapshot.timeline, slices):
-        files = [snapshot.storage.uri(one.base.path) for one in group]
+        files = [snapshot.storage.uri(one.base_file.path) for one in group]
         if all(_is_read_as_wanted(schema, one) for one in columns):
             alike += files
         else:

@@ -58,7 +58,7 @@ def detail(storage: Storage) -> pa.Table:
         "buckets": config.bucket_count,
         "partitions": len({one.partition_path for one in slices}),
         "files": len(slices),
-        "bytes": sum(one.base.size for one in slices),
+        "bytes": sum(one.base_file.size for one in slices),
         "newest_instant": newest and newest.requested_time,
         "completed": newest and newest.completion_time,
         "properties": sorted(config.properties.items()),

@@ -19,9 +19,9 @@ from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
 from ...table.files.base_file import BaseFileReader
+from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
-from ...table.files.names import FileGroupId, bucket_of
-from ...table.files.view import FileSlice
+from ...table.files.names import bucket_of
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.fields import root_of, values_of
@@ -57,7 +57,7 @@ def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
     pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())
     for piece in islice(pieces, _FILES_LOOKED_INTO):
-        with BaseFileReader(storage, piece.base.path) as reader:
+        with BaseFileReader(storage, piece.base_file.path) as reader:
             for rows in islice(reader.batches(schema), 1):
                 if buckets:
                     _check_bucket(plan, rows, piece)
@@ -68,8 +68,8 @@ def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
 def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:
     """Return the error of a file group that no bucket index with the table's number of buckets made."""
     return UnsupportedTableError(
-        f"The file group {piece.file_id} of the table {plan.path} (file {piece.base.path}, instant "
-        f"{piece.base.instant_time}) does not fit a bucket index with {plan.config.bucket_count} buckets.",
+        f"The file group {piece.file_id} of the table {plan.path} (file {piece.base_file.path}, instant "
+        f"{piece.base_file.instant_time}) does not fit a bucket index with {plan.config.bucket_count} buckets.",
         "Check hoodie.bucket.index.num.buckets against the table's writers; a table of another index has to be "
         "rewritten with mode overwrite first.",
     )
@@ -78,8 +78,7 @@ def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:
 def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice) -> None:
     if bucket_of(piece.file_id) is None:
         raise misfit(plan, piece)
-    group = FileGroupId(piece.partition_path, piece.file_id)
-    check_bucket(index_for(plan.config), rows.column(RECORD_KEY), group, piece.base)
+    check_bucket(index_for(plan.config), rows.column(RECORD_KEY), piece.group, piece.base_file)
 
 
 def _check_partition(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, piece: FileSlice) -> None:
@@ -92,7 +91,7 @@ def _check_partition(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatc
     value = values_of(rows, field)[row].as_py()  # one value, for the error
     path = paths[row].as_py()  # one value, for the error
     raise OptionConflictError(
-        f"The base file {piece.base.path} of the table {config.name!r} holds a row with {field}={value!r}, which the "
-        f"options would put into the partition {path!r}.",
+        f"The base file {piece.base_file.path} of the table {config.name!r} holds a row with {field}={value!r}, which "
+        f"the options would put into the partition {path!r}.",
         f"Give {', '.join(config.time_options)} the values that the table's writers use.",
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...storage.base import Storage
+from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId, bucket_of, new_bucket_file_id, new_file_id
-from ...table.files.view import FileSlice
 from ...timeline.timeline import Timeline
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
@@ -45,7 +45,7 @@ class JobPlanner:
         path, number = route
         known = self._known(path).get(number)
         if known is not None:
-            return GroupJob(FileGroupId(path, known.file_id), known.base)
+            return GroupJob(known.group, known.base)
         invent = new_file_id if self._plan.config.generates_keys else new_bucket_file_id
         return GroupJob(FileGroupId(path, invent(self._plan.instant_time, path, number)), None)
 

@@ -9,7 +9,7 @@ from ...storage.parallel import for_each
 from ...timeline.instants import Instant
 from ...timeline.metadata.models import CleanerPlan, CleanMetadata
 from ...timeline.timeline import Timeline
-from .view import BaseFile, base_file
+from .file_group import BaseFile, base_file
 
 Clean = CleanMetadata | CleanerPlan
 

@@ -9,7 +9,8 @@ from ...storage.base import Storage, split
 from ...storage.parallel import for_each
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
-from .view import BaseFile, FileSlice, FileView
+from .file_group import BaseFile, FileSlice
+from .view import FileView
 from .written import read_written
 
 

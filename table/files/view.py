@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ...storage.base import FileInfo, Storage, join
 from ...timeline.timeline import Timeline
-from .names import BaseFileName, WriteToken
+from .file_group import BaseFile, FileGroup, FileSlice, base_file
+from .names import FileGroupId, WriteToken
 from .partitions import is_partition, walk_partitions
 from .written import Written
-
-
-@dataclass(frozen=True, slots=True)
-class BaseFile:
-    """One base file as its name and the listing describe it.
-
-    Attributes:
-        path: Relative to the table's root.
-        size: Bytes.
-        file_id: The file group's id.
-        write_token: Which task attempt wrote it.
-        instant_time: Requested time of the instant that wrote it.
-    """
-
-    path: str
-    size: int
-    file_id: str
-    write_token: str
-    instant_time: str
-
-    @property
-    def name(self) -> str:
-        """The file's name without its folder."""
-        return self.path.rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class FileSlice:
-    """One file group as it stands at one instant."""
-
-    partition_path: str
-    file_id: str
-    base: BaseFile
 
 
 class FileView:
@@ -83,8 +50,11 @@ class FileView:
 
     def slices(self, partition_path: str) -> dict[str, FileSlice]:
         """Return the newest committed slice of every live file group of one partition, by file id."""
-        newest = self._newest(partition_path, _base_files(self._files(partition_path)))
-        return {file_id: FileSlice(partition_path, file_id, newest[file_id]) for file_id in sorted(newest)}
+        return {file_id: group.newest for file_id, group in self.groups(partition_path).items()}
+
+    def groups(self, partition_path: str) -> dict[str, FileGroup]:
+        """Return every live file group of one partition with all its committed slices, by file id."""
+        return self._groups(partition_path, _base_files(self._files(partition_path)))
 
     def lost(self, partition_path: str) -> list[BaseFile]:
         """Return the base files that `slices` would show of one partition, were they there.
@@ -101,8 +71,9 @@ class FileView:
         if not absent and not cleaned:
             return []
         named = (file for file in map(base_file, absent) if file is not None)
-        newest = self._newest(partition_path, [*_base_files(self._files(partition_path)), *named, *cleaned])
-        return [newest[file_id] for file_id in sorted(newest) if newest[file_id].path not in present]
+        groups = self._groups(partition_path, [*_base_files(self._files(partition_path)), *named, *cleaned])
+        newest = (group.newest.base_file for group in groups.values())
+        return [file for file in newest if file.path not in present]
 
     def named_partitions(self) -> list[str]:
         """Return the partitions in which completed writes left files of live file groups, whether or not they exist."""
@@ -112,15 +83,12 @@ class FileView:
             if any((partition, file_id) not in self._replaced for file_id in names)
         ]
 
-    def _newest(self, partition_path: str, files: Iterable[BaseFile]) -> dict[str, BaseFile]:
-        newest: dict[str, BaseFile] = {}
+    def _groups(self, partition_path: str, files: Iterable[BaseFile]) -> dict[str, FileGroup]:
+        live: dict[str, list[BaseFile]] = {}
         for file in files:
-            if (partition_path, file.file_id) in self._replaced or not self._is_committed(file.instant_time):
-                continue
-            known = newest.get(file.file_id)
-            if known is None or _age(file) > _age(known):
-                newest[file.file_id] = file
-        return newest
+            if (partition_path, file.file_id) not in self._replaced and self._is_committed(file.instant_time):
+                live.setdefault(file.file_id, []).append(file)
+        return {file_id: _group(FileGroupId(partition_path, file_id), live[file_id]) for file_id in sorted(live)}
 
     def _files(self, partition_path: str) -> tuple[FileInfo, ...]:
         if partition_path not in self._listings:
@@ -138,10 +106,10 @@ class FileView:
         return [piece for partition in self.partitions() for piece in self.slices(partition).values()]
 
 
-def base_file(path: str, size: int = 0) -> BaseFile | None:
-    """Return what the path of a base file says, None where it is none."""
-    name = BaseFileName.parse(path.rpartition("/")[2])
-    return None if name is None else BaseFile(path, size, name.file_id, str(name.write_token), name.instant_time)
+def _group(group: FileGroupId, files: list[BaseFile]) -> FileGroup:
+    """Return a file group of its base files; of two that one instant left, the later attempt's counts."""
+    slices = {file.instant_time: FileSlice(group, file.instant_time, file) for file in sorted(files, key=_age)}
+    return FileGroup(group, tuple(slices.values()))
 
 
 def _age(file: BaseFile) -> tuple[str, WriteToken]:

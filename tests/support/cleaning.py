@@ -81,13 +81,13 @@ def archive(path: Path | str, count: int) -> None:
     """Move the first instants to the archive, as Apache Hudi writes it: the file, the manifest, then the deletions."""
     storage = open_storage(str(path))
     timeline = load_timeline(storage, load_config(storage))
-    files, gone = timeline.files, timeline.completed[:count]
-    plans = [files.path(one.at(State.REQUESTED)) for one in gone]
+    instants, gone = timeline.files, timeline.completed[:count]
+    plans = [instants.path(one.at(State.REQUESTED)) for one in gone]
     rows = {
         "instantTime": [one.requested_time for one in gone],
         "completionTime": [one.completion_time for one in gone],
         "action": [one.action for one in gone],
-        "metadata": pa.array([storage.read(files.path(one)) for one in gone], pa.binary()),
+        "metadata": pa.array([storage.read(instants.path(one)) for one in gone], pa.binary()),
         "plan": pa.array([storage.read(one) or None if storage.exists(one) else None for one in plans], pa.binary()),
         "version": pa.array([1] * len(gone), pa.int32()),
     }
@@ -102,8 +102,8 @@ def archive(path: Path | str, count: int) -> None:
     storage.write(f"{folder}/_version_", str(len(names)).encode())
     for one in gone:
         for state in (State.REQUESTED, State.INFLIGHT):
-            storage.delete(files.path(one.at(state)))
-        storage.delete(files.path(one))
+            storage.delete(instants.path(one.at(state)))
+        storage.delete(instants.path(one))
 
 
 def _victims(path: Path | str, timeline: Timeline, earliest: str) -> dict[str, list[str]]:
@@ -111,7 +111,9 @@ def _victims(path: Path | str, timeline: Timeline, earliest: str) -> dict[str, l
     storage = open_storage(str(path))
     moments = [one.requested_time for one in timeline.writes if one.requested_time >= earliest]
     shown = {
-        piece.base.path for time in moments for piece in open_view(storage, timeline.as_of_request(time)).all_slices()
+        piece.base_file.path
+        for time in moments
+        for piece in open_view(storage, timeline.as_of_request(time)).all_slices()
     }
     files = [info.path for info in storage.list("", recursive=True) if not info.path.startswith(".hoodie")]
     victims: dict[str, list[str]] = {}

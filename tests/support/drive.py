@@ -93,7 +93,7 @@ def read(path: Path | str) -> pa.Table:
     wanted = with_meta(schema)
     batches = []
     for piece in open_view(storage, timeline).all_slices():
-        with BaseFileReader(storage, piece.base.path) as reader:
+        with BaseFileReader(storage, piece.base_file.path) as reader:
             batches += list(reader.batches(wanted))
     return pa.Table.from_batches(batches, wanted)
 

@@ -3,15 +3,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.reader.plan import LEAST_TASKS, OPEN_COST, RowGroup, plan_splits
-from pyhudi.table.files.view import BaseFile, FileSlice
+from pyhudi.table.files.file_group import BaseFile, FileSlice
+from pyhudi.table.files.names import FileGroupId
 
 MIB = 1 << 20
 SPLIT = 128 * MIB
 
 
+TIME = "20260101000000000"
+
+
 def piece(number: int, size: int) -> FileSlice:
     path = f"p/{number:08d}-0000-0000-0000-000000000000-0_0-0-0_20260101000000000.parquet"
-    return FileSlice("p", f"{number:08d}", BaseFile(path, size, f"{number:08d}", "0-0-0", "20260101000000000"))
+    return FileSlice(FileGroupId("p", f"{number:08d}"), TIME, BaseFile(path, size, f"{number:08d}", "0-0-0", TIME))
 
 
 def test_no_slices_make_no_splits() -> None:
@@ -34,7 +38,7 @@ def test_a_file_whose_footer_is_known_is_cut_between_row_groups() -> None:
     file = piece(0, 500 * MIB)
     groups = [RowGroup(number, 100 * MIB) for number in (0, 1, 3, 4)]
 
-    splits = plan_splits([file], {file.base.path: groups}, 256 * MIB)
+    splits = plan_splits([file], {file.base_file.path: groups}, 256 * MIB)
 
     assert sorted(split.pieces[0].row_groups for split in splits) == [(0, 1), (3, 4)]
 
@@ -42,7 +46,7 @@ def test_a_file_whose_footer_is_known_is_cut_between_row_groups() -> None:
 def test_a_file_of_which_no_row_group_can_match_is_left_out() -> None:
     file = piece(0, 500 * MIB)
 
-    assert plan_splits([file], {file.base.path: []}, SPLIT) == []
+    assert plan_splits([file], {file.base_file.path: []}, SPLIT) == []
 
 
 @given(st.lists(st.integers(1, 600 * MIB), max_size=40), st.integers(8 * MIB, 256 * MIB))
@@ -52,6 +56,6 @@ def test_every_file_is_read_once_and_no_split_is_too_large(sizes: list[int], spl
     splits = plan_splits(files, {}, split_size)
 
     read = [one.path for split in splits for one in split.pieces]
-    assert sorted(read) == sorted(file.base.path for file in files)
+    assert sorted(read) == sorted(file.base_file.path for file in files)
     for split in splits:
         assert len(split.pieces) == 1 or sum(one.size + OPEN_COST for one in split.pieces) <= split_size

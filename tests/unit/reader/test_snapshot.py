@@ -158,12 +158,12 @@ def test_a_large_file_is_cut_between_row_groups(tmp_path: Path) -> None:
     snapshot = open_snapshot(str(path))
     [slice_] = snapshot.slices()
 
-    splits = snapshot.plan(snapshot.schema, (), slice_.base.size // 2)
+    splits = snapshot.plan(snapshot.schema, (), slice_.base_file.size // 2)
 
     assert len(splits) > 1
     numbers = [number for split in splits for piece in split.pieces for number in piece.row_groups or ()]
     assert sorted(numbers) == list(range(len(numbers)))
-    assert rows(snapshot, "id", split_size=slice_.base.size // 2).num_rows == 140_000
+    assert rows(snapshot, "id", split_size=slice_.base_file.size // 2).num_rows == 140_000
 
 
 def test_a_damaged_file_is_named_with_partition_and_table(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""File groups: their slices, and the files of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .names import BaseFileName, FileGroupId, LogFileName
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One base file as its name and the listing describe it.
+
+    Attributes:
+        path: Relative to the table's root.
+        size: Bytes.
+        file_id: The file group's id.
+        write_token: Which task attempt wrote it.
+        instant_time: Requested time of the instant that wrote it.
+    """
+
+    path: str
+    size: int
+    file_id: str
+    write_token: str
+    instant_time: str
+
+    @property
+    def name(self) -> str:
+        """The file's name without its folder."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log file as its name and the listing describe it.
+
+    Attributes:
+        path: Relative to the table's root.
+        size: Bytes.
+        name: What its name says.
+    """
+
+    path: str
+    size: int
+    name: LogFileName
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """One file group as it stands from one instant to the next that compacts or rewrites it.
+
+    Attributes:
+        group: The file group.
+        base_time: Requested time of the instant that began it.
+        base: Its base file; None where it began with log files.
+        logs: Its log files, in the order in which they are to be read.
+    """
+
+    group: FileGroupId
+    base_time: str
+    base: BaseFile | None
+    logs: tuple[LogFile, ...] = ()
+
+    @property
+    def partition_path(self) -> str:
+        """The partition of its file group."""
+        return self.group.partition_path
+
+    @property
+    def file_id(self) -> str:
+        """The file group's id."""
+        return self.group.file_id
+
+    @property
+    def base_file(self) -> BaseFile:
+        """The base file of a slice that has one, as every slice of a copy-on-write table has."""
+        if self.base is None:
+            raise ValueError(f"the file slice {self.base_time} of {self.group} has no base file")
+        return self.base
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """One file group with all its committed slices that are there, the newest last; at least one.
+
+    Attributes:
+        id: Names it.
+        slices: Oldest first.
+    """
+
+    id: FileGroupId
+    slices: tuple[FileSlice, ...]
+
+    @property
+    def newest(self) -> FileSlice:
+        """What readers of the table as it is see."""
+        return self.slices[-1]
+
+
+def base_file(path: str, size: int = 0) -> BaseFile | None:
+    """Return what the path of a base file says, None where it is none."""
+    name = BaseFileName.parse(path.rpartition("/")[2])
+    return None if name is None else BaseFile(path, size, name.file_id, str(name.write_token), name.instant_time)
