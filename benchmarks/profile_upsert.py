@@ -28,8 +28,8 @@ from pyhudi.table.arrow import spill
 from pyhudi.table.files import base_file
 from pyhudi.table.files.names import WriteToken
 from pyhudi.table.keys import generator as keys
+from pyhudi.table.merging import key_probe
 from pyhudi.table.merging import merger as merge
-from pyhudi.table.merging import winners as merging
 from pyhudi.writer import group_writer, rows
 
 ROOT = Path(__file__).parents[1]
@@ -80,11 +80,11 @@ def watch(stages: Stages) -> None:
     """Put the stages around the engine's functions."""
     stages.wrap(keys.KeyGenerator, "record_keys", "task: record keys")
     stages.wrap(keys.KeyGenerator, "partition_paths", "task: partition paths")
-    stages.wrap(rows.RowReader, "groups", "task: buckets, and cutting by file group", lazy=True)
+    stages.wrap(rows.RowReader, "routed", "task: buckets, and cutting by file group", lazy=True)
     stages.wrap(spill.SpillWriter, "append", "task: writing spills")
     stages.wrap(spill.SpillReader, "batches", "commit: reading spills", lazy=True)
     stages.wrap(merge, "fold", "commit: folding rows of one key")
-    stages.wrap(merging.KeyProbe, "find", "commit: looking base keys up")
+    stages.wrap(key_probe.KeyProbe, "find", "commit: looking base keys up")
     stages.wrap(merge.Merger, "survivors", "commit: leaving replaced rows out", lazy=True)
     stages.wrap(base_file.BaseFileReader, "batches", "commit: decoding base files", lazy=True)
     stages.wrap(base_file.BaseFileWriter, "_flush", "commit: encoding base files")

@@ -12,7 +12,7 @@ from ..errors import StorageError
 from ..storage.base import Storage, join
 from .instants import Instant, State
 from .layout import HasTimeline, Layout, layout_of
-from .metadata import avro_codec
+from .metadata.avro_codec import AvroCodec
 from .metadata.codec import Codec, CommitFiles
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def open_instants(storage: Storage, config: HasTimeline) -> InstantFiles:
     Raises:
         TableVersionError: The table version has a format that pyhudi does not know yet.
     """
-    return InstantFiles(storage, layout_of(config), avro_codec)
+    return InstantFiles(storage, layout_of(config), AvroCodec())
 
 
 def _replaces(instant: Instant) -> bool:

@@ -256,8 +256,9 @@ def test_a_wrong_number_of_buckets_is_never_remembered(tmp_path: Path, name: str
 def made_by_the_package() -> set[str]:
     """Return the names of all functions and classes that the package's code calls by their bare names."""
     root = Path(errors.__file__).parent
-    folders = [root, *(one.parent for one in root.glob("*/__init__.py"))]
-    trees = [ast.parse(file.read_text(encoding="utf-8")) for one in folders for file in one.glob("*.py")]
+    folders = [one.parent for one in root.glob("*/__init__.py")]
+    files = [*root.glob("*.py"), *(file for one in folders for file in one.rglob("*.py"))]
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
     calls = [node.func for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return {func.id for func in calls if isinstance(func, ast.Name)}
 

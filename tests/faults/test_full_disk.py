@@ -8,14 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import pyhudi.operations.planning.plan as planning
-import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi.errors import PyHudiError, StorageError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.storage import open_storage
 from pyhudi.timeline.writers import reserve
 from pyhudi.timeline.writers.owner import SEALS
 from support.attempts import SCHEMA, attempt, rows
@@ -23,6 +20,7 @@ from support.checks import assert_whole
 from support.drive import KEYED, plan, rows_of, task, write
 from support.full_disk import Disk, FullDiskStorage
 from support.races import IMPATIENT
+from support.stores import merge_in_one_thread, wrap_stores
 
 FIRST = rows(1, 2, 3, 4, 5, value=1)
 SECOND = [rows(2, 4, 6, value=2, ts=2), rows(3, 7, value=2, ts=2)]
@@ -35,8 +33,8 @@ EVERY = 1 << 10
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     found = Disk(tmp_path / "disk")
-    monkeypatch.setattr(planning, "open_storage", lambda *a, **k: FullDiskStorage(open_storage(*a, **k), found))
-    monkeypatch.setattr(merge_spills, "MOST_WORKERS", 1)
+    wrap_stores(monkeypatch, lambda store: FullDiskStorage(store, found))
+    merge_in_one_thread(monkeypatch)
     monkeypatch.setattr(reserve, "_SIZE", 8 << 10)
     yield found
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyhudi.operations.planning.plan as planning
-import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.decisions import decide
@@ -21,11 +19,11 @@ from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.storage import open_storage
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
 from support.faulty import Faults, FaultyStorage
 from support.races import IMPATIENT, SCHEMA, TABLE, rows
+from support.stores import merge_in_one_thread, wrap_stores
 
 COLOCATED = replace(IMPATIENT, colocated=True)
 
@@ -57,8 +55,8 @@ class Stop(Faults):
 @pytest.fixture
 def stop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stop]:
     found = Stop()
-    monkeypatch.setattr(planning, "open_storage", lambda *a, **k: FaultyStorage(open_storage(*a, **k), found))
-    monkeypatch.setattr(merge_spills, "MOST_WORKERS", 1)
+    wrap_stores(monkeypatch, lambda store: FaultyStorage(store, found))
+    merge_in_one_thread(monkeypatch)
     yield found
 
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyhudi.operations.planning.plan as planning
 import pytest
 from pyhudi.errors import CommitConflictError, WriteSealedError
 from pyhudi.operations.planning.plan import WritePlan
@@ -27,6 +26,7 @@ from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
 from support.faulty import Faults, FaultyStorage
 from support.places import Place, below, files_below
+from support.stores import wrap_stores
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
@@ -72,7 +72,7 @@ def interleaved() -> Iterator[Moments]:
     """Give the moments of every storage that a write opens in the block."""
     found = Moments()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "open_storage", lambda *a, **k: FaultyStorage(open_storage(*a, **k), found))
+        wrap_stores(patch, lambda store: FaultyStorage(store, found))
         yield found
 
 

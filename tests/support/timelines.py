@@ -9,7 +9,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.instant_files import InstantFiles
 from pyhudi.timeline.instants import Instant
 from pyhudi.timeline.layout import Layout, LayoutV2
-from pyhudi.timeline.metadata import avro_codec
+from pyhudi.timeline.metadata.avro_codec import AvroCodec
 from pyhudi.timeline.timeline import Timeline
 
 LAYOUT = LayoutV2()
@@ -17,7 +17,7 @@ LAYOUT = LayoutV2()
 
 def instants_in(storage: Storage, layout: Layout = LAYOUT) -> InstantFiles:
     """Return the files of the instants of a table that need not have properties."""
-    return InstantFiles(storage, layout, avro_codec)
+    return InstantFiles(storage, layout, AvroCodec())
 
 
 def timeline_in(storage: Storage, layout: Layout = LAYOUT) -> Timeline:

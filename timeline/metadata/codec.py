@@ -26,7 +26,7 @@ class CommitFiles:
 
 
 class Codec(Protocol):
-    """One encoding; a module with these functions is one."""
+    """One encoding."""
 
     def encode(self, model: models.InstantModel) -> bytes:
         """Return the bytes that stand for a model."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.table.arrow.string_hash import hash64
-from pyhudi.table.merging import winners as merging
+from pyhudi.table.merging import key_probe
 from pyhudi.table.merging.winners import base_wins, fold
 
 INF, NAN = float("inf"), float("nan")
@@ -121,8 +121,8 @@ def test_a_probe_finds_what_a_dict_finds(known: list[str], wanted: list[str], ha
         return hash64(keys) >> np.uint64(64 - hash_bits)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(merging, "hash64", few_hashes)
-        patch.setattr(merging, "_MOST_BITS", table_bits)
-        found = merging.KeyProbe.over(pa.array(unique, pa.string())).find(pa.array(wanted, pa.string()))
+        patch.setattr(key_probe, "hash64", few_hashes)
+        patch.setattr(key_probe, "_MOST_BITS", table_bits)
+        found = key_probe.KeyProbe.over(pa.array(unique, pa.string())).find(pa.array(wanted, pa.string()))
 
     assert found.tolist() == [unique.index(key) if key in unique else -1 for key in wanted]

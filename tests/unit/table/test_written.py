@@ -11,6 +11,7 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files import written
 from pyhudi.table.files.written import Written, read_written
+from pyhudi.timeline.instant_files import InstantFiles
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
@@ -86,8 +87,10 @@ def test_a_continued_answer_is_that_of_all_commits(storage: Storage, seed: int) 
 
 def test_no_body_is_read_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    original = written.read_files
-    monkeypatch.setattr(written, "read_files", lambda *known: read.append(known[-1].requested_time) or original(*known))
+    original = InstantFiles.read_written_files
+    monkeypatch.setattr(
+        InstantFiles, "read_written_files", lambda self, one: read.append(one.requested_time) or original(self, one)
+    )
     for number in range(1, 8):
         complete(storage, number, ["a"])
         if number > 3:
