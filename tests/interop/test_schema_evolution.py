@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import shutil
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +10,27 @@ import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.readers import read_hudi_rs
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
-from pyhudi.table.latest_schema import latest_schema
-from pyhudi.table.schema.columns import canonical
 from pyhudi.table.schema.evolution import EvolutionRules, evolve
-from pyhudi.table.schema.types import children
-from pyhudi.timeline.timeline import load_timeline
 from support.ddl import columns, show
 from support.drive import write
-from support.evolutions import MATRIX, REFUSED, Difference
+from support.evolutions import Difference
 from support.evolving import moved, read_rows
+from support.recorded_evolutions import (
+    BUCKETS,
+    CASES,
+    OPTIONS,
+    Recorded,
+    columns_of,
+    first_rows,
+    next_rows,
+    rows_of,
+    spelled,
+    values_of,
+)
 
 pytestmark = pytest.mark.interop
 
-BUCKETS = 2
 SETTINGS = TableSettings(name="t", record_key_fields=("id",), ordering_fields=("ts",), bucket_count=BUCKETS)
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "",
-    "hoodie.table.ordering.fields": "ts",
-    "hoodie.index.type": "BUCKET",
-    "hoodie.bucket.index.num.buckets": str(BUCKETS),
-    "hoodie.metadata.enable": "false",
-}
 SET_NULL = "hoodie.write.set.null.for.missing.columns"
 
 # The columns, and whether some are missing.
@@ -84,90 +77,42 @@ def test_both_change_the_columns_in_turn(tmp_path: Path, apache: ApacheHudi, fir
 
 
 @pytest.fixture(scope="module")
-def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where tables that Apache Hudi made are kept, to be copied."""
-    return tmp_path_factory.mktemp("bases")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return Recorded.unpack(tmp_path_factory.mktemp("recorded"))
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(one, id=one.name.replace(" ", "-")) for one in MATRIX if "not null" not in one.table + one.incoming],
+# Of each kind one; all are recorded, and held against what pyhudi does without Apache Hudi.
+LIVE = (
+    "nothing",
+    "new field in the middle of a struct",
+    "new field in a struct in a map",
+    "missing column",
+    "missing field in a struct in a list",
+    "int becomes bigint",
+    "float becomes string",
+    "int into bigint",
+    "decimal(5,2) becomes decimal(7,4)",
+    "string into date",
+    "float for int",
 )
-def test_a_change_does_the_same_in_both(tmp_path: Path, bases: Path, apache: ApacheHudi, case: Difference) -> None:
-    """Or what is known to be different is different: a cure would be noticed."""
-    base = bases / case.table.translate(dict.fromkeys(map(ord, " <>,:()"), "_"))
-    old, new = columns(f"id string, ts bigint, {case.table}"), columns(f"id string, ts bigint, {case.incoming}")
-    if not base.exists():
-        apache.write(base, rows(old, "k1", "k2", "k3", ts=1), OPTIONS, mode="overwrite")
+
+
+@pytest.mark.parametrize("case", [one for one in CASES if one.name in LIVE], ids=lambda case: case.name)
+def test_what_is_recorded_is_what_apache_hudi_does(
+    tmp_path: Path, apache: ApacheHudi, recorded: Recorded, case: Difference
+) -> None:
     path = tmp_path / "t"
-    shutil.copytree(base, path)
-    batch = rows(new, "k1", "n1", ts=2)
-    if (case.table, case.incoming) == ("v date", "v string"):
-        batch = as_dates(batch)
-    known = case.hudi.partition(",")[0]
-    if case.default.startswith(REFUSED) and not known:
+    apache.write(path, first_rows(case), OPTIONS, mode="overwrite")
+    answer = recorded.answers[case.name]
+    if answer is None:
         with pytest.raises(ApacheHudiError):
-            apache.write(path, batch, OPTIONS)
+            apache.write(path, next_rows(case), OPTIONS)
         return
-    apache.write(path, batch, OPTIONS)
+    apache.write(path, next_rows(case), OPTIONS)
 
-    assert show(pa.schema(list(columns_of(path))[2:])) == (known or case.default)
-    if not known:
-        ours = tmp_path / "ours"
-        shutil.copytree(base, ours)
-        write(ours, batch, table=TableSettings(bucket_count=BUCKETS))
-        assert columns_of(ours) == columns_of(path)
-        assert read_rows(ours) == read_rows(path) == rows_of(apache.read(path), columns_of(path))
+    assert columns_of(path) == columns_of(recorded.after(case))
+    assert spelled(rows_of(apache.read(path), columns_of(path))) == answer
 
 
-def columns_of(path: Path) -> pa.Schema:
-    storage = open_storage(str(path))
-    config = load_config(storage)
-    schema = latest_schema(storage, config, load_timeline(storage, config))
-    assert schema is not None
-    return schema
-
-
-def rows_of(found: pa.Table, schema: pa.Schema) -> list[dict[str, Any]]:
-    """Return some columns of what a reader found, in the order of the keys."""
-    plain = pa.schema([one.with_nullable(True) for one in schema])
-    return sorted(found.select(plain.names).to_pylist(maps_as_pydicts="strict"), key=lambda row: row["id"])
-
-
-def rows(schema: pa.Schema, *keys: str, ts: int) -> pa.Table:
-    given = [{"id": key, "ts": ts, **values_of(canonical(schema), ts)} for key in keys]
-    return pa.Table.from_pylist(given, schema)
-
-
-def as_dates(table: pa.Table) -> pa.Table:
-    """Return rows whose texts are dates."""
-    at = table.schema.get_field_index("v")
-    return table.set_column(at, "v", pa.array(["2021-03-04"] * table.num_rows))
-
-
-def values_of(schema: pa.Schema, number: int) -> dict[str, Any]:
-    return {one.name: value_of(one.type, number) for one in schema if one.name not in {"id", "ts"}}
-
-
-def value_of(kind: pa.DataType, number: int) -> Any:
-    """Return a value of a type; texts are such that a date or a decimal can be made of them, one of the two."""
-    if pa.types.is_struct(kind):
-        return {one.name: value_of(one.type, number) for one in children(kind)}
-    if pa.types.is_list(kind):
-        return [value_of(kind.value_type, number)]
-    if pa.types.is_map(kind):
-        return {"key": value_of(kind.item_type, number)}
-    if pa.types.is_decimal(kind):
-        return Decimal(number) + Decimal("0.50")
-    return {
-        pa.bool_(): True,
-        pa.int32(): number,
-        pa.int64(): number + 100,
-        pa.float32(): 1.100000023841858,
-        pa.float64(): 2.25,
-        pa.string(): "1.50",
-        pa.binary(): b"1.25",
-        pa.date32(): dt.date(2024, 2, 1 + number),
-        pa.timestamp("us", "UTC"): dt.datetime(2024, 2, 29, 1, 2, 3, 456789, tzinfo=dt.timezone.utc),
-        pa.timestamp("us"): dt.datetime(2024, 2, 29, 1, 2, 3, 456789),
-    }[kind]
+def test_each_live_case_is_one() -> None:
+    assert {one.name for one in CASES} >= set(LIVE)

@@ -1,0 +1,42 @@
+"""Each kind of change of columns does the same here as in Apache Hudi, by the bytes and the answers that it left."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyhudi.operations.planning.request import TableSettings
+from support.ddl import show
+from support.drive import write
+from support.evolutions import REFUSED, Difference
+from support.evolving import read_rows
+from support.recorded_evolutions import BUCKETS, CASES, Recorded, columns_of, next_rows, spelled
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    return Recorded.unpack(tmp_path_factory.mktemp("recorded"))
+
+
+def test_each_case_is_recorded(recorded: Recorded) -> None:
+    assert list(recorded.answers) == [one.name for one in CASES]
+    assert len(CASES) > 100
+
+
+@pytest.mark.parametrize("case", [pytest.param(one, id=one.name.replace(" ", "-")) for one in CASES])
+def test_a_change_does_the_same_as_in_apache_hudi(tmp_path: Path, recorded: Recorded, case: Difference) -> None:
+    """Or what is known to be different is different: a cure would be noticed."""
+    answer, after = recorded.answers[case.name], recorded.after(case)
+    known = case.hudi.partition(",")[0]
+    assert (answer is None) == (case.default.startswith(REFUSED) and not known)
+    if answer is None:
+        return
+
+    assert show(columns_of(after).remove(0).remove(0)) == (known or case.default)
+    if not known:
+        ours = tmp_path / "ours"
+        shutil.copytree(recorded.base(case), ours)
+        write(ours, next_rows(case), table=TableSettings(bucket_count=BUCKETS))
+        assert columns_of(ours) == columns_of(after)
+        assert spelled(read_rows(ours)) == spelled(read_rows(after)) == answer
