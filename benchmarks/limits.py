@@ -7,12 +7,11 @@ source hands every batch from Python to the JVM, a write hands them the other wa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lineitem import PARTITION
+from bare import BARE, bare
 
 if TYPE_CHECKING:
     from stopwatch import Run
@@ -22,7 +21,6 @@ LIMIT = "limit:"
 REWRITE = f"{LIMIT} pyarrow rewrites the files"
 FORWARD = f"{LIMIT} a Python source forwards batches"
 SINK = f"{LIMIT} a Python sink drops batches"
-PLACED_SINK = f"{LIMIT} a Python sink drops batches of placed rows"
 # Rows of what it costs that writes wait for the disk; no format is one of them either.
 FLUSH = "flush:"
 FLUSHED = f"{FLUSH} df.write, warm"
@@ -58,14 +56,6 @@ def rewrite(path: str) -> None:
 
 def limits(run: Run) -> list[Any]:
     """Measure each bound; what is found says only that all rows were met."""
-    from pyspark.sql.datasource import (
-        DataSource,
-        DataSourceArrowWriter,
-        DataSourceReader,
-        InputPartition,
-        WriterCommitMessage,
-    )
-
     spark = run.session()
     table = Path(run.table).with_name(PLAIN)
     files = newest_files(table)
@@ -74,38 +64,6 @@ def limits(run: Run) -> list[Any]:
             run.timed(REWRITE, phase, lambda: list(pool.map(rewrite, files)))
     schema = spark.read.parquet(*files).schema
 
-    class Reader(DataSourceReader):
-        def partitions(self) -> list[InputPartition]:
-            return [InputPartition(path) for path in files]
-
-        def read(self, partition: InputPartition) -> Iterator[Any]:
-            import pyarrow.parquet as pq
-
-            yield from pq.ParquetFile(partition.value).iter_batches(batch_size=65_536, use_threads=False)
-
-    class Writer(DataSourceArrowWriter):
-        def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-            for _ in iterator:
-                pass
-            return WriterCommitMessage()
-
-    class Source(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return "limit"
-
-        def schema(self) -> Any:
-            return schema
-
-        def reader(self, schema: Any) -> DataSourceReader:
-            return Reader()
-
-        def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
-            return Writer()
-
-    spark.dataSource.register(Source)
-    run.writes(SINK, lambda rows: spark.read.parquet(rows).write.format("limit").mode("append").save())
-    base = str(run.data / "base")
-    placed = spark.read.parquet(base).repartition(8, PARTITION)
-    run.timed(PLACED_SINK, "load", lambda: placed.write.format("limit").mode("append").save())
-    return run.reads(FORWARD, lambda: spark.read.format("limit").load())
+    bare(spark, schema, files)
+    run.writes(SINK, lambda rows: spark.read.parquet(rows).write.format(BARE).mode("append").save())
+    return run.reads(FORWARD, lambda: spark.read.format(BARE).load())

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from limits import FORWARD, REWRITE, SINK
+from sizes import DROPPED, FIRST
 from sizes import PHASES as SIZES
 from sizes import PLAIN as BY_FORMAT
 from sizes import TABLE as BY_TABLE
@@ -15,6 +16,7 @@ Seconds = Mapping[str, Mapping[str, float]]
 SYNCED = "Parquet, then sync"
 PLAIN, TABLE, TO_DF = "pyhudi, df.write", "pyhudi, HudiTable.upsert", "pyhudi, HudiTable.to_df"
 UPSERTS = ("up1", "up2")
+FIRST_WITHIN_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ def verdicts(seconds: Seconds) -> str:
         mark = "" if ratio <= promise.at_most else ", missed"
         bound = "–" if limit is None else f"{ours / limit:.2f}x"
         lines.append(f"| {promise.what} | {promise.at_most:.2f} | {ratio:.2f}{mark} | {bound} |")
+    ours, sink = _sum(seconds, BY_FORMAT, (FIRST,)), _sum(seconds, DROPPED, (FIRST,))
+    if ours is not None and sink is not None:
+        mark = "" if ours - sink <= FIRST_WITHIN_S else ", missed"
+        what = "first write of a session, beyond a sink that drops its rows"
+        lines.append(f"| {what} | {FIRST_WITHIN_S:.1f} s | {ours - sink:.1f} s{mark} | {ours / sink:.2f}x |")
     return "\n".join([*lines, ""])
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from limits import FLUSHED, PLAIN, UNFLUSHED, limits
 from lineitem import KEYS, ORDERING, PARTITION, point_key
 from promises import SYNCED
-from sizes import by_format, by_table
+from sizes import by_format, by_sink, by_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -234,6 +234,7 @@ SYSTEMS = {
     "pyhudi-table": System(pyhudi_table),
     "sizes-plain": System(by_format),
     "sizes-table": System(by_table),
+    "sizes-sink": System(by_sink, holds="base"),
     "delta": System(delta, venv=".venv-spark40"),
     "delta-vectors": System(delta_vectors, venv=".venv-spark40"),
     "iceberg-cow": System(iceberg_copy, venv=".venv-spark40"),
