@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -64,9 +64,15 @@ class Step:
 
     def parts(self) -> list[pa.Table]:
         """Return the rows shuffled and dealt out, one table a task."""
+        return [pa.Table.from_pylist(hand, SCHEMA) for hand in self._hands()]
+
+    def as_dealt(self) -> Step:
+        """Return the step with its rows in the order of the tasks, by which ties are decided."""
+        return replace(self, rows=[row for hand in self._hands() for row in hand])
+
+    def _hands(self) -> list[list[Row]]:
         order = sorted(range(len(self.rows)), key=lambda n: hash((self.shuffle, n)))
-        hands = [[self.rows[n] for n in order[task :: self.tasks]] for task in range(self.tasks)]
-        return [pa.Table.from_pylist(hand, SCHEMA) for hand in hands]
+        return [[self.rows[n] for n in order[task :: self.tasks]] for task in range(self.tasks)]
 
 
 @dataclass
@@ -82,16 +88,20 @@ class Counts:
 
 @dataclass
 class Model:
-    """The live rows by (partition, key), as copy-on-write leaves them under EVENT_TIME_ORDERING.
+    """The live rows by (partition, key), as copy-on-write leaves them.
 
     A key has several rows where inserts added them without looking.
+
+    Attributes:
+        ordered: Whether the greater ordering value wins, as under EVENT_TIME_ORDERING; otherwise the later row does.
     """
 
+    ordered: bool = True
     rows: dict[Key, list[Row]] = field(default_factory=dict)
 
     def apply(self, step: Step) -> Counts | None:
         """Take one write; None where it is to be refused because a key is there."""
-        rows = folded(step.rows) if self._folds(step) else step.rows
+        rows = self._folded(step.rows) if self._folds(step) else step.rows
         if step.operation == "delete_partition":
             self._remove(step.rows, step.options.get(PARTITIONS))
             return Counts()
@@ -136,7 +146,7 @@ class Model:
         counts = Counts()
         for row in rows:
             base = self.rows.pop(key_of(row), [])
-            newer = [] if deletes else [one for one in base if stamp(one) > stamp(row)]
+            newer = [] if deletes else [one for one in base if self.ordered and stamp(one) > stamp(row)]
             gone = len(base) - len(newer)
             left = list(newer)
             if not newer and not deletes and not row["_hoodie_is_deleted"]:
@@ -151,6 +161,15 @@ class Model:
                 self.rows[key_of(row)] = left
         return counts
 
+    def _folded(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the row of each key that wins, deletes among them."""
+        newest: dict[Key, Row] = {}
+        for row in rows:
+            known = newest.get(key_of(row))
+            if known is None or not self.ordered or stamp(row) >= stamp(known):
+                newest[key_of(row)] = row
+        return list(newest.values())
+
 
 def key_of(row: Row) -> Key:
     """Return a row's partition and record key."""
@@ -160,16 +179,6 @@ def key_of(row: Row) -> Key:
 def stamp(row: Row) -> int:
     """Return a row's ordering value."""
     return int(str(row["ts"]))
-
-
-def folded(rows: Iterable[Row]) -> list[Row]:
-    """Return the newest row of each key, deletes among them."""
-    newest: dict[Key, Row] = {}
-    for row in rows:
-        known = newest.get(key_of(row))
-        if known is None or stamp(row) >= stamp(known):
-            newest[key_of(row)] = row
-    return list(newest.values())
 
 
 def random_history(seed: int, *, steps: int, keys: int, partitions: Sequence[str] = ("a", "ab")) -> list[Step]:

@@ -1,0 +1,47 @@
+"""Each pair of properties that a table and a write can have meets in a few shapes, and each shape holds its rows."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from support.s3 import new_url
+from support.shaped import check_shape
+from support.shapes import FACTORS, SHAPES, TO_COME, Shape, is_legal, legal_pairs, pairs_of, shapes, shapes_of_today
+
+SEEDS = range(3)
+
+
+def drawn(*, on_s3: bool) -> list[Any]:
+    """Return the shapes of today that are on S3, or those that are not."""
+    some = [one for one in shapes_of_today() if (one["store"] == "s3") is on_s3]
+    return [pytest.param(one, id="-".join(one.values())) for one in some]
+
+
+def test_every_legal_pair_is_there() -> None:
+    covered = set().union(*map(pairs_of, shapes()))
+
+    assert legal_pairs() - covered == set()
+    assert all(map(is_legal, shapes()))
+    assert len(SHAPES.split()) == len(shapes()) * len(FACTORS)
+    assert all(shape[name] in FACTORS[name] for shape in shapes() for name in FACTORS)
+
+
+def test_every_legal_pair_of_what_is_there_meets_in_a_shape_that_is_drawn() -> None:
+    """Or a pair of what pyhudi does would wait for something that it does not do yet."""
+    wanted = {pair for pair in legal_pairs() if not pair & TO_COME}
+
+    assert wanted - set().union(*map(pairs_of, shapes_of_today())) == set()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("shape", drawn(on_s3=False))
+def test_a_history_of_any_shape_gives_what_the_dict_says(shape: Shape, seed: int) -> None:
+    check_shape(shape, seed, f"memory:shapes/{uuid.uuid4()}" if shape["store"] == "memory" else None)
+
+
+@pytest.mark.parametrize("shape", drawn(on_s3=True))
+@pytest.mark.usefixtures("s3")
+def test_a_history_of_any_shape_on_s3_gives_what_the_dict_says(shape: Shape) -> None:
+    check_shape(shape, 0, new_url())

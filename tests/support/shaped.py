@@ -1,0 +1,72 @@
+"""Histories of writes to tables of any shape that pyhudi can make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.table.config import property_keys as key
+from pyhudi.table.config.key_types import KeyGeneratorType
+from pyhudi.timeline.writers.patience import Patience
+from support.histories import ROOMY, TINY, check_history
+from support.model import Step, random_history
+from support.places import Place
+from support.shapes import Shape
+
+IMPATIENT = Patience(heartbeat_misses=-1)
+DAYS = {key.TIME_TYPE: "DATE_STRING", key.TIME_INPUT_FORMAT: "yyyy-MM-dd", key.TIME_OUTPUT_FORMAT: "yyyy/MM/dd"}
+KEYS = {
+    "simple": TableSettings(record_key_fields=("id",), partition_fields=("p",)),
+    "composite": TableSettings(record_key_fields=("id", "p"), partition_fields=("p",), hive_style=True),
+    "times": TableSettings(
+        record_key_fields=("id",),
+        partition_fields=("p",),
+        key_generator=KeyGeneratorType.TIMESTAMP,
+        time_options=DAYS,
+    ),
+    "unpartitioned": TableSettings(record_key_fields=("id",)),
+    "generated": TableSettings(partition_fields=("p",)),
+}
+# What the column of the partition holds; without partitions one value, that no name of a partition to be deleted fits.
+PARTITIONS = {"times": ("2024-02-29", "2024-03-01"), "unpartitioned": ("",)}
+ORDERING: dict[str, tuple[str, ...]] = {"event-time": ("ts",), "commit-time": (), "several-fields": ("ts", "value")}
+WAYS = {"plain": ROOMY, "placed": replace(ROOMY, colocated=True), "spilled": TINY}
+ADDING = {"upsert": "insert", "delete": "bulk_insert"}
+
+
+def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
+    """Assert that a random history of six writes to a table of a shape leaves what the dict says.
+
+    Args:
+        shape: Of which nothing is still to come.
+        seed: Decides the history.
+        table: Where the table goes; None for a folder of its own.
+    """
+    kind = shape["keys"]
+    generated = kind == "generated"
+    history = random_history(seed, steps=6, keys=6, partitions=PARTITIONS.get(kind, ("a", "ab")))
+    made = KEYS[kind]
+    if not generated:
+        made = replace(made, ordering_fields=ORDERING[shape["merge"]], bucket_count=3)
+    check_history(
+        adding(history) if generated else history,
+        bounds=_bounds(shape),
+        seed=seed,
+        table=table,
+        made=made,
+        deaths=shape["service"] == "rollback",
+        # The second writing-down of the format knows buckets, and hudi-rs no Python process's memory.
+        seen_by_others=not generated and shape["store"] != "memory",
+    )
+
+
+def adding(history: Sequence[Step]) -> list[Step]:
+    """Return a history in which no key is looked up."""
+    return [replace(step, operation=ADDING.get(step.operation, step.operation), options={}) for step in history]
+
+
+def _bounds(shape: Shape) -> WriteSettings:
+    """Return how much a task keeps in memory, and whom it takes for dead."""
+    bounds = WAYS[shape["way"]]
+    return replace(bounds, patience=IMPATIENT) if shape["service"] == "rollback" else bounds

@@ -1,0 +1,165 @@
+"""The shapes that a table and a write can have, of which each pair of properties occurs in at least one.
+
+Most mistakes need two properties to meet: keys of one kind and an index of another, a way of writing and a store. All
+combinations would be tens of thousands, these few hold every pair that may meet. The first of them are made of what
+pyhudi does already and hold each pair of that; the others wait for what is to come, and are drawn once it is there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+FACTORS: dict[str, tuple[str, ...]] = {
+    "version": ("9", "8", "6"),
+    "type": ("cow", "mor"),
+    "index": ("bucket", "none", "consistent", "simple", "bloom", "global", "record"),
+    "keys": ("simple", "composite", "times", "unpartitioned", "generated"),
+    "merge": ("event-time", "commit-time", "several-fields", "partial-update"),
+    "log": ("avro", "parquet"),
+    "way": ("plain", "placed", "spilled"),
+    "store": ("local", "s3", "memory"),
+    "service": ("none", "rollback", "clean", "archive", "cluster", "compact", "restore"),
+}
+
+Property = tuple[str, str]
+Shape = Mapping[str, str]
+
+# What pyhudi does not do yet; whoever builds one takes it out, and the suites draw its shapes from then on.
+TO_COME: frozenset[Property] = frozenset(
+    {
+        ("version", "8"),
+        ("version", "6"),
+        ("type", "mor"),
+        ("index", "consistent"),
+        ("index", "simple"),
+        ("index", "bloom"),
+        ("index", "global"),
+        ("index", "record"),
+        ("merge", "partial-update"),
+        ("log", "parquet"),
+        ("service", "clean"),
+        ("service", "archive"),
+        ("service", "cluster"),
+        ("service", "compact"),
+        ("service", "restore"),
+    }
+)
+
+# Pairs that Apache Hudi refuses, or that mean nothing.
+ILLEGAL: frozenset[frozenset[Property]] = frozenset(
+    frozenset(pair)
+    for pair in [
+        # There is nothing to compact, and there are no log files.
+        (("type", "cow"), ("service", "compact")),
+        (("type", "cow"), ("log", "parquet")),
+        # Its buckets are split by clustering that log files outlive.
+        (("type", "cow"), ("index", "consistent")),
+        # Generated keys are looked up by nobody, and are the only ones that no index finds.
+        *((("keys", "generated"), ("index", one)) for one in FACTORS["index"] if one != "none"),
+        *((("index", "none"), ("keys", one)) for one in FACTORS["keys"] if one != "generated"),
+        # Without keys that come again nothing is updated.
+        (("keys", "generated"), ("merge", "partial-update")),
+        (("index", "none"), ("merge", "partial-update")),
+        # Tables that old have one ordering field.
+        (("version", "6"), ("merge", "several-fields")),
+    ]
+)
+
+SHAPES = """
+9 cow bucket     times         event-time     avro    placed  memory none
+9 cow none       generated     commit-time    avro    plain   s3     rollback
+9 cow bucket     simple        several-fields avro    spilled local  rollback
+9 cow bucket     unpartitioned several-fields avro    plain   s3     none
+9 cow bucket     composite     commit-time    avro    spilled local  none
+9 cow none       generated     several-fields avro    placed  memory rollback
+9 cow none       generated     event-time     avro    spilled local  none
+9 cow bucket     composite     event-time     avro    plain   s3     rollback
+9 cow bucket     simple        commit-time    avro    placed  memory none
+9 cow bucket     unpartitioned commit-time    avro    spilled memory rollback
+9 cow bucket     times         commit-time    avro    spilled s3     rollback
+9 cow bucket     unpartitioned event-time     avro    placed  local  rollback
+9 cow bucket     times         several-fields avro    plain   local  none
+9 cow bucket     simple        event-time     avro    plain   s3     rollback
+9 cow bucket     composite     several-fields avro    plain   memory rollback
+9 cow bucket     composite     commit-time    avro    placed  s3     none
+8 mor bloom      times         partial-update parquet spilled s3     compact
+6 mor global     composite     partial-update parquet plain   memory restore
+9 mor consistent unpartitioned partial-update parquet placed  local  archive
+6 mor simple     simple        event-time     parquet placed  local  cluster
+8 mor record     simple        commit-time    avro    plain   local  clean
+8 cow simple     unpartitioned partial-update avro    plain   memory cluster
+6 cow global     times         event-time     avro    spilled s3     archive
+8 cow bloom      composite     several-fields avro    placed  local  restore
+6 mor none       generated     commit-time    parquet placed  memory compact
+9 mor record     times         several-fields parquet placed  memory clean
+6 cow record     unpartitioned partial-update avro    spilled s3     clean
+8 mor consistent simple        event-time     avro    spilled s3     restore
+9 mor global     simple        several-fields avro    placed  local  compact
+9 mor simple     composite     several-fields parquet spilled s3     cluster
+9 cow bloom      simple        commit-time    avro    plain   memory archive
+8 mor bucket     simple        partial-update parquet plain   memory rollback
+6 mor consistent times         partial-update parquet plain   memory none
+9 mor record     composite     event-time     parquet plain   local  compact
+8 cow none       generated     several-fields avro    placed  memory archive
+9 cow simple     times         commit-time    avro    placed  s3     restore
+8 cow global     unpartitioned commit-time    avro    plain   s3     none
+6 mor bloom      unpartitioned event-time     parquet spilled s3     rollback
+6 cow bucket     composite     event-time     avro    plain   local  clean
+6 mor consistent composite     commit-time    parquet placed  memory cluster
+9 mor consistent unpartitioned several-fields parquet plain   memory compact
+6 cow bloom      times         partial-update avro    spilled s3     cluster
+8 cow none       generated     event-time     avro    spilled s3     cluster
+6 cow bucket     unpartitioned event-time     avro    placed  memory restore
+9 cow simple     composite     event-time     avro    plain   memory archive
+8 mor none       generated     event-time     parquet plain   local  clean
+8 cow none       generated     commit-time    avro    spilled s3     restore
+8 cow bloom      composite     partial-update avro    spilled local  clean
+9 mor bucket     composite     commit-time    parquet placed  local  archive
+6 mor bucket     simple        commit-time    avro    placed  local  compact
+9 mor record     unpartitioned event-time     parquet spilled local  restore
+6 cow record     simple        partial-update avro    plain   memory cluster
+9 mor simple     times         event-time     avro    spilled memory rollback
+6 mor record     unpartitioned commit-time    parquet plain   s3     rollback
+6 mor consistent composite     partial-update avro    plain   memory clean
+6 cow global     composite     partial-update avro    spilled s3     cluster
+8 mor simple     simple        partial-update avro    plain   memory none
+9 cow record     composite     partial-update avro    spilled s3     archive
+9 cow record     simple        several-fields avro    placed  memory none
+8 mor global     unpartitioned several-fields parquet spilled local  rollback
+8 mor simple     simple        several-fields parquet plain   local  compact
+8 mor bloom      times         event-time     avro    plain   local  none
+8 mor consistent unpartitioned event-time     avro    plain   s3     rollback
+6 mor bucket     times         partial-update avro    placed  memory cluster
+9 mor simple     composite     partial-update parquet spilled s3     clean
+6 cow global     simple        commit-time    avro    placed  memory clean
+"""
+
+
+def shapes() -> list[dict[str, str]]:
+    """Return all shapes, those of what pyhudi does already first."""
+    return [dict(zip(FACTORS, line.split(), strict=True)) for line in SHAPES.strip().splitlines()]
+
+
+def shapes_of_today() -> list[dict[str, str]]:
+    """Return the shapes in which nothing is still to come."""
+    return [shape for shape in shapes() if not TO_COME & set(shape.items())]
+
+
+def pairs_of(shape: Shape) -> set[frozenset[Property]]:
+    """Return the pairs of properties that meet in a shape."""
+    return {frozenset(pair) for pair in itertools.combinations(shape.items(), 2)}
+
+
+def is_legal(shape: Shape) -> bool:
+    """Return whether no two properties of a shape exclude each other."""
+    return not pairs_of(shape) & ILLEGAL
+
+
+def legal_pairs() -> set[frozenset[Property]]:
+    """Return every pair of properties that may meet."""
+    factors = [[(name, value) for value in values] for name, values in FACTORS.items()]
+    pairs = {
+        frozenset(pair) for one, other in itertools.combinations(factors, 2) for pair in itertools.product(one, other)
+    }
+    return pairs - ILLEGAL
