@@ -14,12 +14,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...errors import ConcurrentWriteError, StorageError
+from ...errors import ConcurrentWriteError, PyHudiError, StorageError
 from ...storage.base import Storage, is_unflushed
+from ...timeline.instants import State
 from ...timeline.layout import HasTimeline
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import decisions
-from ...timeline.writers.decisions import Decision
+from ...timeline.writers.decisions import Decision, Kind
 from .carried_out import carry_out, is_carried_out
 
 logger = logging.getLogger("pyhudi")
@@ -143,12 +144,25 @@ def _insist(storage: Storage, decision: Decision, timeline: Timeline, relief: Ca
             carry_out(storage, decision, timeline)
             return
         except (StorageError, ConcurrentWriteError) as error:
-            if attempt == _TRIES or (isinstance(error, StorageError) and is_unflushed(error)):
+            if isinstance(error, StorageError) and is_unflushed(error):
                 raise
+            if attempt == _TRIES:
+                raise _unfinished(decision, error) from error
             logger.warning("table %s: carrying out a decision failed once", storage.path, exc_info=True)
         if relief is not None:
             relief()
         time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
+
+
+def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:
+    """Return the error of a decision that stands, and of which not everything is done."""
+    instant = decision.instant
+    done = "completes" if decision.kind == Kind.MAKE and instant.state == State.COMPLETED else "carries out"
+    return StorageError(
+        f"{error.what} The {instant.action} {instant.requested_time} was decided before that, and the decision stands: "
+        f"whoever writes to the table next {done} it.",
+        "Look at the table's history before you write the same rows again.",
+    )
 
 
 def _forget(storage: Storage, known: list[int]) -> None:

@@ -97,9 +97,10 @@ def test_a_commit_that_could_not_be_carried_out_is_completed_by_its_own_abort(tm
     planned = plan(tmp_path, SCHEMA)
     result = task(planned, rows("a", "k1", value=1), 0)
     with nothing_is_carried_out(StorageError("No.", "Wait.")):
-        with pytest.raises(StorageError):
+        stands = rf"No\. The commit {planned.instant_time} was decided.*completes it"
+        with pytest.raises(StorageError, match=stands):
             commit_write(planned, [result])
-        with pytest.raises(StorageError):
+        with pytest.raises(StorageError, match=stands):
             abort_write(planned)
     abort_write(planned)
 
