@@ -28,8 +28,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from ...errors import DuplicateColumnError, InvalidOptionError, MissingColumnError
+from ...operations.planning.adopted_table import changes_to
 from ...operations.planning.columns import key_schema
-from ...operations.planning.new_table import changes_to
 from ...operations.planning.request import TableSettings
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig, load_config

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ...errors import TableNotFoundError
 from ...storage.base import Storage
 from ...table.config import TableConfig, check_supported, load_config
-from .new_table import changes_to, new_config
+from .adopted_table import changes_to
+from .new_table import new_config
 from .operation import DELETE, DELETE_PARTITION, Operation, choose_operation, makes_keyless
 from .request import WriteRequest
 

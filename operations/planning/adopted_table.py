@@ -1,0 +1,119 @@
+"""What the caller says of a table that is there, held against what the table says of itself."""
+
+from __future__ import annotations
+
+from ...errors import MissingOptionError, OptionConflictError
+from ...table.config import TableConfig
+from ...table.config.key_types import PartitionType
+from ...table.config.property_keys import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_HASH_FIELDS, INDEX_TYPE
+from ...table.keys.time_partitions import TimePartitions
+from .request import TableSettings
+from .table_terms import (
+    DELETE_FIELD,
+    DELETE_MARKER,
+    PAYLOAD_CLASS,
+    check_hash_fields,
+    check_no_buckets,
+    marker_asked,
+    shown,
+)
+
+# Attribute of TableSettings -> (attribute of TableConfig, the option's key).
+_COMPARED = {
+    "name": ("name", "hoodie.table.name"),
+    "database": ("database", "hoodie.database.name"),
+    "table_type": ("table_type", "hoodie.datasource.write.table.type"),
+    "version": ("version", "hoodie.write.table.version"),
+    "record_key_fields": ("record_key_fields", "hoodie.datasource.write.recordkey.field"),
+    "partition_fields": ("partition_fields", "hoodie.datasource.write.partitionpath.field"),
+    "partition_types": ("partition_types", "hoodie.datasource.write.partitionpath.field"),
+    "ordering_fields": ("ordering_fields", "hoodie.table.ordering.fields"),
+    "merge_mode": ("merge_mode", "hoodie.write.record.merge.mode"),
+    "key_generator": ("key_generator", "hoodie.datasource.write.keygenerator.type"),
+    "hive_style": ("hive_style", "hoodie.datasource.write.hive_style_partitioning"),
+    "url_encode": ("url_encode", "hoodie.datasource.write.partitionpath.urlencode"),
+    "timezone": ("timezone", "hoodie.table.timeline.timezone"),
+    "index_type": ("index_type", INDEX_TYPE),
+    "bucket_count": ("bucket_count", BUCKET_COUNT),
+    "hash_fields": ("hash_fields", BUCKET_HASH_FIELDS),
+}
+
+
+def changes_to(config: TableConfig, asked: TableSettings, path: str) -> tuple[TableConfig, dict[str, str]]:
+    """Return an existing table's properties with what this write teaches it, and those additions alone.
+
+    Apache Hudi stores neither the index nor the number of buckets; the first write that names them does.
+
+    Raises:
+        OptionConflictError: An option disagrees with the table.
+        MissingOptionError: The table does not say how many buckets it has, nor does the write.
+    """
+    _check_agrees(config, asked, path)
+    marker = marker_asked(asked, config.delete_marker, path)
+    if marker is not None and config.delete_marker is None:
+        # For this write alone, as Apache Hudi takes it.
+        config = config.with_deletemarker_asked(marker)
+    additions = {**_taught_buckets(config, asked, path), **_taught_times(config, asked, path)}
+    return (TableConfig({**config.properties, **additions}) if additions else config), additions
+
+
+def _check_agrees(config: TableConfig, asked: TableSettings, path: str) -> None:
+    conflicts = []
+    for name, (attribute, key) in _COMPARED.items():
+        said, kept = getattr(asked, name), getattr(config, attribute)
+        unknown = name in {"bucket_count", "hash_fields", "index_type"} and kept is None
+        if said is not None and not unknown and said != kept:
+            conflicts.append(f"{key} is {shown(said)} here and {shown(kept)} in the table")
+    marker = marker_asked(asked, config.delete_marker, path)
+    if marker is not None and config.delete_marker not in {None, marker}:
+        conflicts.append(
+            f"{DELETE_FIELD} and {DELETE_MARKER} are {marker} here and {config.delete_marker} in the table"
+        )
+    brought = asked.payload.delete_marker if asked.payload else None
+    if brought and marker is None:
+        conflicts.append(
+            f"{PAYLOAD_CLASS} means here that rows with {brought} are deletes, and the table was made without it "
+            f"({DELETE_FIELD} and {DELETE_MARKER} say so for one write)"
+        )
+    known = config.time_options
+    has_times = bool(asked.time_options) and PartitionType.TIMESTAMP in config.partition_types
+    for key, said in asked.time_options.items():
+        if not has_times:
+            conflicts.append(f"{key} is given, and no partition of the table is made of times")
+        elif known.get(key, said) != said:
+            conflicts.append(f"{key} is {shown(said)} here and {shown(known[key])} in the table")
+    if conflicts:
+        raise OptionConflictError(
+            f"Options disagree with the table {path}: {'; '.join(conflicts)}.",
+            "Leave these options out: after creation a write needs none.",
+        )
+
+
+def _taught_times(config: TableConfig, asked: TableSettings, path: str) -> dict[str, str]:
+    """Return what the write says of the times in partition paths and the table does not."""
+    if PartitionType.TIMESTAMP not in config.partition_types:
+        return {}
+    known = config.time_options
+    TimePartitions.of({**known, **asked.time_options}, path)
+    return {option: text for option, text in asked.time_options.items() if option not in known}
+
+
+def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dict[str, str]:
+    if config.generates_keys:
+        check_no_buckets(asked, path)
+        return {}
+    if config.bucket_count is not None:
+        return {}
+    if asked.bucket_count is None:
+        raise MissingOptionError(
+            f"The table {path} was made without a note of its number of buckets, because Apache Hudi keeps none.",
+            f"Give {BUCKET_COUNT} the number that its writers use, once; pyhudi remembers it in the table.",
+        )
+    hash_fields = asked.hash_fields or config.record_key_fields
+    check_hash_fields(hash_fields, config.record_key_fields, path)
+    return {
+        INDEX_TYPE: "BUCKET",
+        BUCKET_ENGINE: "SIMPLE",
+        BUCKET_COUNT: str(asked.bucket_count),
+        BUCKET_HASH_FIELDS: ",".join(hash_fields),
+    }

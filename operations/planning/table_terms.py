@@ -1,0 +1,64 @@
+"""What the options of new tables and of tables that are there have in common: how they are checked, and shown."""
+
+from __future__ import annotations
+
+from ...errors import MissingOptionError, OptionConflictError
+from ...table.config.key_types import KeyGeneratorType, PartitionType
+from ...table.config.property_keys import BUCKET_COUNT, BUCKET_HASH_FIELDS, INDEX_TYPE
+from ...table.merging.deletes import DeleteMarker
+from .request import TableSettings
+
+# What a caller says of delete markers; the table keeps both as properties of its merge mode.
+DELETE_FIELD = "hoodie.payload.delete.field"
+DELETE_MARKER = "hoodie.payload.delete.marker"
+PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
+
+
+def marker_asked(asked: TableSettings, kept: DeleteMarker | None, path: str) -> DeleteMarker | None:
+    """Return the delete marker that the options name, completed from the table's own."""
+    field = asked.delete_field or (kept.field if kept else None)
+    value = asked.delete_marker or (kept.value if kept else None)
+    if field and value:
+        return DeleteMarker(field, value)
+    if field or value:
+        given, missing = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
+        raise MissingOptionError(
+            f"{given} is given for the table {path} without {missing}: the one names a column, the other its value in "
+            "rows that are deletes.",
+            "Give both or neither.",
+        )
+    return None
+
+
+def check_no_buckets(asked: TableSettings, path: str) -> None:
+    """Refuse buckets of a table that generates its keys: nobody would look for a key."""
+    for key, said in (
+        (BUCKET_COUNT, asked.bucket_count),
+        (BUCKET_HASH_FIELDS, asked.hash_fields),
+        (INDEX_TYPE, asked.index_type),
+    ):
+        if said is not None:
+            raise OptionConflictError(
+                f"{key} is {shown(said)}, and the table {path} has no record key, of which buckets are made.",
+                "Leave the option out, or name a record key with hoodie.datasource.write.recordkey.field.",
+            )
+
+
+def check_hash_fields(hash_fields: tuple[str, ...] | None, record_key: tuple[str, ...], path: str) -> None:
+    """Refuse buckets of columns that are not in the record key."""
+    strangers = [name for name in hash_fields or () if name not in record_key]
+    if strangers:
+        raise OptionConflictError(
+            f"{BUCKET_HASH_FIELDS} names {shown(tuple(strangers))}, which is not in the record key "
+            f"{shown(record_key)} of the table {path}.",
+            "Name record key columns only.",
+        )
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it."""
+    if isinstance(value, KeyGeneratorType):
+        return value.value
+    if isinstance(value, tuple):
+        return repr(",".join(one.value if isinstance(one, PartitionType) else str(one) for one in value))
+    return str(value).lower() if isinstance(value, bool) else repr(value)
