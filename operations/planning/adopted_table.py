@@ -52,7 +52,7 @@ def changes_to(config: TableConfig, asked: TableSettings, path: str) -> tuple[Ta
     marker = marker_asked(asked, config.delete_marker, path)
     if marker is not None and config.delete_marker is None:
         # For this write alone, as Apache Hudi takes it.
-        config = config.with_deletemarker_asked(marker)
+        config = config.with_delete_marker(marker)
     additions = {**_taught_buckets(config, asked, path), **_taught_times(config, asked, path)}
     return (TableConfig({**config.properties, **additions}) if additions else config), additions
 

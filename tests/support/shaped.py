@@ -18,7 +18,7 @@ IMPATIENT = Patience(heartbeat_misses=-1)
 DAYS = {key.TIME_TYPE: "DATE_STRING", key.TIME_INPUT_FORMAT: "yyyy-MM-dd", key.TIME_OUTPUT_FORMAT: "yyyy/MM/dd"}
 KEYS = {
     "simple": TableSettings(record_key_fields=("id",), partition_fields=("p",)),
-    "composite": TableSettings(record_key_fields=("id", "p"), partition_fields=("p",), hive_style=True),
+    "composite": TableSettings(record_key_fields=("id", "p"), partition_fields=("p",), url_encode=True),
     "times": TableSettings(
         record_key_fields=("id",),
         partition_fields=("p",),
@@ -56,14 +56,17 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
         table=table,
         made=made,
         deaths=shape["service"] == "rollback",
-        # The second writing-down of the format knows buckets, and hudi-rs no Python process's memory.
-        seen_by_others=not generated and shape["store"] != "memory",
+        # What stands in this process's memory nobody else finds; the second writing-down of the format knows buckets
+        # alone, and hudi-rs one ordering field.
+        whole=not generated and shape["store"] != "memory",
+        hudi_rs=shape["merge"] != "several-fields" and shape["store"] != "memory",
     )
 
 
 def adding(history: Sequence[Step]) -> list[Step]:
-    """Return a history in which no key is looked up."""
-    return [replace(step, operation=ADDING.get(step.operation, step.operation), options={}) for step in history]
+    """Return a history in which no key is looked up; its first write may make a table whose keys are generated."""
+    steps = [replace(step, operation=ADDING.get(step.operation, step.operation), options={}) for step in history]
+    return [replace(steps[0], operation="insert"), *steps[1:]]
 
 
 def _bounds(shape: Shape) -> WriteSettings:
