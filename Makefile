@@ -76,8 +76,8 @@ $(SPARK40_VENV)/.dependencies: SPARK := 'pyspark[connect]==4.0.*'
 # The link tree of a strict editable install holds the modules of the moment it was made: it is made anew, in a
 # second or two, whenever a module was added or removed.
 $(VENV)/.modules $(SPARK40_VENV)/.modules: %/.modules: FORCE | %/bin/python
-	@find $(wildcard *.py) $(FOLDERS) -name '*.py' | LC_ALL=C sort > $@.new
-	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	@new=$$(mktemp) && find $(wildcard *.py) $(FOLDERS) -name '*.py' | LC_ALL=C sort > $$new && \
+	  if cmp -s $$new $@; then rm $$new; else mv $$new $@; fi
 
 $(VENV)/.linked $(SPARK40_VENV)/.linked: %/.linked: %/.dependencies %/.modules
 	$*/bin/python $(PIP) install --no-deps --no-build-isolation $(EDITABLE) .

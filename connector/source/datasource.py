@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import NullType, StructField, StructType
 
 from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .paths import ONLY_PATH, absolute
+from .paths import FORMAT, ONLY_PATH, absolute
 
 if TYPE_CHECKING:
     from ...timeline.watermark import Watermark
@@ -36,7 +36,7 @@ class PyHudiDataSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """Return the name of the format."""
-        return "pyhudi"
+        return FORMAT
 
     def schema(self) -> StructType:
         """Return the table's columns, or those that the option ``columns`` names, and pin the moment of the read."""

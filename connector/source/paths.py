@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 AnyPath = str | os.PathLike[str]
 
+# The data source's name.
+FORMAT = "pyhudi"
+
 # Asks the data source for no table, but for the path that it makes of the one that it is given.
 ONLY_PATH = "hoodie.pyhudi.only.path"
 
@@ -62,10 +65,8 @@ def absolute_for(spark: SparkSession, path: AnyPath) -> str:
     text = _plain(path)
     if not _means_something_here(text):
         return absolute(text)
-    from .datasource import PyHudiDataSource  # noqa: PLC0415 (the data source needs `absolute`)
-
     with own_errors():
-        return spark.read.format(PyHudiDataSource.name()).option(ONLY_PATH, "true").load(text).columns[0]
+        return spark.read.format(FORMAT).option(ONLY_PATH, "true").load(text).columns[0]
 
 
 def _plain(path: AnyPath) -> str:

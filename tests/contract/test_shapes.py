@@ -38,7 +38,7 @@ def test_every_legal_pair_of_what_is_there_meets_in_a_shape_that_is_drawn() -> N
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("shape", drawn(on_s3=False))
 def test_a_history_of_any_shape_gives_what_the_dict_says(shape: Shape, seed: int) -> None:
-    check_shape(shape, seed, f"memory:shapes/{uuid.uuid4()}" if shape["store"] == "memory" else None)
+    check_shape(shape, seed, f"memory://shapes/{uuid.uuid4()}" if shape["store"] == "memory" else None)
 
 
 @pytest.mark.parametrize("shape", drawn(on_s3=True))
