@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..table.files.names import FileGroupId
+from ..table.files.names import FileGroupId, new_file_id
 from ..table.keys.generator import KeyPart
 from .base import Buckets, Positions
 
@@ -45,6 +45,14 @@ class AppendIndex:
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
         """Return no position: every key may be in every file group."""
         return np.zeros(0, np.int64)
+
+    def number_of(self, group: FileGroupId) -> int | None:
+        """Return None: nobody looks for a file group."""
+        return None
+
+    def place(self, instant_time: str, partition_path: str, number: int) -> FileGroupId:
+        """Return the file group that a task opens."""
+        return FileGroupId(partition_path, new_file_id(instant_time, partition_path, number))
 
     def rival_key(self, group: FileGroupId) -> str:
         """Return the file group itself: nobody else opens the same."""

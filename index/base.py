@@ -55,6 +55,20 @@ class Index(Protocol):
         """
         ...
 
+    def number_of(self, group: FileGroupId) -> int | None:
+        """Return the number of a file group within its partition, None where none can be told of it."""
+        ...
+
+    def place(self, instant_time: str, partition_path: str, number: int) -> FileGroupId:
+        """Return the file group that an instant opens for a number: the same one for every task and attempt.
+
+        Args:
+            instant_time: Requested time of the instant.
+            partition_path: The partition.
+            number: As `buckets` gives it, of which the partition has no file group yet.
+        """
+        ...
+
     def rival_key(self, group: FileGroupId) -> str:
         """Return what two writers may not both write to in one partition, as people call it.
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..errors import NullKeyError
 from ..table.arrow.string_hash import java_string_hash
-from ..table.files.names import FileGroupId, bucket_of
+from ..table.files.names import FileGroupId, bucket_of, new_bucket_file_id
 from ..table.keys.generator import KeyPart
 from .base import Buckets, Positions
 from .key_parser import KeyParser, parse_record_keys, separate_values
@@ -96,9 +96,17 @@ class BucketIndex:
             record_keys: n record keys of one file.
             group: Its file group; no key belongs to one whose id tells no bucket.
         """
-        bucket = bucket_of(group.file_id)
+        bucket = self.number_of(group)
         wrong = self.buckets(record_keys) != (-1 if bucket is None else bucket)
         return np.flatnonzero(wrong).astype(np.int64)
+
+    def number_of(self, group: FileGroupId) -> int | None:
+        """Return the bucket that a file group's id tells, which a table with fewer buckets may not have."""
+        return bucket_of(group.file_id)
+
+    def place(self, instant_time: str, partition_path: str, number: int) -> FileGroupId:
+        """Return the file group that an instant opens for a bucket."""
+        return FileGroupId(partition_path, new_bucket_file_id(instant_time, partition_path, number))
 
     def rival_key(self, group: FileGroupId) -> str:
         """Return the bucket of a file group."""

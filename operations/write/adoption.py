@@ -21,7 +21,6 @@ from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
 from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
-from ...table.files.names import bucket_of
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.fields import root_of, values_of
@@ -76,9 +75,10 @@ def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:
 
 
 def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice) -> None:
-    if bucket_of(piece.file_id) is None:
+    index = index_for(plan.config)
+    if index.number_of(piece.group) is None:
         raise misfit(plan, piece)
-    check_bucket(index_for(plan.config), rows.column(RECORD_KEY), piece.group, piece.base_file)
+    check_bucket(index, rows.column(RECORD_KEY), piece.group, piece.base_file)
 
 
 def _check_partition(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, piece: FileSlice) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...index.registry import index_for
 from ...storage.base import Storage
 from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
-from ...table.files.names import FileGroupId, bucket_of, new_bucket_file_id, new_file_id
 from ...timeline.timeline import Timeline
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
@@ -29,6 +29,7 @@ class JobPlanner:
     def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
         self._plan = plan
         self._storage = storage
+        self._index = index_for(plan.config)
         # What an insert without keys opens is new.
         adds = plan.operation in REPLACING or (plan.config.generates_keys and plan.operation != DELETE)
         self._view = None if adds else open_view(storage, timeline)
@@ -46,8 +47,7 @@ class JobPlanner:
         known = self._known(path).get(number)
         if known is not None:
             return GroupJob(known.group, known.base)
-        invent = new_file_id if self._plan.config.generates_keys else new_bucket_file_id
-        return GroupJob(FileGroupId(path, invent(self._plan.instant_time, path, number)), None)
+        return GroupJob(self._index.place(self._plan.instant_time, path, number), None)
 
     def file_ids(self, partition_path: str) -> list[str]:
         """Return the file ids that a partition has, in the order of the numbers that `job` takes."""
@@ -60,8 +60,8 @@ class JobPlanner:
             self._buckets[partition_path] = dict(enumerate(self._view.slices(partition_path).values()))
         if partition_path not in self._buckets:
             buckets: dict[int, FileSlice] = {}
-            for file_id, piece in self._view.slices(partition_path).items():
-                bucket = bucket_of(file_id)
+            for piece in self._view.slices(partition_path).values():
+                bucket = self._index.number_of(piece.group)
                 if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
                     raise misfit(self._plan, piece)
                 buckets[bucket] = piece

@@ -160,3 +160,12 @@ def test_the_bucket_index_needs_nothing_but_the_key() -> None:
     index: Index = BucketIndex(4, ("id",))
 
     assert (index.is_global, index.needs_lookup, index.can_index_log_files) == (False, False, True)
+
+
+def test_each_attempt_places_a_new_bucket_alike() -> None:
+    index = BucketIndex(4, ("id",))
+    made = index.place("20260101000000000", "p", 2)
+
+    assert made == index.place("20260101000000000", "p", 2)
+    assert (made.partition_path, index.number_of(made)) == ("p", 2)
+    assert len({made, index.place("20260101000000001", "p", 2), index.place("20260101000000000", "q", 2)}) == 3
