@@ -23,7 +23,7 @@ from .window import Window, plan_window
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class ListedFiles:
     """The files of some partitions with what happened to them; the slices of any moment follow from it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Files:
     @classmethod
     def find(
         cls, storage: Storage, timeline: Timeline, now: Timeline, time: str, partitions: Iterable[str] | None
-    ) -> Files:
+    ) -> ListedFiles:
         """List partitions, and read what may be missing there for a reader of any moment from ``time`` on.
 
         Args:
@@ -87,26 +87,26 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SliceFilter:
     """Which partitions, and which base files in them, a query wants to see."""
 
     partition: Callable[[str], bool] = lambda path: True
     file: Callable[[BaseFile], bool] = lambda file: True
 
-    def lost(self, files: Files, timeline: Timeline, time: str) -> list[BaseFile]:
+    def lost(self, files: ListedFiles, timeline: Timeline, time: str) -> list[BaseFile]:
         """Return the base files of a moment that are not there any more."""
         view, partitions = files.at(timeline, time)
         return [file for path in partitions if self.partition(path) for file in view.lost(path) if self.file(file)]
 
-    def slices(self, files: Files, timeline: Timeline, time: str) -> list[FileSlice]:
+    def slices(self, files: ListedFiles, timeline: Timeline, time: str) -> list[FileSlice]:
         """Return the file slices of a moment."""
         view, partitions = files.at(timeline, time)
         found = (one for path in partitions if self.partition(path) for one in view.slices(path).values())
         return [one for one in found if self.file(one.base_file)]
 
 
-def show(
-    storage: Storage, timeline: Timeline, now: Timeline, moment: Moment, query: Query | None, wanted: Wanted
+def slices_shown(
+    storage: Storage, timeline: Timeline, now: Timeline, moment: Moment, query: Query | None, wanted: SliceFilter
 ) -> list[FileSlice]:
     """Return the file slices that a query shows, in order of partition path and file id.
 
@@ -127,7 +127,7 @@ def show(
     if window is not None and not window.instants:
         return []
     partitions = None if window is None or window.times is None else _written(storage, timeline, window)
-    files = Files.find(storage, timeline, now, moment.time, partitions)
+    files = ListedFiles.find(storage, timeline, now, moment.time, partitions)
     inside = _inside(window, wanted)
     lost = files.taken(inside.lost(files, moment.timeline, moment.time), moment.timeline, moment.time)
     if not lost:
@@ -146,8 +146,8 @@ def show(
 def first_whole(storage: Storage, timeline: Timeline) -> Instant:
     """Return the first completed write of a timeline as of which the whole table can be shown."""
     first = timeline.writes[0]
-    files = Files.find(storage, timeline, timeline, first.requested_time, None)
-    return _next_whole(files, Wanted(), first.requested_time)
+    files = ListedFiles.find(storage, timeline, timeline, first.requested_time, None)
+    return _next_whole(files, SliceFilter(), first.requested_time)
 
 
 def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tuple[FileInfo, ...]]) -> bool:
@@ -171,15 +171,15 @@ def _written(storage: Storage, timeline: Timeline, window: Window) -> frozenset[
     return frozenset(partition for commit in commits for partition in commit.partition_to_write_stats)
 
 
-def _inside(window: Window | None, wanted: Wanted) -> Wanted:
+def _inside(window: Window | None, wanted: SliceFilter) -> SliceFilter:
     """Return what is wanted of the files that the commits of a window wrote; no others hold rows of theirs."""
     if window is None or window.times is None:
         return wanted
     times = {one.requested_time for one in window.instants}
-    return Wanted(wanted.partition, lambda file: file.instant_time in times and wanted.file(file))
+    return SliceFilter(wanted.partition, lambda file: file.instant_time in times and wanted.file(file))
 
 
-def _next_whole(files: Files, wanted: Wanted, time: str) -> Instant:
+def _next_whole(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
     """Return the first write requested at a time or later as of which nothing is lost; the newest at the latest."""
     later = [one for one in files.timeline.writes if one.requested_time >= time]
     whole = (
@@ -190,7 +190,9 @@ def _next_whole(files: Files, wanted: Wanted, time: str) -> Instant:
     return next(whole, later[-1])
 
 
-def _no_such_past(files: Files, moment: Moment, query: AsOf, wanted: Wanted, gone: str) -> UnreadableTimeError:
+def _no_such_past(
+    files: ListedFiles, moment: Moment, query: AsOf, wanted: SliceFilter, gone: str
+) -> UnreadableTimeError:
     following = _next_whole(files, wanted, moment.time)
     return UnreadableTimeError(
         f"The table {files.storage.path} cannot be shown as of {query.time}: {gone}. The first instant after it that "
@@ -200,13 +202,13 @@ def _no_such_past(files: Files, moment: Moment, query: AsOf, wanted: Wanted, gon
 
 
 def _no_such_window(
-    files: Files, window: Window, wanted: Wanted, lost: list[BaseFile], gone: str
+    files: ListedFiles, window: Window, wanted: SliceFilter, lost: list[BaseFile], gone: str
 ) -> UnreadableTimeError:
     """Say which begin goes with the window's end, and which end with its begin."""
     written = {one.requested_time: one.visible_since for one in window.instants}
     begin = max(written[file.instant_time] for file in lost)
     storage, timeline = files.storage, files.timeline
-    everything = Files.find(storage, timeline, files.now, window.end or "", None)
+    everything = ListedFiles.find(storage, timeline, files.now, window.end or "", None)
     known = {one.requested_time: one for one in (*window.instants, *timeline.writes)}
     ends = sorted(one.visible_since for one in timeline.writes if one.visible_since > (window.end or ""))
     end = next(

@@ -23,7 +23,7 @@ from ..timeline.archive.lsm import archived_writes, seen_at
 from ..timeline.timeline import Timeline, load_timeline
 from ..timeline.watermark import Watermark
 from .moment import Moment, find_moment
-from .past import Wanted, first_whole, show
+from .past import SliceFilter, first_whole, slices_shown
 from .path_glob import compile_glob
 from .plan import RowGroup, Split, plan_splits
 from .predicates import Predicate
@@ -74,14 +74,14 @@ class Snapshot:
         """
         buckets = self._buckets(predicates)
         pattern = compile_glob(self.query.path_glob if isinstance(self.query, Changes) else "")
-        wanted = Wanted(
+        wanted = SliceFilter(
             lambda path: partition_may_match(path, predicates, self.config, self.schema),
             lambda file: (
                 (buckets is None or bucket_of(file.file_id) in buckets)
                 and pattern.fullmatch(join(self.storage.path, file.path)) is not None
             ),
         )
-        return show(self.storage, self.timeline, self.now, self.moment, self.query, wanted)
+        return slices_shown(self.storage, self.timeline, self.now, self.moment, self.query, wanted)
 
     def plan(self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int) -> list[Split]:
         """Return what each task reads.

@@ -12,7 +12,7 @@ from .catalogue import Effect, Scope, find_known
 from .names import OPTIONS, OptionInfo, name_of
 from .parsing import format_value, parse_options
 from .secrets import STORAGE_PREFIX, masked
-from .sources import ResolvedOptions, Said
+from .sources import GivenOption, ResolvedOptions
 
 DEFAULT = "default"
 TABLE = "the table's hoodie.properties"
@@ -101,7 +101,7 @@ def _explain(info: OptionInfo, resolved: ResolvedOptions, config: TableConfig | 
     return ExplainedOption(info.key, masked(said.key, said.text), said.place or GIVEN, "; ".join(notes))
 
 
-def _further(said: Said) -> ExplainedOption:
+def _further(said: GivenOption) -> ExplainedOption:
     known = find_known(said.key)
     note = ""
     if known is not None:
@@ -111,7 +111,7 @@ def _further(said: Said) -> ExplainedOption:
     return ExplainedOption(said.key, masked(said.key, said.text), said.place or GIVEN, note)
 
 
-def _agree(info: OptionInfo, said: Said, kept: str) -> bool:
+def _agree(info: OptionInfo, said: GivenOption, kept: str) -> bool:
     try:
         here, there = (getattr(parse_options({info.key: text}), info.name) for text in (said.text, kept))
     except OptionError:

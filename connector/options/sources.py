@@ -42,7 +42,7 @@ _told: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class GivenOption:
     """An option as somebody said it.
 
     Attributes:
@@ -69,8 +69,8 @@ class ResolvedOptions:
     """
 
     options: HudiOptions
-    said: Mapping[str, Said]
-    unused: tuple[Said, ...] = field(default=())
+    said: Mapping[str, GivenOption]
+    unused: tuple[GivenOption, ...] = field(default=())
 
     @property
     def texts(self) -> dict[str, str]:
@@ -100,24 +100,24 @@ def resolve_options(
         TableError: A setting asks for the table's properties, and they cannot be read.
     """
     texts = texts_of(given)
-    settings: list[Said] = []
+    settings: list[GivenOption] = []
     if parse_options({key: text for key, text in texts.items() if key == DEFAULTS_ENABLED}).defaults:
-        settings += [Said(line.key.lower(), line.value, line.place) for line in read_defaults()]
+        settings += [GivenOption(line.key.lower(), line.value, line.place) for line in read_defaults()]
     if session is not None:
         settings += settings_of(session)
-    used, unused = _sift(settings, texts, path, scopes)
-    said = {one.key: one for one in used} | {key: Said(key, text) for key, text in texts.items()}
+    used, unused = _counting_and_not(settings, texts, path, scopes)
+    said = {one.key: one for one in used} | {key: GivenOption(key, text) for key, text in texts.items()}
     options = parse_options(
         {key: one.text for key, one in said.items()}, warn=warn, places={one.key: one.place for one in used}
     )
     return ResolvedOptions(options, said, tuple(unused))
 
 
-def settings_of(session: SparkSession) -> list[Said]:
+def settings_of(session: SparkSession) -> list[GivenOption]:
     """Return the settings of a session that are options, ``hoodie.*`` after ``spark.hoodie.*``, which it outranks."""
     settings = session.conf.getAll
     return [
-        Said(key.removeprefix(_SPARK).lower(), value, f"the session's {key}")
+        GivenOption(key.removeprefix(_SPARK).lower(), value, f"the session's {key}")
         for prefix in (_SPARK + _HOODIE, _HOODIE)
         for key, value in settings.items()
         if key.startswith(prefix)
@@ -132,13 +132,13 @@ def find_config(storage: Storage) -> TableConfig | None:
         return None
 
 
-def _sift(
-    settings: Iterable[Said], given: Mapping[str, str], path: str, scopes: frozenset[Scope]
-) -> tuple[list[Said], list[Said]]:
+def _counting_and_not(
+    settings: Iterable[GivenOption], given: Mapping[str, str], path: str, scopes: frozenset[Scope]
+) -> tuple[list[GivenOption], list[GivenOption]]:
     """Return the settings that count beside what was given, and those that do not."""
     prefix = metadata_prefix({**{one.key: one.text for one in settings}, **given})
-    by_topic: dict[str, Said] = {}
-    unused: list[Said] = []
+    by_topic: dict[str, GivenOption] = {}
+    unused: list[GivenOption] = []
     for one in settings:
         stranger = _stranger(one, prefix)
         if stranger:
@@ -166,7 +166,7 @@ def _sift(
     return about, unused
 
 
-def _stranger(one: Said, prefix: str) -> str:
+def _stranger(one: GivenOption, prefix: str) -> str:
     """Return why a setting is no option of pyhudi's at all, empty where it is one."""
     name = name_of(one.key)
     if name in _OF_ONE_OPERATION:
@@ -179,8 +179,8 @@ def _stranger(one: Said, prefix: str) -> str:
     return ""
 
 
-def _because(one: Said, why: str) -> Said:
-    return Said(one.key, one.text, one.place, why)
+def _because(one: GivenOption, why: str) -> GivenOption:
+    return GivenOption(one.key, one.text, one.place, why)
 
 
 def _topic(key: str) -> str:
