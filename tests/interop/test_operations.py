@@ -13,8 +13,8 @@ from interop.readers import Readers, read_hudi_rs, read_pyhudi
 from interop.scenarios import (
     BUCKETS,
     KEY,
+    OF_OPERATIONS,
     PARTITION,
-    SCENARIOS,
     TIME,
     Row,
     Scenario,
@@ -115,7 +115,7 @@ def test_the_turns_hold_every_operation_of_both_writers() -> None:
     assert {(turn.writer, turn.operation) for turn in TURNS} == {(w, o) for w in (JAVA, OURS) for o in OPERATIONS}
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", OF_OPERATIONS, ids=lambda scenario: scenario.name)
 def test_each_operation_of_either_writer_is_understood_by_the_other(
     scenario: Scenario, table: Path, pyhudi: Writer, hudi: ApacheHudi, readers: Readers
 ) -> None:

@@ -8,14 +8,11 @@ import pytest
 from interop.apache_hudi import ApacheHudi, data_files
 from interop.instants import completed, pending, properties, upserted
 from interop.readers import Readers
-from interop.scenarios import BUCKETS, SCENARIOS, Model, Row, Scenario
+from interop.scenarios import BUCKETS, MADE_BY_APACHE_HUDI, MADE_BY_PYHUDI, Model, Row, Scenario
 from interop.writer import Writer
 from pyhudi.errors import MissingOptionError, from_spark
 
-pytestmark = [
-    pytest.mark.interop,
-    pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name),
-]
+pytestmark = pytest.mark.interop
 
 INLINE_CLEAN = {
     "hoodie.clean.automatic": "true",
@@ -50,6 +47,7 @@ def several_of_one_key(scenario: Scenario) -> list[Row]:
     ]
 
 
+@pytest.mark.parametrize("scenario", MADE_BY_PYHUDI, ids=lambda scenario: scenario.name)
 def test_a_table_of_pyhudi_is_carried_on_by_apache_hudi_and_back(
     scenario: Scenario, table: Path, pyhudi: Writer, hudi: ApacheHudi, readers: Readers
 ) -> None:
@@ -84,6 +82,7 @@ def test_a_table_of_pyhudi_is_carried_on_by_apache_hudi_and_back(
     assert not (table / ".hoodie" / "metadata").exists()
 
 
+@pytest.mark.parametrize("scenario", MADE_BY_APACHE_HUDI, ids=lambda scenario: scenario.name)
 def test_a_table_of_apache_hudi_is_carried_on_by_pyhudi_and_back(
     scenario: Scenario, table: Path, pyhudi: Writer, hudi: ApacheHudi, readers: Readers
 ) -> None:
