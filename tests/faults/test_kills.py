@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,9 @@ pytestmark = pytest.mark.slow
 COLUMNS = ("id", "p", "ts", "value")
 # What a straggler leaves is swept after a second instead of two minutes.
 BRIEF = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.heartbeat.tolerable.misses": "1"}
+# A heartbeat that is overdue after eight seconds, and a task that blocks for several times as long.
+SHORT = {"hoodie.client.heartbeat.interval_in_ms": "4000", "hoodie.client.heartbeat.tolerable.misses": "2"}
+BLOCKED_S = 45
 PATIENCE_S = 300
 
 
@@ -119,15 +123,23 @@ def actions(job: Job) -> list[str]:
     return history(open_storage(job.path)).column("action").to_pylist()[::-1]
 
 
-@pytest.fixture
-def first(tmp_path: Path) -> Job:
-    """A job that has written the table's first rows."""
-    flags = tmp_path / "flags"
-    flags.mkdir()
-    job = Job(str(tmp_path / "t"), str(flags))
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table that a job has written the first rows of."""
+    folder = tmp_path_factory.mktemp("written")
+    job = Job(str(folder / "t"), str(folder))
     assert run(job) == "COMMITTED"
     assert_holds(job)
-    return job
+    return Path(job.path)
+
+
+@pytest.fixture
+def first(tmp_path: Path, written: Path) -> Job:
+    """The job that has written the table's first rows."""
+    flags = tmp_path / "flags"
+    flags.mkdir()
+    shutil.copytree(written, tmp_path / "t")
+    return Job(str(tmp_path / "t"), str(flags))
 
 
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
@@ -169,12 +181,13 @@ def owner_pid(job: Job) -> int:
 
 def test_a_task_that_blocks_for_long_keeps_its_write_alive(first: Job) -> None:
     """Rows that take longer than the heartbeat's tolerance do not let another session's writer in."""
-    job, other = replace(first, value=2, stops=(1,)), replace(first, value=3, repeat=True)
+    job = replace(first, value=2, stops=(1,), options=SHORT)
+    other = replace(first, value=3, repeat=True, options=SHORT)
     with started(job) as process:
         stopped(job, process)
         began = time.monotonic()
         with started(other) as rival:
-            until(lambda: process.poll() is not None or time.monotonic() - began > 200, rival)
+            until(lambda: process.poll() is not None or time.monotonic() - began > BLOCKED_S, rival)
             Path(first.flags, "enough").touch()
             rival.wait(PATIENCE_S)
         go(job, 1)
