@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import SchemaMismatchError
+from pyhudi.index import bucket
 from pyhudi.index.bucket import BucketIndex
 from pyhudi.operations.planning import columns as write_schema
 from pyhudi.operations.planning.operation import INSERT, OVERWRITE
@@ -201,7 +202,7 @@ def known_file_groups_are_ignored(patch: Patch) -> None:
 
 
 def file_ids_are_random(patch: Patch) -> None:
-    patch.setattr(jobs, "new_bucket_file_id", lambda _, __, bucket: f"{bucket:08d}{str(uuid.uuid4())[8:]}-0")
+    patch.setattr(bucket, "new_bucket_file_id", lambda _, __, number: f"{number:08d}{str(uuid.uuid4())[8:]}-0")
 
 
 def buckets_are_off_by_one(patch: Patch) -> None:
