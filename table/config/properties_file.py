@@ -94,6 +94,9 @@ def _look(storage: Storage) -> _Found:
             return _Found(None, settled=False, error=_concurrent(storage), changing=True)
         return _Found(config, settled=error is None, error=error, whole=True)
     old, _ = _parse(storage, BACKUP_PATH, backup)
+    if old is None and _read(storage, PROPERTIES_PATH) != data:
+        # The backup is in the making, and what was read before is half of a change that has ended since.
+        return _Found(None, settled=False, error=_concurrent(storage), changing=True)
     if config is not None and (old is None or config.properties.keys() >= old.properties.keys()):
         return _Found(config, settled=True, whole=True, changing=True)
     # Cut off at the end of a line it may still have all that a table must have, and lack what this one has.
