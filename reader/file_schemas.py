@@ -42,7 +42,7 @@ def by_file_schema(
     def schema_of(instant_time: str) -> pa.Schema:
         instant = timeline.find(instant_time)
         if instant is not None and instant.state == State.COMPLETED and instant.is_write:
-            text = schema_text(storage, timeline, instant, of_files=True)
+            text = schema_text(timeline, instant, of_files=True)
             if text:
                 return parse(text)
         return _schema_of_footer(storage, by_instant[instant_time][0].base_file.path)

@@ -39,7 +39,7 @@ def latest_schema(
             which column of a file is which; or the table keeps such a history and is going to be written.
     """
     check_history(storage, writing=writing)
-    found = newest_schema(storage, timeline)
+    found = newest_schema(timeline)
     if found is not None:
         return found[1]
     if config.create_schema:
@@ -47,25 +47,24 @@ def latest_schema(
     return _schema_of_a_base_file(storage, timeline) if timeline.writes else None
 
 
-def newest_schema(storage: Storage, timeline: Timeline) -> tuple[Instant, pa.Schema] | None:
+def newest_schema(timeline: Timeline) -> tuple[Instant, pa.Schema] | None:
     """Return the newest completed write, by requested time, that names the table's columns, and those.
 
     Raises:
         CorruptInstantError: A commit on the way cannot be parsed.
     """
     for instant in reversed(timeline.writes):
-        text = schema_text(storage, timeline, instant)
+        text = schema_text(timeline, instant)
         if text:
             return instant, arrow_schema(text)
     return None
 
 
-def schema_text(storage: Storage, timeline: Timeline, instant: Instant, *, of_files: bool = False) -> str:
+def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False) -> str:
     """Return the Avro schema, JSON, that a completed write tells; empty where it tells none.
 
     Args:
-        storage: Rooted at the table.
-        timeline: Knows how instants are named.
+        timeline: Knows where its instants' files are.
         instant: The write.
         of_files: Whether the schema of its files is asked for; of the table's, compaction and clustering tell nothing.
     """

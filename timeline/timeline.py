@@ -152,10 +152,7 @@ def load_timeline(storage: Storage, config: HasTimeline) -> Timeline:
 
 
 def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bool]) -> tuple[Instant, ...]:
-    return tuple(
-        one if one.state != State.COMPLETED or stays(one) else Instant(one.requested_time, one.action, State.INFLIGHT)
-        for one in instants
-    )
+    return tuple(one if one.state != State.COMPLETED or stays(one) else one.at(State.INFLIGHT) for one in instants)
 
 
 def _newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:

@@ -64,9 +64,7 @@ def write_placed(
     options, spark = resolved.options, df.sparkSession
     write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
     request = options.to_write_request(path, to_arrow(df.schema), overwrite=False)
-    if not creates:
-        load_config(storage)  # or a write for which a table must be there would be placed as for a new one
-    target = find_target(request, storage)
+    target = find_target(request, storage, creates=creates)
     settings = {
         OPTIONS["log_level"].key: level_here(),
         **{key: text for key, text in resolved.texts.items() if name_of(key) not in _CHOSEN_HERE},

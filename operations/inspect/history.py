@@ -45,7 +45,7 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
         raise InvalidOptionError(f"The history was asked for {limit} instants.", "Ask for none or more.")
     timeline = load_timeline(storage, load_config(storage))
     newest = [*reversed(timeline.instants)][:limit]
-    rows = for_each(storage, lambda instant: _row(storage, timeline, instant), newest)
+    rows = for_each(storage, lambda instant: _row(timeline, instant), newest)
     return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
 
 
@@ -55,7 +55,7 @@ def last_commit(storage: Storage) -> CommitResult | None:
     return result_of(timeline, timeline.writes[-1]) if timeline.writes else None
 
 
-def _row(storage: Storage, timeline: Timeline, instant: Instant) -> dict[str, object]:
+def _row(timeline: Timeline, instant: Instant) -> dict[str, object]:
     row: dict[str, object] = {
         "instant": instant.requested_time,
         "action": instant.action,

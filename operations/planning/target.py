@@ -31,27 +31,30 @@ class Target:
     operation: Operation
 
 
-def find_target(request: WriteRequest, storage: Storage) -> Target:
+def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True) -> Target:
     """Return the table of a write, held against what the request says of it.
 
     Args:
         request: The write.
         storage: Rooted at the table.
+        creates: Whether the write may make the table.
 
     Raises:
-        TableNotFoundError: There is none, and the operation makes none.
+        TableNotFoundError: There is none, and the write or its operation makes none.
         TableError: pyhudi cannot write it.
         OptionError: The request contradicts the table, or says too little of a new one.
     """
     try:
         found = load_config(storage)
     except TableNotFoundError:
-        if choose_operation(request, generates_keys=makes_keyless(request)).name in {DELETE, DELETE_PARTITION}:
+        if not creates:
+            raise
+        keyless = makes_keyless(request)
+        operation = choose_operation(request, generates_keys=keyless)
+        if operation.name in {DELETE, DELETE_PARTITION}:
             raise
         found = None
     if found is None:
-        keyless = makes_keyless(request)
-        operation = choose_operation(request, generates_keys=keyless)
         return Target(new_config(request.table, storage.path, generates_keys=keyless), False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)

@@ -38,8 +38,7 @@ def forget_partitions(storage: Storage, config: HasTimeline, victim: Instant, pa
 def _unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
     found = for_each(storage, partial(_is_unused, storage, victim), paths)
     unused = tuple(path for path, so in zip(paths, found, strict=True) if so)
-    closed = Instant(victim.requested_time, victim.action, State.INFLIGHT)
-    return Decision(Kind.CLOSE, closed, partitions=unused) if unused else None
+    return Decision(Kind.CLOSE, victim.at(State.INFLIGHT), partitions=unused) if unused else None
 
 
 def _is_unused(storage: Storage, victim: Instant, path: str) -> bool:

@@ -19,7 +19,7 @@ from ...table.files.marked_files import marked_files
 from ...table.files.names import BaseFileName
 from ...table.files.partitions import list_partitions
 from ...timeline.clock import next_time
-from ...timeline.instant_files import InstantFiles, open_instants
+from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
@@ -46,7 +46,7 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, p
     Raises:
         ConcurrentWriteError: Its writer gave a sign of life since the rollback was planned.
     """
-    victim, instants = planned.victim, open_instants(storage, config)
+    victim = planned.victim
     began = time.monotonic()
     # A commit looks for rollbacks that name it: once this is decided, the victim cannot complete, however long it
     # slept. Before that nothing of it is deleted.
@@ -58,9 +58,9 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, p
             if (one.requested_time, one.action) == (planned.at, "rollback"):
                 _finish(storage, timeline, config, one)
         return
-    instants.start(Instant(planned.at, "rollback", State.INFLIGHT))
+    timeline.files.start(Instant(planned.at, "rollback", State.INFLIGHT))
     paths = files_of(storage, victim.requested_time)
-    erase(instants, victim, paths)
+    erase(timeline.files, victim, paths)
     forget_partitions(storage, config, victim, by_partition(paths))
     _complete(storage, config, planned.at, _plan(storage, victim, paths), time.monotonic() - began)
     forget(storage, victim.requested_time)

@@ -62,7 +62,7 @@ def _giving_up(instant_time: str, timeline: Timeline) -> Decision | None:
     own = timeline.find(instant_time)
     if own is None or own.state == State.COMPLETED:
         return None
-    return Decision(Kind.GIVE_UP, Instant(instant_time, own.action, State.INFLIGHT))
+    return Decision(Kind.GIVE_UP, own.at(State.INFLIGHT))
 
 
 def _erase(work: Transaction, storage: Storage, own: Instant | None, paths: list[str]) -> None:

@@ -70,7 +70,7 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
                 f"The {instant.action} {instant.requested_time} completed meanwhile and changed the file group "
                 f"{shared[0].file_id} of partition {shared[0].partition_path!r} too",
             )
-    _check_schema(work, changes.columns, storage, since)
+    _check_schema(work, changes.columns, since)
     for instant in timeline.pending:
         if instant.action in BLOCKING:
             raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
@@ -79,12 +79,12 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
             raise conflict(work, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
 
 
-def _check_schema(work: Transaction, columns: pa.Schema, storage: Storage, since: Since) -> None:
+def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:
     """Refuse to commit where this write or one that completed meanwhile would take columns of the other away.
 
     Readers take the columns of the write with the greatest requested time, whichever completed last.
     """
-    found = newest_schema(storage, since.timeline) if since.writes else None
+    found = newest_schema(since.timeline) if since.writes else None
     if found is None:
         return
     instant, theirs = found

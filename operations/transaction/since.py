@@ -26,14 +26,12 @@ class Since:
 
     Attributes:
         work: The instant in the making.
-        storage: Rooted at the table.
         timeline: As of a moment ago.
         active: Those that are on it, in the order in which they completed.
         archived: Those that were archived meanwhile, with what their completed files held where the archive tells it.
     """
 
     work: Transaction
-    storage: Storage
     timeline: Timeline
     active: tuple[Instant, ...]
     archived: Mapping[Instant, bytes]
@@ -54,7 +52,7 @@ class Since:
         folder = work.config.archive_folder
         gone = archived_since(storage, folder, timeline, seen)
         bodies = archived_bodies(storage, folder, gone)
-        return cls(work, storage, timeline, timeline.completed_since(seen), {one: bodies.get(one, b"") for one in gone})
+        return cls(work, timeline, timeline.completed_since(seen), {one: bodies.get(one, b"") for one in gone})
 
     @property
     def writes(self) -> tuple[Instant, ...]:

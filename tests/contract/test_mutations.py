@@ -433,8 +433,8 @@ def the_last_to_commit_is_taken_for_the_newest(patch: Patch) -> None:
     """Readers take the columns of the greatest requested time."""
     original = conflicts.newest_schema
 
-    def newest(storage: Any, timeline: Any) -> Any:
-        found = original(storage, timeline)
+    def newest(timeline: Any) -> Any:
+        found = original(timeline)
         return None if found is None else (replace(found[0], requested_time="0"), found[1])
 
     patch.setattr(conflicts, "newest_schema", newest)

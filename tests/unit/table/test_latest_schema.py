@@ -81,7 +81,7 @@ def test_a_table_without_writes_has_the_columns_it_was_created_with(storage: Sto
 
     assert found(storage, created) == "c int"
     assert found(storage) is None
-    assert newest_schema(storage, timeline_in(storage)) is None
+    assert newest_schema(timeline_in(storage)) is None
 
 
 def test_an_earlier_moment_has_earlier_columns(storage: Storage) -> None:
