@@ -26,6 +26,34 @@ _COUNT = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceResult:
+    """What one table service did.
+
+    Attributes:
+        path: The table's path.
+        service: Its name: clean, archive, rollback, savepoint, restore.
+        instant: Requested time of the instant that it left, or that it was asked about; empty where nothing was to be
+            done.
+        files: Data files deleted, or kept by a savepoint.
+        bytes: Their size, where it is known.
+        instants: Instants archived, or undone.
+        seconds: How long it took.
+        error: Why it failed, where it ran after a write that is complete; empty where it did not.
+        dry: Whether nothing was done, and this says what would have been.
+    """
+
+    path: str
+    service: str
+    instant: str = ""
+    files: int = 0
+    bytes: int = 0
+    instants: int = 0
+    seconds: float = field(default=0.0, compare=False)
+    error: str = ""
+    dry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CommitResult:
     """What one commit did.
 
@@ -44,6 +72,7 @@ class CommitResult:
         seconds: Seconds by phase: those of the tasks summed over all of them, those of the commit as they passed, and
             as ``total`` those of the whole call where a method of `HudiTable` was called.
         write_id: Identifies the write across replays.
+        services: What was done after the commit to keep the table small.
     """
 
     path: str
@@ -59,6 +88,7 @@ class CommitResult:
     bytes: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     write_id: str = ""
+    services: tuple[ServiceResult, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         counts = [f"{getattr(self, name):,} {words}" for name, words in _COUNTED.items() if getattr(self, name)]

@@ -105,6 +105,28 @@ class InstantFiles:
 
         return self._read_plan(models.RollbackPlan, instant)
 
+    def read_restore_plan(self, instant: Instant) -> models.RestorePlan | None:
+        """Return what a restore, done or not, was about to undo; None where it says nothing.
+
+        Raises:
+            CorruptInstantError: The file cannot be parsed.
+            StorageError: The store failed.
+        """
+        from .metadata import models  # noqa: PLC0415
+
+        return self._read_plan(models.RestorePlan, instant)
+
+    def read_savepoint(self, instant: Instant) -> models.SavepointMetadata:
+        """Return which files a completed savepoint keeps.
+
+        Raises:
+            CorruptInstantError: The file cannot be parsed.
+            StorageError: The file is gone, or the store failed.
+        """
+        from .metadata import models  # noqa: PLC0415
+
+        return self.codec.decode(models.SavepointMetadata, *self._read(instant))
+
     def request(self, instant: Instant, body: bytes = b"") -> bool:
         """Put an instant on the timeline.
 

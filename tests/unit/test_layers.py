@@ -35,13 +35,14 @@ RANKS = {
     "operations/decisions": 14,
     "operations/rollback": 15,
     "operations/transaction": 16,
-    "operations/planning": 17,
-    "operations/write": 18,
-    "connector/options": 19,
-    "connector/source": 20,
-    "connector/placement": 21,
-    "connector/table": 22,
-    "connector": 23,
+    "operations/services": 17,
+    "operations/planning": 18,
+    "operations/write": 19,
+    "connector/options": 20,
+    "connector/source": 21,
+    "connector/placement": 22,
+    "connector/table": 23,
+    "connector": 24,
 }
 ROOMS = [name for name, rank in RANKS.items() if rank > 0]
 LAYERS = [name for name in ROOMS if "/" not in name]

@@ -32,6 +32,8 @@ def _schemas() -> Mapping[type[models.InstantModel], dict[str, Any]]:
         models.RequestedReplaceMetadata: schemas.REQUESTED_REPLACE,
         models.RollbackPlan: schemas.ROLLBACK_PLAN,
         models.RollbackMetadata: schemas.ROLLBACK,
+        models.RestorePlan: schemas.RESTORE_PLAN,
+        models.RestoreMetadata: schemas.RESTORE,
         models.CleanerPlan: schemas.CLEANER_PLAN,
         models.CleanMetadata: schemas.CLEAN,
         models.SavepointMetadata: schemas.SAVEPOINT,

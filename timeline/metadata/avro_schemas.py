@@ -193,8 +193,7 @@ ROLLBACK_PLAN = _top(
     version(),
 )
 
-ROLLBACK = _top(
-    "HoodieRollbackMetadata",
+_ROLLBACK = [
     need("startRollbackTime", STRING),
     need("timeTakenInMillis", "long"),
     need("totalFilesDeleted", "int"),
@@ -202,6 +201,25 @@ ROLLBACK = _top(
     need("partitionMetadata", mapping(_ROLLBACK_PARTITION)),
     version(),
     default("instantsRollback", array(_INSTANT_INFO), []),
+]
+
+ROLLBACK = _top("HoodieRollbackMetadata", *_ROLLBACK)
+
+RESTORE_PLAN = _top(
+    "HoodieRestorePlan",
+    default("instantsToRollback", array(_INSTANT_INFO), []),
+    {"name": "version", "type": ["int", "null"], "default": 2},
+    *strings("savepointToRestoreTimestamp"),
+)
+
+RESTORE = _top(
+    "HoodieRestoreMetadata",
+    need("startRestoreTime", STRING),
+    need("timeTakenInMillis", "long"),
+    need("instantsToRollback", array(STRING)),
+    need("hoodieRestoreMetadata", mapping(array([record("HoodieRollbackMetadata", *_ROLLBACK), "null"]))),
+    version(),
+    default("restoreInstantInfo", array("HoodieInstantInfo"), []),
 )
 
 CLEANER_PLAN = _top(

@@ -223,6 +223,34 @@ class RollbackMetadata(InstantModel):
     instants_rollback: list[InstantInfo] = []
 
 
+class RestorePlan(InstantModel):
+    """What a requested restore holds (``HoodieRestorePlan``).
+
+    Attributes:
+        instants_to_rollback: Newest first.
+        savepoint_to_restore_timestamp: The instant that the table goes back to.
+    """
+
+    instants_to_rollback: list[InstantInfo] = []
+    version: int | None = 2
+    savepoint_to_restore_timestamp: str | None = None
+
+
+class RestoreMetadata(InstantModel):
+    """What a completed restore holds (``HoodieRestoreMetadata``).
+
+    Attributes:
+        hoodie_restore_metadata: What was undone, by requested time: one rollback each.
+    """
+
+    start_restore_time: str
+    time_taken_in_millis: int
+    instants_to_rollback: list[str]
+    hoodie_restore_metadata: dict[str, list[RollbackMetadata]]
+    version: int | None = 1
+    restore_instant_info: list[InstantInfo] = []
+
+
 class ActionInstant(InstantModel):
     """An instant in one state, named inside a clean."""
 

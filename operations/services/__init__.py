@@ -1,0 +1,1 @@
+"""What keeps a table small and what takes things back: clean, archive, rollback, savepoint, restore."""

@@ -1,0 +1,62 @@
+"""How table services go about their work, in plain values; the defaults are Apache Hudi's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanSettings:
+    """Which file slices a clean keeps.
+
+    Attributes:
+        automatic: Whether each write cleans once it is complete.
+        policy: One of the policies above.
+        commits: How many commits' slices KEEP_LATEST_COMMITS keeps.
+        file_versions: How many slices of each file group KEEP_LATEST_FILE_VERSIONS keeps.
+        hours: For how many hours KEEP_LATEST_BY_HOURS keeps a slice after it was replaced.
+        after_commits: How many commits have to follow a clean before a write cleans again.
+        incremental: Whether planning looks only at what changed since the last clean.
+    """
+
+    automatic: bool = True
+    policy: str = KEEP_LATEST_COMMITS
+    commits: int = 10
+    file_versions: int = 3
+    hours: int = 24
+    after_commits: int = 1
+    incremental: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSettings:
+    """Which instants stay on the timeline.
+
+    Attributes:
+        automatic: Whether each write archives once it is complete.
+        min_commits: How many completed writes stay, at least.
+        max_commits: More than so many are archived, down to the least.
+        batch: How many files of one level of the archive are merged into one of the next.
+    """
+
+    automatic: bool = True
+    min_commits: int = 20
+    max_commits: int = 30
+    batch: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What happens to a table after each write.
+
+    Attributes:
+        clean: Of file slices.
+        archive: Of instants.
+    """
+
+    clean: CleanSettings = field(default_factory=CleanSettings)
+    archive: ArchiveSettings = field(default_factory=ArchiveSettings)
