@@ -94,6 +94,17 @@ class InstantFiles:
             return self.codec.decode(models.CleanMetadata, data, where) if data else None
         return self._read_plan(models.CleanerPlan, instant)
 
+    def read_replace_plan(self, instant: Instant) -> models.RequestedReplaceMetadata | None:
+        """Return what a clustering or replacecommit, done or not, was about to do; None where it says nothing.
+
+        Raises:
+            CorruptInstantError: The file cannot be parsed.
+            StorageError: The store failed.
+        """
+        from .metadata import models  # noqa: PLC0415
+
+        return self._read_plan(models.RequestedReplaceMetadata, instant)
+
     def read_rollback_plan(self, instant: Instant) -> models.RollbackPlan | None:
         """Return what a rollback, done or not, was about to undo; None where it says nothing.
 

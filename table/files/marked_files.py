@@ -45,13 +45,22 @@ def marked_files(storage: Storage, instant_time: str) -> list[str]:
     return [path for path in named if path not in left]
 
 
-def _is_data_file_of(instant_time: str, path: str) -> bool:
-    """Return whether a path is one that the writer of an instant gives to its own data files."""
+def parse_data_file(path: str) -> BaseFileName | LogFileName | None:
+    """Return what the path of a data file says, relative to the table's root; None where it is no data file's.
+
+    Args:
+        path: Whatever somebody wrote down.
+    """
     parts = path.split("/")
     if {"", ".", ".."}.intersection(parts) or parts[0] == _META_FOLDER or "\0" in path:
-        return False
+        return None
     sizes = [len(part.encode(errors="surrogatepass")) for part in parts]
     if max(sizes) > _LONGEST_NAME or sum(sizes) + len(sizes) > _LONGEST_PATH:
-        return False
-    parsed = BaseFileName.parse(parts[-1]) or LogFileName.parse(parts[-1])
+        return None
+    return BaseFileName.parse(parts[-1]) or LogFileName.parse(parts[-1])
+
+
+def _is_data_file_of(instant_time: str, path: str) -> bool:
+    """Return whether a path is one that the writer of an instant gives to its own data files."""
+    parsed = parse_data_file(path)
     return parsed is not None and parsed.instant_time == instant_time

@@ -56,6 +56,10 @@ class FileView:
         """Return every live file group of one partition with all its committed slices, by file id."""
         return self._groups(partition_path, _base_files(self._files(partition_path)))
 
+    def replaced_groups(self, partition_path: str) -> dict[str, FileGroup]:
+        """Return the file groups of one partition that were taken away, with their committed slices that are left."""
+        return self._groups(partition_path, _base_files(self._files(partition_path)), replaced=True)
+
     def lost(self, partition_path: str) -> list[BaseFile]:
         """Return the base files that `slices` would show of one partition, were they there.
 
@@ -83,12 +87,15 @@ class FileView:
             if any((partition, file_id) not in self._replaced for file_id in names)
         ]
 
-    def _groups(self, partition_path: str, files: Iterable[BaseFile]) -> dict[str, FileGroup]:
-        live: dict[str, list[BaseFile]] = {}
+    def _groups(
+        self, partition_path: str, files: Iterable[BaseFile], *, replaced: bool = False
+    ) -> dict[str, FileGroup]:
+        found: dict[str, list[BaseFile]] = {}
         for file in files:
-            if (partition_path, file.file_id) not in self._replaced and self._is_committed(file.instant_time):
-                live.setdefault(file.file_id, []).append(file)
-        return {file_id: _group(FileGroupId(partition_path, file_id), live[file_id]) for file_id in sorted(live)}
+            is_replaced = (partition_path, file.file_id) in self._replaced
+            if is_replaced == replaced and self._is_committed(file.instant_time):
+                found.setdefault(file.file_id, []).append(file)
+        return {file_id: _group(FileGroupId(partition_path, file_id), found[file_id]) for file_id in sorted(found)}
 
     def _files(self, partition_path: str) -> tuple[FileInfo, ...]:
         if partition_path not in self._listings:

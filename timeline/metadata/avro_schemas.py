@@ -170,7 +170,7 @@ COMMIT = _top("HoodieCommitMetadata", *_COMMIT)
 REPLACE_COMMIT = _top("HoodieReplaceCommitMetadata", *_COMMIT, may("partitionToReplaceFileIds", mapping(array(STRING))))
 
 # What a commit says of files, to be read alone.
-_NAMED_FILE = record("HoodieWriteStat", *strings("fileId", "path"))
+_NAMED_FILE = record("HoodieWriteStat", *strings("fileId", "path", "prevCommit"))
 COMMIT_FILES = _top("HoodieCommitMetadata", may("partitionToWriteStats", mapping(array(_NAMED_FILE))))
 REPLACE_COMMIT_FILES = _top(
     "HoodieReplaceCommitMetadata",

@@ -17,7 +17,7 @@ class CommitFiles:
     """What a completed write says of files alone.
 
     Attributes:
-        stats: The ``fileId`` and ``path`` of each file, by partition path.
+        stats: The ``fileId``, ``path`` and ``prevCommit`` of each file, by partition path.
         replaced: File ids that readers no longer see, by partition path.
     """
 

@@ -1,0 +1,320 @@
+"""A clean: file slices that no reader and no writer needs any more are deleted, and an instant says which.
+
+What is deleted is decided before (`clean_plan`), put on the timeline as the table's next decision, and then carried
+out by whoever comes: a pending clean of anybody is finished before a new one is planned.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...errors import ConcurrentWriteError, UnsupportedTableError
+from ...storage.base import Storage, split
+from ...table.config import TableConfig, check_supported, load_config
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline, load_timeline
+from ..decisions import retired_metadata
+from ..result import ServiceResult
+from .clean_guard import read_pending
+from .clean_plan import CleanPlan, Survey, plan_clean
+from .clean_scope import SAVEPOINTS, Progress, find_progress, make_survey, read_savepoints, write_note
+from .service import Threads, carry_out, request
+from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import CleanerPlan, CleanMetadata
+
+logger = logging.getLogger("pyhudi")
+
+_ACTION = "clean"
+_ROUNDS = 20
+# One request of a store of objects takes so many.
+_MOST_FILES_OF_A_UNIT = 1000
+_TAKING_BACK = frozenset({"rollback", "restore"})
+_COMPACTING = frozenset({"compaction", "logcompaction"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    """The clean as a table service.
+
+    Attributes:
+        storage: Rooted at the table.
+    """
+
+    storage: Storage
+    action: str = _ACTION
+
+    def plan(self, seen: Survey) -> CleanPlan | None:
+        """Return which files go; None where none does."""
+        found = plan_clean(seen)
+        return found if found.files else None
+
+    def requested(self, plan: CleanPlan) -> CleanerPlan:
+        """Return the plan as Apache Hudi writes it."""
+        from ...timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo  # noqa: PLC0415 (see timeline/instant_files.py)
+
+        named = None
+        if plan.earliest is not None:
+            timestamp, action, state = plan.earliest
+            named = ActionInstant(timestamp=timestamp, action=action, state=state)
+        return CleanerPlan(
+            earliest_instant_to_retain=named,
+            last_completed_commit_timestamp=plan.last_completed,
+            policy=plan.policy,
+            files_to_be_deleted_per_partition={},
+            file_paths_to_be_deleted_per_partition={
+                partition: [
+                    CleanFileInfo(file_path=self.storage.uri(one), is_bootstrap_base_file=False) for one in paths
+                ]
+                for partition, paths in plan.files.items()
+            },
+            # An empty partition's folder stays: a write may be about to open it again.
+            partitions_to_be_deleted=[],
+            extra_metadata=_extra(plan),
+        )
+
+    def units(self, plan: CleanPlan) -> Sequence[tuple[str, ...]]:
+        """Return the paths of the files to be deleted, those of one partition together as far as they are few."""
+        most = _MOST_FILES_OF_A_UNIT
+        return [paths[at : at + most] for paths in plan.files.values() for at in range(0, len(paths), most)]
+
+    def execute(self, unit: tuple[str, ...]) -> int:
+        """Delete some files; one that is gone counts like the others."""
+        # They must not come back from a power cut: those of a replaced file group would be rows of the table again
+        # once its replacecommit is archived.
+        self.storage.delete(*unit)
+        return len(unit)
+
+    def result(self, plan: CleanPlan, at: str, done: Sequence[int], seconds: float) -> CleanMetadata:
+        """Return what the clean did, as Apache Hudi writes it."""
+        from ...timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415
+
+        partitions = {
+            partition: CleanPartition(
+                partition_path=partition,
+                policy=plan.policy,
+                delete_path_patterns=_names((*plan.files.get(partition, ()), *plan.spared.get(partition, ()))),
+                success_delete_files=_names(plan.files.get(partition, ())),
+                failed_delete_files=_names(plan.spared.get(partition, ())),
+                is_partition_deleted=False,
+            )
+            for partition in {**plan.files, **plan.spared}
+        }
+        return CleanMetadata(
+            start_clean_time=at,
+            time_taken_in_millis=int(seconds * 1000),
+            total_files_deleted=sum(done),
+            earliest_commit_to_retain=plan.earliest[0] if plan.earliest else "",
+            last_completed_commit_timestamp=plan.last_completed,
+            partition_metadata=partitions,
+            bootstrap_partition_metadata={},
+            extra_metadata=_extra(plan),
+        )
+
+
+def clean(
+    storage: Storage,
+    settings: CleanSettings,
+    *,
+    metadata_enable: bool | None = None,
+    dry_run: bool = False,
+    inline: bool = False,
+) -> ServiceResult:
+    """Delete the file slices that the settings do not keep, having finished whatever clean is pending.
+
+    Args:
+        storage: Rooted at the table.
+        settings: What is kept.
+        metadata_enable: ``hoodie.metadata.enable``; False where a metadata table may go that is costly to rebuild.
+        dry_run: Whether to say only what would be deleted.
+        inline: Whether it follows a write, and so waits for `CleanSettings.after_commits`.
+
+    Returns:
+        How many files went, and their size; the instant is empty where none did.
+
+    Raises:
+        ConcurrentWriteError: A rollback or restore is pending, or others decided first all the time.
+        CorruptInstantError: A pending clean has a plan that nobody can carry out, or names what must stay.
+        UnsupportedTableError: The table is of a kind that pyhudi does not do, a compaction is pending, or the metadata
+            table holds an index that the user has not given up.
+        StorageError: The store failed; whoever cleans next goes on with it.
+    """
+    began = time.monotonic()
+    config = load_config(storage)
+    check_supported(config, storage.path, writing=False)
+    if dry_run:
+        return _foretold(storage, config, settings, began)
+    run = _Run(storage, config, settings, metadata_enable, inline)
+    for _ in range(_ROUNDS):
+        if run.advance():
+            break
+    else:
+        raise ConcurrentWriteError(
+            f"Savepoints, rollbacks or cleans came in between {_ROUNDS} times while a clean of the table "
+            f"{storage.path} was planned.",
+            "Clean again.",
+        )
+    if run.tally.instant and config.metadata_partitions:
+        retired_metadata.remove(storage)
+    return run.tally.result(storage, time.monotonic() - began)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the cleans of one call have done."""
+
+    instant: str = ""
+    files: int = 0
+    bytes: int = 0
+
+    def add(self, instant: Instant, plan: CleanPlan) -> None:
+        self.instant = instant.requested_time
+        self.files += plan.count
+        self.bytes += plan.bytes
+
+    def result(self, storage: Storage, seconds: float, *, dry: bool = False) -> ServiceResult:
+        if self.files and not dry:
+            logger.info("table %s: cleaned %d files (%d bytes)", storage.path, self.files, self.bytes)
+        return ServiceResult(
+            storage.path, _ACTION, self.instant, files=self.files, bytes=self.bytes, seconds=seconds, dry=dry
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One call of `clean`."""
+
+    storage: Storage
+    config: TableConfig
+    settings: CleanSettings
+    metadata_enable: bool | None
+    inline: bool
+    tally: _Tally = field(default_factory=_Tally)
+
+    def advance(self) -> bool:
+        """Finish the cleans that are pending, or make one; return whether nothing is left to be done."""
+        timeline = load_timeline(self.storage, self.config)
+        _refuse_pending(self.storage, timeline)
+        waiting = _pending_cleans(timeline)
+        for instant in waiting:
+            found = read_pending(self.storage, timeline, instant, read_savepoints(self.storage, timeline))
+            if found is not None:
+                self._carry_out(instant, found)
+        if waiting:
+            return False
+        progress = find_progress(self.storage, timeline)
+        if self.inline and not _is_due(timeline, self.settings, progress):
+            return True
+        survey = make_survey(self.storage, self.config, timeline, self.settings, progress)
+        service = Cleaner(self.storage)
+        plan = service.plan(survey)
+        if plan is None:
+            _take_note(self.storage, survey, progress)
+            return True
+        self._check_retirable()
+        requested = request(service, self.storage, self.config, plan, partial(_holds, survey))
+        if requested is None:
+            return False
+        self._carry_out(requested, plan)
+        return True
+
+    def _carry_out(self, instant: Instant, plan: CleanPlan) -> None:
+        self._check_retirable()
+        carry_out(Cleaner(self.storage), self.storage, self.config, instant, plan, Threads(self.storage))
+        self.tally.add(instant, plan)
+
+    def _check_retirable(self) -> None:
+        retired_metadata.check_retirable(self.config, self.metadata_enable, self.storage.path)
+
+
+def _foretold(storage: Storage, config: TableConfig, settings: CleanSettings, began: float) -> ServiceResult:
+    """Say what a clean would delete, by the pending plans and by one of its own; nothing is written."""
+    timeline = load_timeline(storage, config)
+    _refuse_pending(storage, timeline)
+    saved = read_savepoints(storage, timeline)
+    found = (read_pending(storage, timeline, one, saved) for one in _pending_cleans(timeline))
+    waiting = [plan for plan in found if plan is not None]
+    named = {path for plan in waiting for paths in plan.files.values() for path in paths}
+    survey = make_survey(storage, config, timeline, settings, find_progress(storage, timeline))
+    own = {path for paths in plan_clean(survey).files.values() for path in paths} - named
+    sizes = sum(info.size for listing in survey.listings.values() for info in listing if info.path in own)
+    tally = _Tally("", len(named) + len(own), sum(plan.bytes for plan in waiting) + sizes)
+    return tally.result(storage, time.monotonic() - began, dry=True)
+
+
+def _refuse_pending(storage: Storage, timeline: Timeline) -> None:
+    """Refuse to clean beside what may need the slices that a clean takes.
+
+    Raises:
+        ConcurrentWriteError: A rollback or restore is pending.
+        UnsupportedTableError: A compaction is pending.
+    """
+    for one in timeline.pending:
+        if one.action in _TAKING_BACK:
+            raise ConcurrentWriteError(
+                f"The {one.action} {one.requested_time} is pending on the table {storage.path}, and may bring back "
+                "file slices that a clean would delete.",
+                "Clean again when it is complete: the next write finishes a rollback, and whoever began it a restore.",
+            )
+        if one.action in _COMPACTING:
+            raise UnsupportedTableError(
+                f"The {one.action} {one.requested_time} is pending on the table {storage.path}, and pyhudi does not "
+                "know which file slices it needs.",
+                "Finish it with Apache Hudi, then clean again.",
+            )
+
+
+def _pending_cleans(timeline: Timeline) -> list[Instant]:
+    return [one for one in timeline.pending if one.action == _ACTION]
+
+
+def _is_due(timeline: Timeline, settings: CleanSettings, progress: Progress | None) -> bool:
+    since = "" if progress is None else progress.last_completed
+    return sum(one.requested_time > since for one in timeline.writes) >= settings.after_commits
+
+
+def _holds(seen: Survey, now: Timeline) -> bool:
+    """Return whether a plan made from a survey is right still.
+
+    New writes do no harm: what they replace is not in the plan, and what they merge is newer than anything in it. A
+    write that had completed before the earliest retained instant without being seen would be passed over for ever.
+    """
+    known = {(one.identity, one.state) for one in seen.timeline.instants}
+    fresh = [one for one in now.instants if (one.identity, one.state) not in known]
+    if any(one.action == _ACTION or one.action in _TAKING_BACK for one in fresh):
+        return False
+    done = [one for one in fresh if one.state == State.COMPLETED]
+    since = seen.earliest.requested_time if seen.earliest else ""
+    return not any(one.action == "savepoint" or (one.is_write and one.requested_time < since) for one in done)
+
+
+def _take_note(storage: Storage, survey: Survey, progress: Progress | None) -> None:
+    """Remember that nothing was to be cleaned, if that says more than what is known."""
+    settings = survey.settings
+    if survey.earliest is None and settings.policy != KEEP_LATEST_FILE_VERSIONS:
+        return
+    writes = survey.timeline.writes
+    found = Progress(
+        earliest="" if survey.earliest is None else survey.earliest.requested_time,
+        until=survey.timeline.completed_until,
+        last_completed=writes[-1].requested_time if writes else "",
+        savepoints=tuple(sorted(survey.savepoints)),
+    )
+    known = None if progress is None else (progress.earliest, progress.savepoints)
+    # Who counts writes since the last clean counts from here.
+    if known != (found.earliest, found.savepoints) or settings.after_commits > 1:
+        write_note(storage, found)
+
+
+def _extra(plan: CleanPlan) -> dict[str, str]:
+    return {SAVEPOINTS: ",".join(plan.savepoints)} if plan.savepoints else {}
+
+
+def _names(paths: Iterable[str]) -> list[str]:
+    return [split(one)[1] for one in paths]

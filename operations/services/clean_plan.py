@@ -1,0 +1,186 @@
+"""Which file slices a clean takes, decided from values alone.
+
+The policies are those of Apache Hudi's ``CleanPlanner`` and ``CleanerUtils``. Beyond them, a slice that a pending write
+may have read stays under every policy, and so does a file group that a pending clustering is going to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...storage.base import FileInfo, split
+from ...table.files.file_group import FileGroup, FileSlice
+from ...table.files.names import FileGroupId, LogFileName
+from ...table.files.view import FileView
+from ...timeline.clock import format_time
+from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline
+from .settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
+
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a clean is planned from.
+
+    Attributes:
+        timeline: As it was before the files were listed.
+        earliest: The first instant whose readers keep all that they see; None under KEEP_LATEST_FILE_VERSIONS.
+        listings: The files of the partitions to be cleaned, by path.
+        view: Of these files.
+        replaced_at: When each file group that was taken away was, as a requested time, by partition path and file id.
+        savepoints: The names of the files that each completed savepoint keeps, by its time.
+        held: The file groups that pending clusterings are going to read.
+        settings: What is kept.
+    """
+
+    timeline: Timeline
+    earliest: Instant | None
+    listings: Mapping[str, tuple[FileInfo, ...]]
+    view: FileView
+    replaced_at: Mapping[tuple[str, str], str]
+    savepoints: Mapping[str, frozenset[str]]
+    held: frozenset[FileGroupId]
+    settings: CleanSettings
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPlan:
+    """The files that a clean deletes, with what its instant says of them.
+
+    Attributes:
+        policy: Hudi's name of the policy.
+        earliest: The instant from which everything was kept, as time, action and state; None where there is none.
+        last_completed: Requested time of the newest completed write when it was planned; "" where there was none.
+        files: Paths by partition path.
+        savepoints: The times of the savepoints that were respected.
+        bytes: The size of the files that are there.
+        spared: Files that stay after all, because a savepoint has come to keep them since; paths by partition path.
+    """
+
+    policy: str
+    earliest: tuple[str, str, str] | None
+    last_completed: str
+    files: Mapping[str, tuple[str, ...]]
+    savepoints: tuple[str, ...] = ()
+    bytes: int = 0
+    spared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many files it deletes."""
+        return sum(map(len, self.files.values()))
+
+
+def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int, zone: str) -> Instant | None:
+    """Return the first instant of which readers keep all that they see; None where nothing is to be cleaned by that.
+
+    It is never later than the last write before the first pending one. Apache Hudi says so of KEEP_LATEST_COMMITS
+    alone; under KEEP_LATEST_BY_HOURS a write that takes longer than these hours would lose the slice that it merges.
+
+    Args:
+        timeline: As it is.
+        settings: What is kept.
+        now_ms: Milliseconds since 1970 in UTC.
+        zone: The timeline's.
+    """
+    writes = timeline.writes
+    if settings.policy == KEEP_LATEST_FILE_VERSIONS:
+        return None
+    if settings.policy == KEEP_LATEST_COMMITS:
+        kept = max(settings.commits, 1)
+        found = writes[len(writes) - kept] if len(writes) > kept else None
+    else:
+        since = format_time(now_ms - settings.hours * _HOUR_MS, zone)
+        found = next((one for one in writes if one.requested_time >= since), None)
+    first = first_pending(timeline)
+    if found is None or not first or found.requested_time <= first:
+        return found
+    return next((one for one in reversed(writes) if one.requested_time < first), None)
+
+
+def first_pending(timeline: Timeline) -> str:
+    """Return the requested time of the first pending write or clustering, "" where there is none."""
+    return next((one.requested_time for one in timeline.pending if one.is_write), "")
+
+
+def plan_clean(survey: Survey) -> CleanPlan:
+    """Return which of the files of a survey a clean deletes."""
+    files: dict[str, tuple[str, ...]] = {}
+    size = 0
+    for partition, listing in survey.listings.items():
+        expired = _with_change_data(list(_expired(survey, partition)), listing)
+        if expired:
+            files[partition] = tuple(info.path for info in expired)
+            size += sum(info.size for info in expired)
+    earliest, writes = survey.earliest, survey.timeline.writes
+    return CleanPlan(
+        policy=survey.settings.policy,
+        earliest=None if earliest is None else (earliest.requested_time, earliest.action, earliest.state.name),
+        last_completed=writes[-1].requested_time if writes else "",
+        files=files,
+        savepoints=tuple(sorted(survey.savepoints)),
+        bytes=size,
+    )
+
+
+def _expired(survey: Survey, partition: str) -> Iterator[FileSlice]:
+    """Yield the slices of one partition that nobody needs, oldest first within their file group."""
+    kept_names = frozenset[str]().union(*survey.savepoints.values())
+    groups = [
+        *((group, live_slices(survey, group)) for group in survey.view.groups(partition).values()),
+        *((group, _replaced_slices(survey, group)) for group in survey.view.replaced_groups(partition).values()),
+    ]
+    for group, kept in groups:
+        if group.id in survey.held:
+            continue
+        for piece in group.slices:
+            if piece not in kept and piece.base_file.name not in kept_names:
+                yield piece
+
+
+def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
+    """Return the slices of a file group of the table that stay whatever savepoints say: the newest is among them."""
+    if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
+        newest = group.slices[-max(survey.settings.file_versions, 1) :]
+        return (*newest, *_read_by_pending(survey, group))
+    if survey.earliest is None:
+        return group.slices
+    since = survey.earliest.requested_time
+    older = [piece for piece in group.slices if piece.base_time < since]
+    # Whoever reads the table as of the earliest instant sees the newest of those from before it.
+    return (group.newest, *older[-1:], *(piece for piece in group.slices if piece.base_time >= since))
+
+
+def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
+    """Return the slices of a file group that was taken away which stay."""
+    at = survey.replaced_at[group.id.partition_path, group.id.file_id]
+    if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
+        pending = first_pending(survey.timeline)
+        return _read_by_pending(survey, group) if pending and at > pending else ()
+    is_older = survey.earliest is not None and at < survey.earliest.requested_time
+    return () if is_older else group.slices
+
+
+def _read_by_pending(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
+    """Return the slice that was the newest before the first pending write, which may be at work on it."""
+    pending = first_pending(survey.timeline)
+    older = [piece for piece in group.slices if piece.base_time < pending]
+    return tuple(older[-1:])
+
+
+def _with_change_data(expired: Iterable[FileSlice], listing: Iterable[FileInfo]) -> list[FileInfo]:
+    """Return the files of slices, the change data that their writes left beside them included."""
+    slices = {(piece.file_id, piece.base_time): piece.base_file.path for piece in expired}
+    if not slices:
+        return []
+    paths = set(slices.values())
+    found = []
+    for info in listing:
+        if info.path in paths:
+            found.append(info)
+        elif (log := LogFileName.parse(split(info.path)[1])) is not None:
+            found += [info] if (log.file_id, log.instant_time) in slices else []
+    return found

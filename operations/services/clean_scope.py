@@ -1,0 +1,231 @@
+"""How far earlier cleans have come, and in which partitions the next one can find something.
+
+A clean leaves its instant where it deleted something. Where it found nothing to delete there is none, and a note says
+instead how far it looked, or a table of which nothing is ever replaced would be listed as a whole after each write.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+from ...errors import CorruptFileError
+from ...storage.base import FileInfo, Storage, join
+from ...storage.bounds import MOST_OF_A_NOTE, parse_json
+from ...storage.parallel import for_each
+from ...table.config import TableConfig
+from ...table.files.names import FileGroupId
+from ...table.files.partitions import walk_partitions
+from ...table.files.view import FileView
+from ...table.files.written import Written, read_written
+from ...timeline.instants import Instant
+from ...timeline.metadata.codec import CommitFiles
+from ...timeline.timeline import Timeline
+from ...timeline.writers.owner import ROOT
+from .clean_plan import Survey, earliest_to_retain
+from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
+
+NOTE = join(ROOT, "cleaned")
+# What Apache Hudi's CleanerUtils calls the savepoints that a clean respected, in extraMetadata.
+SAVEPOINTS = "savepointed_timestamps"
+# A write statistic of a new file group has this text for the instant of its previous slice.
+_NO_SLICE = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the newest clean, or look for something to clean, had seen to.
+
+    Attributes:
+        earliest: Requested time of the instant from which it kept everything, "" where it did not go by that. Of what
+            was replaced before, nothing is left but what a savepoint keeps.
+        until: What completed later was not looked at.
+        last_completed: Requested time of the newest completed write of then.
+        savepoints: The times of the savepoints that it respected.
+    """
+
+    earliest: str
+    until: str
+    last_completed: str
+    savepoints: tuple[str, ...]
+
+
+def find_progress(storage: Storage, timeline: Timeline) -> Progress | None:
+    """Return what the newest clean, or look for something to clean, had seen to; None where nothing tells.
+
+    Raises:
+        CorruptInstantError: The newest clean cannot be parsed.
+        StorageError: It was archived meanwhile, or the store failed.
+    """
+    found = [one for one in (_of_newest_clean(timeline), _read_note(storage)) if one is not None]
+    return max(found, key=lambda one: one.until, default=None)
+
+
+def write_note(storage: Storage, progress: Progress) -> None:
+    """Remember that nothing was to be cleaned."""
+    storage.write(NOTE, json.dumps(asdict(progress)).encode(), durable=False)
+
+
+def make_survey(
+    storage: Storage, config: TableConfig, timeline: Timeline, settings: CleanSettings, progress: Progress | None
+) -> Survey:
+    """Look at what a clean needs to know, in no more partitions than those in which something was replaced.
+
+    Args:
+        storage: Rooted at the table.
+        config: The table's properties.
+        timeline: As of a moment ago.
+        settings: What is kept.
+        progress: How far cleans have come.
+
+    Raises:
+        CorruptInstantError: An instant that has to be known cannot be parsed.
+        StorageError: One was archived meanwhile, or the store failed.
+    """
+    earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), config.timezone)
+    by_versions = settings.policy == KEEP_LATEST_FILE_VERSIONS
+    saved = read_savepoints(storage, timeline) if by_versions or earliest is not None else {}
+    listings: Mapping[str, tuple[FileInfo, ...]] = {}
+    written, held = Written(), frozenset[FileGroupId]()
+    if by_versions or earliest is not None:
+        known = progress if settings.incremental else None
+        named = _partitions_to_look_at(storage, timeline, earliest, known, saved)
+        listings = _listed(storage, named)
+    if listings:
+        written, held = read_written(storage, timeline), _held(storage, timeline)
+    return Survey(
+        timeline=timeline,
+        earliest=earliest,
+        listings=listings,
+        view=FileView(storage, timeline, written, listings),
+        replaced_at=_replaced_at(written),
+        savepoints=saved,
+        held=held,
+        settings=settings,
+    )
+
+
+def _listed(storage: Storage, partitions: Iterable[str] | None) -> dict[str, tuple[FileInfo, ...]]:
+    if partitions is None:
+        return walk_partitions(storage)
+    names = sorted(partitions)
+    return dict(zip(names, map(tuple, for_each(storage, storage.list, names)), strict=True))
+
+
+def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
+    """Return when each file group was taken away first."""
+    found: dict[tuple[str, str], str] = {}
+    for instant in sorted(written.replaced_by, key=lambda one: one.requested_time, reverse=True):
+        found |= dict.fromkeys(written.replaced_by[instant], instant.requested_time)
+    return found
+
+
+def read_savepoints(storage: Storage, timeline: Timeline) -> dict[str, frozenset[str]]:
+    """Return the names of the files that each completed savepoint keeps, by its time.
+
+    Raises:
+        CorruptInstantError: A savepoint cannot be parsed.
+        StorageError: It was deleted meanwhile, or the store failed.
+    """
+    saved = [one for one in timeline.completed if one.action == "savepoint"]
+    bodies = for_each(storage, timeline.files.read_savepoint, saved)
+    return {
+        one.requested_time: frozenset(
+            name for part in body.partition_metadata.values() for name in part.savepoint_data_file
+        )
+        for one, body in zip(saved, bodies, strict=True)
+    }
+
+
+def _held(storage: Storage, timeline: Timeline) -> frozenset[FileGroupId]:
+    """Return the file groups that pending clusterings are going to read."""
+    waiting = [one for one in timeline.pending if one.group == "replacecommit"]
+    plans = for_each(storage, timeline.files.read_replace_plan, waiting)
+    return frozenset(
+        FileGroupId(piece.partition_path or "", piece.file_id)
+        for plan in plans
+        if plan is not None and plan.clustering_plan is not None
+        for group in plan.clustering_plan.input_groups
+        for piece in group.slices
+        if piece.file_id
+    )
+
+
+def _partitions_to_look_at(
+    storage: Storage, timeline: Timeline, earliest: Instant | None, progress: Progress | None, saved: Iterable[str]
+) -> frozenset[str] | None:
+    """Return the partitions in which something was replaced that no clean has looked at; None for all.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: As it is.
+        earliest: The instant from which everything is to be kept; None under KEEP_LATEST_FILE_VERSIONS.
+        progress: How far cleans have come.
+        saved: The times of the savepoints that there are.
+
+    Raises:
+        CorruptInstantError: A write cannot be parsed.
+        StorageError: A write was archived meanwhile, or the store failed.
+    """
+    savepoints = set(saved)
+    if earliest is None or progress is None or not progress.earliest:
+        return None
+    # Beyond a savepoint, younger instants are archived while the one that it names stays.
+    active = (one.requested_time for one in timeline.instants if one.is_write and one.requested_time not in savepoints)
+    if progress.earliest < next(active, "") or not savepoints.issuperset(progress.savepoints):
+        return None
+    window = [
+        one
+        for one in timeline.writes
+        if progress.earliest <= one.requested_time < earliest.requested_time
+        # Requested before that and completed since: whoever looked then did not see it.
+        or (one.requested_time < progress.earliest and one.visible_since > progress.until)
+    ]
+    bodies = for_each(storage, timeline.files.read_written_files, window)
+    return frozenset(partition for body in bodies for partition in _replacing(body))
+
+
+def savepoint_times(extra: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return the savepoints that a clean's extra metadata names."""
+    return tuple(one for one in (extra or {}).get(SAVEPOINTS, "").split(",") if one)
+
+
+def _replacing(body: CommitFiles) -> Iterable[str]:
+    """Yield the partitions in which a write replaced slices or file groups."""
+    yield from (partition for partition, ids in body.replaced.items() if ids)
+    for partition, stats in body.stats.items():
+        if any(stat.get("prevCommit") != _NO_SLICE for stat in stats):
+            yield partition
+
+
+def _of_newest_clean(timeline: Timeline) -> Progress | None:
+    from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+
+    for one in reversed(timeline.completed):
+        if one.action != "clean":
+            continue
+        found = timeline.files.read_clean(one)
+        # An empty one says nothing, to Apache Hudi neither.
+        if isinstance(found, CleanMetadata):
+            return Progress(
+                found.earliest_commit_to_retain.strip(),
+                one.requested_time,
+                found.last_completed_commit_timestamp,
+                savepoint_times(found.extra_metadata),
+            )
+    return None
+
+
+def _read_note(storage: Storage) -> Progress | None:
+    """Return what the note says; None where there is none, or nobody can read it, which costs a look at everything."""
+    try:
+        found = parse_json(storage.read(NOTE, MOST_OF_A_NOTE))
+        *texts, saved = (found[name] for name in ("earliest", "until", "last_completed", "savepoints"))
+    except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(saved, list) or not all(isinstance(one, str) for one in (*texts, *saved)):
+        return None
+    earliest, until, last_completed = texts
+    return Progress(earliest, until, last_completed, tuple(saved))

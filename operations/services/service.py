@@ -1,0 +1,189 @@
+"""Table services that plan, and then carry their plan out: the steps that all of them take.
+
+What a service is about to do is one of the table's decisions, and its end is another. In between are the units of its
+plan. Each step may be taken twice, by several processes at once, and by somebody else when its maker died:
+
+    plan --request--> on the timeline --carry_out: units, each twice if need be--> completed
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from ...storage.base import Storage
+from ...storage.parallel import for_each
+from ...table.config import TableConfig, load_config
+from ...timeline.clock import next_time
+from ...timeline.instant_files import open_instants
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline
+from ...timeline.writers.decisions import Decision, Kind
+from ..decisions.decide import decide
+from ..decisions.retired_metadata import retirement
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import InstantModel
+
+Plan = TypeVar("Plan")
+Unit = TypeVar("Unit")
+Done = TypeVar("Done")
+Seen_contra = TypeVar("Seen_contra", contravariant=True)
+
+
+class TableService(Protocol[Seen_contra, Plan, Unit, Done]):
+    """What one service does between the steps."""
+
+    @property
+    def action(self) -> str:
+        """The action of its instants."""
+
+    def plan(self, seen: Seen_contra) -> Plan | None:
+        """Return what is to be done, decided from values alone; None where nothing is."""
+
+    def requested(self, plan: Plan) -> InstantModel:
+        """Return what the requested file holds."""
+
+    def units(self, plan: Plan) -> Sequence[Unit]:
+        """Return the parts of a plan that can be done in any order, by anybody."""
+
+    def execute(self, unit: Unit) -> Done:
+        """Do one part; it may have been done already, by halves, or at this very moment by somebody else."""
+
+    def result(self, plan: Plan, at: str, done: Sequence[Done], seconds: float) -> InstantModel:
+        """Return what the completed file holds, `at` being the instant's requested time."""
+
+
+class Executor(Protocol):
+    """Where units are executed: in this process, or wherever an engine takes them."""
+
+    def __call__(self, call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
+        """Return what the call returned for each unit, in the units' order."""
+
+
+class Threads:
+    """An executor in this process: several threads at once where the store is remote, else one after another."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def __call__(self, call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
+        """Return what the call returned for each unit, in the units' order."""
+        return for_each(self._storage, call, units)
+
+
+def request(
+    service: TableService[Seen_contra, Plan, Unit, Done],
+    storage: Storage,
+    config: TableConfig,
+    plan: Plan,
+    holds: Callable[[Timeline], bool],
+) -> Instant | None:
+    """Make a plan the table's next decision.
+
+    Args:
+        service: Whose plan it is.
+        storage: Rooted at the table.
+        config: The table's properties.
+        plan: What the service is going to do.
+        holds: Tells of the timeline as it is by now whether the plan is still right on it.
+
+    Returns:
+        The requested instant; None where the plan is not right any more.
+
+    Raises:
+        ConcurrentWriteError: Others decided first all the time.
+        StorageError: The store failed. Where the decision stands, whoever decides next puts the plan on the timeline.
+    """
+    made: list[Instant] = []
+    body: bytes | None = None
+
+    def build(timeline: Timeline) -> Decision | None:
+        nonlocal body
+        made.clear()
+        if not holds(timeline):
+            return None
+        if body is None:
+            body = timeline.files.codec.encode(service.requested(plan))
+        at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+        made.append(Instant(at, service.action, State.REQUESTED))
+        return Decision(Kind.MAKE, made[0], body, changes=_retirement(storage))
+
+    decide(storage, config, build)
+    return made[0] if made else None
+
+
+def carry_out(
+    service: TableService[Seen_contra, Plan, Unit, Done],
+    storage: Storage,
+    config: TableConfig,
+    instant: Instant,
+    plan: Plan,
+    executor: Executor,
+) -> None:
+    """Do what a requested instant says, whoever requested it, and complete it.
+
+    Args:
+        service: Whose plan it is.
+        storage: Rooted at the table.
+        config: The table's properties.
+        instant: The requested or inflight instant.
+        plan: What it says.
+        executor: Where the units are executed.
+
+    Raises:
+        ConcurrentWriteError: Others decided first all the time.
+        StorageError: The store failed; the instant stays pending, and whoever comes next goes on with it.
+    """
+    began = time.monotonic()
+    _retire(storage, config, instant)
+    if not _start(storage, config, instant):
+        return
+    done = executor(service.execute, service.units(plan))
+
+    def completion(timeline: Timeline) -> Decision | None:
+        if not any(_is(one, instant) for one in timeline.pending):
+            return None
+        at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+        result = service.result(plan, instant.requested_time, done, time.monotonic() - began)
+        completed = Instant(instant.requested_time, instant.group, State.COMPLETED, at)
+        return Decision(Kind.MAKE, completed, timeline.files.codec.encode(result), changes=_retirement(storage))
+
+    decide(storage, config, completion)
+
+
+def _start(storage: Storage, config: TableConfig, instant: Instant) -> bool:
+    """Make an instant's inflight file; False where somebody else has completed it, and it was archived since."""
+    files = open_instants(storage, config)
+    files.start(instant)
+    if storage.exists(files.path(instant.at(State.REQUESTED))):
+        return True
+    storage.delete(files.path(instant.at(State.INFLIGHT)))
+    return False
+
+
+def _retire(storage: Storage, config: TableConfig, instant: Instant) -> None:
+    """Take the metadata table out of use before the first unit changes a file of which it tells.
+
+    Where somebody else requested the instant it may be in use still; making the requested file again changes nothing
+    but the properties.
+    """
+
+    def retiring(timeline: Timeline) -> Decision | None:
+        changes = _retirement(storage)
+        if not changes or not any(_is(one, instant) for one in timeline.pending):
+            return None
+        requested = instant.at(State.REQUESTED)
+        return Decision(Kind.MAKE, requested, storage.read(timeline.files.path(requested)), changes=changes)
+
+    if _retirement(storage):
+        decide(storage, config, retiring)
+
+
+def _is(one: Instant, instant: Instant) -> bool:
+    return (one.requested_time, one.action) == (instant.requested_time, instant.action)
+
+
+def _retirement(storage: Storage) -> Mapping[str, str | None]:
+    return retirement(load_config(storage))
