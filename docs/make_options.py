@@ -24,6 +24,10 @@ SECTIONS = {
         "with the table is refused, and the message shows both values.",
     ),
     Scope.WRITE: ("One write", "They say how one write goes about its work."),
+    Scope.UPKEEP: (
+        "Upkeep",
+        "They say how a table is [kept small](upkeep.md), after each write and by jobs of their own.",
+    ),
     Scope.READ: ("Reading", "They belong to `spark.read`."),
 }
 TEMPLATE = """\

@@ -23,6 +23,7 @@ class Scope(Enum):
 
     TABLE = "the table, which keeps it from its creation on"
     WRITE = "one write"
+    UPKEEP = "what keeps a table small"
     READ = "one read"
     ANY = "any of them"
 
@@ -100,6 +101,12 @@ _REFUSED: dict[tuple[Scope, str], str] = {
         hoodie.bulkinsert.overwrite.operation.type=
         hoodie.prewrite.cleaner.policy=none
     """,
+    (Scope.UPKEEP, "a clean goes over all partitions, and would delete more than was asked for"): """
+        hoodie.clean.partition.filter.regex=
+        hoodie.clean.partition.filter.selected=
+        hoodie.cleaner.partition.filter.regex=
+        hoodie.cleaner.partition.filter.selected=
+    """,
     (Scope.TABLE, "tables are made of Parquet files with meta columns, without change data"): """
         hoodie.base.file.format=parquet
         hoodie.table.base.file.format=parquet
@@ -156,21 +163,13 @@ _REFUSED: dict[tuple[Scope, str], str] = {
 
 # A reason, then for each prefix the endings of the keys.
 _NOT_DONE = {
-    "old file versions are kept": {
-        "hoodie.clean.": """allow.multiple async async.enabled automatic commits.retained delete.bootstrap.base.file
-            fileversions.retained hours.retained incremental.enabled max.commits max.commits.to.clean multiple.enabled
-            optimize.using.local.engine.context parallelism partition.filter.regex partition.filter.selected policy
-            trigger.max.commits trigger.strategy""",
-        "hoodie.cleaner.": """commits.retained delete.bootstrap.base.file fileversions.retained hours.retained
-            incremental.mode parallelism partition.filter.regex partition.filter.selected policy""",
-        "hoodie.write.": "empty.clean.interval.hours",
+    "a write cleans and archives once it is complete, and not beside the next one": {
+        "hoodie.clean.": "async async.enabled",
+        "hoodie.archive.": "async",
     },
-    "instants stay on the active timeline": {
-        "hoodie.archive.": """async automatic beyond.savepoint block.on.latest.clean.ectr delete.parallelism
-            merge.enable""",
-        "hoodie.keep.": "min.commits max.commits",
-        "hoodie.commits.": "archival.batch",
-    },
+    "a clean finishes the one before": {"hoodie.clean.": "allow.multiple multiple.enabled"},
+    "archiving stops at the first savepoint": {"hoodie.archive.": "beyond.savepoint"},
+    "archiving goes by the number of commits": {"hoodie.archive.": "block.on.latest.clean.ectr"},
     "file groups stay as the writes leave them": {
         "hoodie.clustering.": "inline async.enabled schedule.inline enable.expirations",
         "hoodie.datasource.clustering.": "inline.enable async.enable",
@@ -202,6 +201,23 @@ _NO_MEANING = {
         "hoodie.": """upsert.shuffle.parallelism insert.shuffle.parallelism delete.shuffle.parallelism
             finalize.write.parallelism file.listing.parallelism rollback.parallelism markers.delete.parallelism""",
         "hoodie.bulkinsert.": "shuffle.parallelism sort.suffix.record_key user.defined.partitioner.class",
+    },
+    "a clean deletes all that its policy lets go, and leaves no instant where that is nothing": {
+        "hoodie.clean.": "max.commits.to.clean",
+        "hoodie.write.": "empty.clean.interval.hours",
+    },
+    "threads of the process that cleans or archives delete the files": {
+        "hoodie.clean.": "optimize.using.local.engine.context parallelism",
+        "hoodie.cleaner.": "parallelism",
+        "hoodie.archive.": "delete.parallelism",
+    },
+    "what is archived at once is one file of the archive, and the archive's levels say when files are merged": {
+        "hoodie.commits.": "archival.batch",
+        "hoodie.archive.": "merge.enable",
+        "hoodie.timeline.": "compaction.target.file.max.bytes manifest.retained.versions",
+    },
+    "a service that fails is logged, and the write that it comes after stays complete": {
+        "hoodie.": "fail.on.timeline.archiving fail.writes.on.inline.table.service.exception",
     },
     "a delete always removes every row of its key": {"hoodie.": "combine.before.delete"},
     "there is no timeline server, no JVM writer and no Hadoop file system": {
@@ -286,11 +302,9 @@ _NO_MEANING = {
             partition.path.regex plan.generator reverse.log.read strategy target.io""",
         "hoodie.log.compaction.": "blocks.threshold",
         "hoodie.datasource.compaction.": "async.enable",
-        "hoodie.timeline.": """compaction.batch.size compaction.target.file.max.bytes manifest.retained.versions""",
         "hoodie.rollback.": "avoid.duplicate.plan instant.backup.dir using.markers",
-        "hoodie.table.services.": "enabled incremental.enabled",
-        "hoodie.": """fail.on.timeline.archiving fail.writes.on.inline.table.service.exception
-            metricscompaction.log.blocks.on""",
+        "hoodie.table.services.": "incremental.enabled",
+        "hoodie.": "metricscompaction.log.blocks.on",
     },
     "it concerns log files and file formats that a copy-on-write table of Parquet files does not have": {
         "hoodie.logfile.": "data.block.format data.block.max.size max.size to.parquet.compression.ratio",
@@ -332,6 +346,8 @@ _NO_MEANING = {
         "hoodie.datasource.read.incr.": "skip_cluster skip_compact",
     },
     "tables are not bootstrapped": {
+        "hoodie.clean.": "delete.bootstrap.base.file",
+        "hoodie.cleaner.": "delete.bootstrap.base.file",
         "hoodie.bootstrap.": """data.queries.only full.input.provider index.class index.enable index.type mode.selector
             mode.selector.regex mode.selector.regex.mode parallelism partitionpath.translator.class""",
     },

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 from ...errors import InvalidOptionError
 from ...table.config.payloads import Payload
 from ...timeline.clock import query_time
 from .names import OPTIONS
+from .types import CleanPolicy
 
 Convert = Callable[[str], "str | None"]
 Ours = tuple[tuple[str, "str | Convert"], ...]
@@ -85,6 +87,14 @@ def _codec(text: str) -> str | None:
     return named if named in {"zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"} else None
 
 
+def _count(text: str) -> str | None:
+    return text.strip() if text.strip().isascii() and text.strip().isdecimal() and int(text) > 0 else None
+
+
+def _policy(text: str) -> str | None:
+    return text.strip().upper() if text.strip().upper() in get_args(get_args(CleanPolicy)[0]) else None
+
+
 def _flag(text: str) -> str | None:
     return text.strip().lower() if text.strip().lower() in {"true", "false"} else None
 
@@ -107,10 +117,17 @@ _FLINK, _SQL = "Apache Hudi's Flink connector", "Apache Hudi's tables in Spark S
 _AS_OF, _BEGIN, _END, _QUERY = (OPTIONS[name].key for name in ("as_of", "begin_time", "end_time", "query_type"))
 _KEY, _ORDER, _TYPE = (OPTIONS[name].key for name in ("record_key", "ordering_fields", "table_type"))
 _BUCKETS, _CODEC, _BLOCK = (OPTIONS[name].key for name in ("buckets", "compression", "row_group_bytes"))
+_CLEANS, _ARCHIVES = (OPTIONS[name].key for name in ("clean_automatic", "archive_automatic"))
+_LEAST, _MOST = (OPTIONS[name].key for name in ("keep_min_commits", "keep_max_commits"))
 _OVERWRITE, _OPERATION = (OPTIONS[name].key for name in ("overwrite_mode", "operation"))
+_POLICY, _COMMITS, _HOURS, _VERSIONS = (
+    OPTIONS[name].key for name in ("clean_policy", "clean_commits", "clean_hours", "clean_file_versions")
+)
 _CHANGES = (_QUERY, "incremental")
 _NOTE = "_note"
 
+_BY_AGE = "A clean goes by the age of commits with {} and {}."
+_BY_NUMBER = "The number of commits decides how long the timeline is: {}."
 _AT = "{} shows the table as it was then."
 _BY_INSTANT = "A table has no such numbers: {} takes the instant of a commit, which HudiTable.history() lists."
 _NO_BRANCH = "A table has one line of instants: {} takes one of them, which HudiTable.history() lists."
@@ -150,6 +167,8 @@ _THEIRS: Theirs = {
         "usermetadata": (_KEPT, ((_NOTE, _same),)),
         "optimizewrite autocompact": (_FILES, ((_BUCKETS, ""),)),
         "ignorechanges ignoredeletes skipchangecommits failondataloss": (_STREAM, (_CHANGES, (_BEGIN, ""))),
+        "delta.deletedfileretentionduration": (_BY_AGE, ((_POLICY, "KEEP_LATEST_BY_HOURS"), (_HOURS, ""))),
+        "delta.logretentionduration": (_BY_NUMBER, ((_MOST, ""),)),
     },
     _ICEBERG: {
         "merge-schema": (_COLUMNS, ((OPTIONS["reconcile_schema"].key, "true"),)),
@@ -178,6 +197,8 @@ _THEIRS: Theirs = {
         "split-size read.split.target-size": (_IN_PLACE, ((OPTIONS["split_size"].key, _bytes),)),
         "file-open-cost lookback vectorization-enabled batch-size": ("Leave it out: it tunes Iceberg's readers.", ()),
         "write.delete.mode write.update.mode write.merge.mode": (_COPY_ON_WRITE, ()),
+        "history.expire.min-snapshots-to-keep": (_IN_PLACE, ((_COMMITS, _count),)),
+        "history.expire.max-snapshot-age-ms": (_BY_AGE, ((_POLICY, "KEEP_LATEST_BY_HOURS"), (_HOURS, ""))),
         "format-version": ("Leave it out: a table is made in Apache Hudi's newest version.", ()),
     },
     _SPARK: {
@@ -216,6 +237,13 @@ _THEIRS: Theirs = {
             "The index is BUCKET: {}, or leave it out; {} is the number of buckets in every partition.",
             ((OPTIONS["index_type"].key, "BUCKET"), (_BUCKETS, "")),
         ),
+        "clean.policy": (_IN_PLACE, ((_POLICY, _policy),)),
+        "clean.retain_commits": (_IN_PLACE, ((_COMMITS, _count),)),
+        "clean.retain_hours": (_IN_PLACE, ((_HOURS, _count),)),
+        "clean.retain_file_versions": (_IN_PLACE, ((_VERSIONS, _count),)),
+        "clean.async.enabled": ("A write cleans once it is complete, unless {}.", ((_CLEANS, "false"),)),
+        "archive.max_commits": (_IN_PLACE, ((_MOST, _count),)),
+        "archive.min_commits": (_IN_PLACE, ((_LEAST, _count),)),
         "metadata.enabled": (_IN_PLACE, ((OPTIONS["metadata_enable"].key, _flag),)),
         "read.start-commit": (_SINCE, (_CHANGES, (_BEGIN, _time))),
         "read.end-commit": (_UNTIL, (_CHANGES, (_BEGIN, ""), (_END, _time))),
@@ -234,7 +262,8 @@ _NEVER_DONE: Theirs = {
     _ICEBERG: {"snapshot-property.": (_KEPT, ((_NOTE, _same),))},
     _FLINK: {
         "compaction. write.log": (_COPY_ON_WRITE, ()),
-        "clean. archive.": ("Leave it out: pyhudi neither cleans nor archives yet.", ()),
+        "clean.": ("Leave it out: a write cleans once it is complete, unless {}.", ((_CLEANS, "false"),)),
+        "archive.": ("Leave it out: a write archives once it is complete, unless {}.", ((_ARCHIVES, "false"),)),
         "clustering.": ("Leave it out: file groups stay as the writes leave them.", ()),
         "hive_sync.": (_NO_CATALOG, ()),
         "index.": ("Leave it out: the bucket index has no state.", ()),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +12,7 @@ from .catalogue import Scope
 from .read import ReadOptions
 from .table import TableOptions
 from .types import option
+from .upkeep import UpkeepOptions
 from .write import WriteOptions
 
 
@@ -29,11 +32,12 @@ PARTS: dict[Scope, type[BaseModel]] = {
     Scope.ANY: CommonOptions,
     Scope.TABLE: TableOptions,
     Scope.WRITE: WriteOptions,
+    Scope.UPKEEP: UpkeepOptions,
     Scope.READ: ReadOptions,
 }
 
 
-class HudiOptions(ReadOptions, WriteOptions, TableOptions, CommonOptions):
+class HudiOptions(ReadOptions, UpkeepOptions, WriteOptions, TableOptions, CommonOptions):
     """The options of one read or write, typed; None where nothing was said."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
@@ -47,7 +51,7 @@ class HudiOptions(ReadOptions, WriteOptions, TableOptions, CommonOptions):
             overwrite: True for Spark's mode ``overwrite``.
 
         Raises:
-            OptionConflictError: Options that say what a read shows are among them.
+            OptionConflictError: Options that say what a read shows are among them, or two contradict each other.
         """
         self.refuse_query()
         return WriteRequest(
@@ -56,7 +60,7 @@ class HudiOptions(ReadOptions, WriteOptions, TableOptions, CommonOptions):
             overwrite=overwrite,
             schema=schema,
             table=self.table_settings(),
-            write=self.write_settings(),
+            write=replace(self.write_settings(), upkeep=self.upkeep()),
             write_id=self.write_id,
             application=self.application,
             storage_options=dict(self.storage_options),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pyhudi")
 
 READING = frozenset({Scope.ANY, Scope.READ})
-WRITING = frozenset({Scope.ANY, Scope.TABLE, Scope.WRITE})
+WRITING = frozenset({Scope.ANY, Scope.TABLE, Scope.WRITE, Scope.UPKEEP})
 DEFAULTS_ENABLED = OPTIONS["defaults"].key
 
 _HOODIE, _SPARK = "hoodie.", "spark."

@@ -155,6 +155,10 @@ BucketEngine = Annotated[Literal["SIMPLE", "CONSISTENT_HASHING"], BeforeValidato
 MergeMode = Annotated[Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"], BeforeValidator(_upper)]
 PayloadName = Annotated[str, BeforeValidator(_parse_payload)]
 Timezone = Annotated[Literal["UTC", "LOCAL"], BeforeValidator(_upper)]
+CleanPolicy = Annotated[
+    Literal["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS"], BeforeValidator(_upper)
+]
+CleanTrigger = Annotated[Literal["NUM_COMMITS"], BeforeValidator(_upper)]
 FailedWrites = Annotated[Literal["EAGER", "LAZY", "NEVER"], BeforeValidator(_upper)]
 QueryType = Annotated[Literal["snapshot", "read_optimized", "incremental"], BeforeValidator(_lower)]
 PathGlob = Annotated[str, AfterValidator(_check_glob)]

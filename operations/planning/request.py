@@ -10,6 +10,7 @@ import pyarrow as pa
 from ...table.config.key_types import KeyGeneratorType, PartitionType
 from ...table.config.payloads import Payload
 from ...timeline.writers.patience import Patience
+from ..services.settings import Upkeep
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -83,6 +84,7 @@ class WriteSettings:
         durable: Whether the write outlasts a power cut once it is done.
         bloom_filter: None for the default of the index.
         extra_metadata: Additional key-values for the instant's extraMetadata.
+        upkeep: What is done to the table after the write.
     """
 
     batch_size: int = 256 * MIB
@@ -110,6 +112,7 @@ class WriteSettings:
     durable: bool = True
     bloom_filter: bool | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    upkeep: Upkeep = field(default_factory=Upkeep)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,8 +88,8 @@ def test_every_entry_is_lower_case_and_says_why() -> None:
 @pytest.mark.parametrize(
     ("key", "effect"),
     [
-        ("hoodie.clean.automatic", Effect.NOT_DONE),
-        ("hoodie.keep.max.commits", Effect.NOT_DONE),
+        ("hoodie.clean.async.enabled", Effect.NOT_DONE),
+        ("hoodie.clean.partition.filter.regex", Effect.REFUSED),
         ("hoodie.metadata.index.column.stats.enable", Effect.NOT_DONE),
         ("hoodie.datasource.hive_sync.enable", Effect.NOT_DONE),
         ("hoodie.datasource.hive_sync.anything", Effect.NO_MEANING),

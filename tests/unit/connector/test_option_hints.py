@@ -37,6 +37,12 @@ CHOSEN = {
     "buckets": "8",
     "write_id": "nightly-7",
     "based_on": "20261121083015123",
+    "clean_commits": "20",
+    "clean_hours": "48",
+    "clean_file_versions": "2",
+    "clean_policy": "KEEP_LATEST_BY_HOURS",
+    "keep_min_commits": "40",
+    "keep_max_commits": "50",
 }
 NAMED = re.compile(r"\b(?:hoodie\.[\w.]+\w|as\.of\.instant|_note)")
 

@@ -230,7 +230,7 @@ def test_an_explanation_names_the_source_of_each_value(table: str, defaults: Pat
 
     rows = explained(
         table,
-        {"orderby": "ts", "buckets": 3, "hoodie.clean.automatic": "true", "_a": "b"},
+        {"orderby": "ts", "buckets": 3, "hoodie.clustering.inline": "true", "_a": "b"},
         session=session(hoodie__metadata__enable="false"),
     )
 
@@ -245,7 +245,7 @@ def test_an_explanation_names_the_source_of_each_value(table: str, defaults: Pat
     assert row("hoodie.parquet.block.size") == ("1m", f"{defaults}:1", "")
     assert row("hoodie.metadata.enable") == ("false", "the session's hoodie.metadata.enable", "")
     assert row("hoodie.write.batch.size") == (str(256 << 20), "default", "")
-    assert row("hoodie.clean.automatic")[1:] == ("given", "not done: old file versions are kept")
+    assert row("hoodie.clustering.inline")[1:] == ("given", "not done: file groups stay as the writes leave them")
     assert row("_a") == ("b", "given", "kept in the commit's extra metadata")
     unused = {one.key: (one.value, one.source, one.note) for one in rows if one.note.startswith("not used")}
     assert unused == {

@@ -352,16 +352,16 @@ def test_two_options_that_say_one_thing_must_agree(given_options: dict[str, str]
 def test_a_service_that_is_not_done_is_announced_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "pyhudi"):
         for _ in range(2):
-            parse_options({"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "5"})
+            parse_options({"hoodie.clustering.inline": "true", "hoodie.compact.inline": "true"})
 
     assert [(record.levelname, record.args) for record in caplog.records] == [("WARNING", ())] * 2
-    assert "hoodie.clean.automatic=true" in caplog.text
-    assert "old file versions are kept" in caplog.text
+    assert "hoodie.clustering.inline=true" in caplog.text
+    assert "file groups stay as the writes leave them" in caplog.text
 
 
 def test_a_service_that_is_switched_off_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "pyhudi"):
-        parse_options({"hoodie.clean.automatic": "false", "hoodie.clustering.inline": "False"})
+        parse_options({"hoodie.compact.inline": "false", "hoodie.clustering.inline": "False"})
 
     assert not caplog.records
 

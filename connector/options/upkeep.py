@@ -1,0 +1,137 @@
+"""Options that say how a table is kept small, after each write and by the services that are called for it."""
+
+from __future__ import annotations
+
+import logging
+
+from pydantic import BaseModel
+
+from ...errors import OptionConflictError
+from ...operations.services.settings import (
+    KEEP_LATEST_BY_HOURS,
+    KEEP_LATEST_COMMITS,
+    ArchiveSettings,
+    CleanSettings,
+    Upkeep,
+)
+from .types import CleanPolicy, CleanTrigger, Count, option
+
+logger = logging.getLogger("pyhudi")
+
+CLEAN, ARCHIVE = CleanSettings(), ArchiveSettings()
+COMMITS, LEAST, MOST = "hoodie.clean.commits.retained", "hoodie.keep.min.commits", "hoodie.keep.max.commits"
+
+_told: set[str] = set()
+
+
+class UpkeepOptions(BaseModel):
+    """How a table is kept small; nothing here is kept in the table."""
+
+    table_services: bool = option(
+        True, "False does without cleaning and archiving after writes.", "hoodie.table.services.enabled"
+    )
+    clean_automatic: bool = option(
+        CLEAN.automatic, "Whether each write cleans once it is complete.", "hoodie.clean.automatic"
+    )
+    clean_policy: CleanPolicy = option(
+        CLEAN.policy, "Which file slices a clean keeps.", "hoodie.clean.policy", "hoodie.cleaner.policy"
+    )
+    clean_commits: Count = option(
+        CLEAN.commits,
+        "Of how many commits KEEP_LATEST_COMMITS keeps the slices.",
+        COMMITS,
+        "hoodie.cleaner.commits.retained",
+    )
+    clean_hours: Count = option(
+        CLEAN.hours,
+        "For how many hours KEEP_LATEST_BY_HOURS keeps the slices of commits.",
+        "hoodie.clean.hours.retained",
+        "hoodie.cleaner.hours.retained",
+    )
+    clean_file_versions: Count = option(
+        CLEAN.file_versions,
+        "How many slices of each file group KEEP_LATEST_FILE_VERSIONS keeps.",
+        "hoodie.clean.fileversions.retained",
+        "hoodie.cleaner.fileversions.retained",
+    )
+    clean_trigger: CleanTrigger = option(
+        "NUM_COMMITS",
+        "What makes a write clean.",
+        "hoodie.clean.trigger.strategy",
+        supported=["NUM_COMMITS"],
+    )
+    clean_after_commits: Count = option(
+        CLEAN.after_commits,
+        "How many commits have to follow a clean before a write cleans again.",
+        "hoodie.clean.trigger.max.commits",
+        "hoodie.clean.max.commits",
+    )
+    clean_incremental: bool = option(
+        CLEAN.incremental,
+        "Whether a clean looks only at what changed since the last one.",
+        "hoodie.clean.incremental.enabled",
+        "hoodie.cleaner.incremental.mode",
+    )
+    archive_automatic: bool = option(
+        ARCHIVE.automatic, "Whether each write archives once it is complete.", "hoodie.archive.automatic"
+    )
+    keep_min_commits: Count = option(
+        ARCHIVE.min_commits, "How many commits archiving leaves on the timeline, at least.", LEAST
+    )
+    keep_max_commits: Count = option(
+        ARCHIVE.max_commits, "How many commits there may be on the timeline before some are archived.", MOST
+    )
+    archive_batch: Count = option(
+        ARCHIVE.batch,
+        "How many files of one level of the archive are merged into one of the next.",
+        "hoodie.timeline.compaction.batch.size",
+    )
+
+    def upkeep(self) -> Upkeep:
+        """Return how the table is to be kept small.
+
+        As in Apache Hudi (``ArchivalUtils``), more commits stay on the timeline than were asked for where their slices
+        are kept.
+
+        Raises:
+            OptionConflictError: Archiving is to begin with no more commits than it leaves.
+        """
+        least, most = self.keep_min_commits, self.keep_max_commits
+        if most <= least:
+            raise OptionConflictError(
+                f"{MOST} is {most} and {LEAST} is {least}: archiving would begin before there is anything to archive.",
+                f"Give {MOST} a greater number than {LEAST}.",
+            )
+        if self.clean_policy == KEEP_LATEST_COMMITS and least <= self.clean_commits:
+            more = self.clean_commits + 1 - least
+            _tell(
+                f"{LEAST} is {least}, and {COMMITS} keeps the file slices of {self.clean_commits} commits: "
+                f"{least + more} commits stay on the timeline, and some are archived when there are more than "
+                f"{most + more}."
+            )
+            least, most = least + more, most + more
+        return Upkeep(
+            CleanSettings(
+                automatic=self.clean_automatic and self.table_services,
+                policy=self.clean_policy,
+                commits=self.clean_commits,
+                file_versions=self.clean_file_versions,
+                hours=self.clean_hours,
+                after_commits=self.clean_after_commits,
+                incremental=self.clean_incremental,
+            ),
+            ArchiveSettings(
+                automatic=self.archive_automatic and self.table_services,
+                min_commits=least,
+                max_commits=most,
+                batch=self.archive_batch,
+                hours=self.clean_hours if self.clean_policy == KEEP_LATEST_BY_HOURS else 0,
+            ),
+        )
+
+
+def _tell(words: str) -> None:
+    """Say something once in a process."""
+    if words not in _told:
+        _told.add(words)
+        logger.warning("%s", words)

@@ -1,0 +1,111 @@
+"""What options say of cleaning and archiving: Apache Hudi's names, defaults and rules."""
+
+from __future__ import annotations
+
+import logging
+
+import pyarrow as pa
+import pytest
+from pyhudi.connector.options.parsing import parse_options
+from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
+from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
+
+
+def upkeep(**given: object) -> Upkeep:
+    """What a write is told of upkeep; ``a__b`` stands for ``hoodie.a.b``."""
+    options = {f"hoodie.{name.replace('__', '.')}": value for name, value in given.items()}
+    return parse_options(options).to_write_request("/t", pa.schema([]), overwrite=False).write.upkeep
+
+
+def test_nothing_said_is_apache_hudis_default() -> None:
+    assert upkeep() == Upkeep()
+
+
+def test_every_setting_has_its_option() -> None:
+    given = upkeep(
+        clean__automatic=False,
+        clean__policy="keep_latest_by_hours",
+        clean__commits__retained=4,
+        clean__fileversions__retained=5,
+        clean__hours__retained=6,
+        clean__trigger__max__commits=7,
+        clean__trigger__strategy="num_commits",
+        clean__incremental__enabled=False,
+        archive__automatic=False,
+        keep__min__commits=8,
+        keep__max__commits=9,
+        timeline__compaction__batch__size=2,
+    )
+
+    assert given == Upkeep(
+        CleanSettings(False, "KEEP_LATEST_BY_HOURS", 4, 5, 6, 7, False), ArchiveSettings(False, 8, 9, 2, hours=6)
+    )
+
+
+def test_the_older_names_say_the_same() -> None:
+    given = upkeep(
+        cleaner__policy="KEEP_LATEST_FILE_VERSIONS",
+        cleaner__commits__retained=4,
+        cleaner__fileversions__retained=5,
+        cleaner__hours__retained=6,
+        clean__max__commits=7,
+        cleaner__incremental__mode=False,
+    )
+
+    assert given.clean == CleanSettings(True, "KEEP_LATEST_FILE_VERSIONS", 4, 5, 6, 7, False)
+
+
+def test_without_table_services_a_write_does_neither() -> None:
+    given = upkeep(table__services__enabled=False)
+
+    assert not given.clean.automatic
+    assert not given.archive.automatic
+
+
+def test_archiving_must_not_begin_with_what_it_leaves() -> None:
+    with pytest.raises(OptionConflictError, match=r"keep\.max\.commits is 20 and hoodie\.keep\.min\.commits is 20"):
+        upkeep(keep__max__commits=20)
+
+
+@pytest.mark.parametrize(("least", "kept"), [(3, 4), (4, 4), (5, 5)])
+def test_commits_whose_slices_are_kept_stay_on_the_timeline(
+    least: int, kept: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Apache Hudi's archiver adds as many, to the least and to the most."""
+    with caplog.at_level(logging.WARNING, "pyhudi"):
+        given = upkeep(clean__commits__retained=3, keep__min__commits=least, keep__max__commits=least + 2)
+
+    assert (given.archive.min_commits, given.archive.max_commits) == (kept, kept + 2)
+    assert ("4 commits stay on the timeline" in caplog.text) == (least == 3)
+
+
+def test_slices_kept_by_their_number_keep_no_commits_on_the_timeline() -> None:
+    given = upkeep(clean__policy="KEEP_LATEST_FILE_VERSIONS", keep__min__commits=2, keep__max__commits=3)
+
+    assert given.archive == ArchiveSettings(True, 2, 3)
+
+
+def test_slices_kept_by_their_age_keep_commits_of_that_age_on_the_timeline() -> None:
+    given = upkeep(clean__policy="KEEP_LATEST_BY_HOURS", keep__min__commits=2, keep__max__commits=3)
+
+    assert given.archive == ArchiveSettings(True, 2, 3, hours=24)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("hoodie.clean.policy", "KEEP_ALL"),
+        ("hoodie.clean.commits.retained", "0"),
+        ("hoodie.keep.min.commits", "many"),
+        ("hoodie.clean.trigger.strategy", "TIME_ELAPSED"),
+    ],
+)
+def test_what_no_clean_can_do_is_no_value(key: str, text: str) -> None:
+    with pytest.raises(InvalidOptionError, match=key):
+        parse_options({key: text})
+
+
+def test_a_clean_of_some_partitions_alone_is_refused() -> None:
+    """It would delete from the others too."""
+    with pytest.raises(UnsupportedOptionError, match="would delete more than was asked for"):
+        parse_options({"hoodie.clean.partition.filter.selected": "2024"})
