@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..storage.bounds import parse_json
@@ -20,6 +20,9 @@ WRITE_ID = "pyhudi.write.id"
 NOT_FOUND = "pyhudi.deletes.not.found"
 DROPPED = "pyhudi.inserts.dropped"
 SECONDS = "pyhudi.seconds"
+
+# Names of the services that come after writes.
+CLEAN, ARCHIVE = "clean", "archive"
 
 _GREATEST = (1 << 63) - 1
 _COUNT = re.compile(r"[0-9]{1,18}")
@@ -70,7 +73,8 @@ class CommitResult:
         files: Base files written.
         bytes: Their size.
         seconds: Seconds by phase: those of the tasks summed over all of them, those of the commit as they passed, and
-            as ``total`` those of the whole call where a method of `HudiTable` was called.
+            as ``total`` those of the whole call where a method of `HudiTable` was called, and by their names those of
+            the services after it.
         write_id: Identifies the write across replays.
         services: What was done after the commit to keep the table small.
     """
@@ -94,8 +98,23 @@ class CommitResult:
         counts = [f"{getattr(self, name):,} {words}" for name, words in _COUNTED.items() if getattr(self, name)]
         files = [f"{self.files:,} files, {self.bytes:,} bytes"] if self.files else []
         took = [f"{self.seconds['total']:.1f} s"] if "total" in self.seconds else []
-        told = "; ".join([", ".join(counts) or "no rows", *files, *took])
+        told = "; ".join([", ".join(counts) or "no rows", *files, *filter(None, map(_told, self.services)), *took])
         return f"<{self.operation} {self.instant or 'that left nothing'} of {self.path}: {told}>"
+
+
+def with_services(result: CommitResult, services: tuple[ServiceResult, ...]) -> CommitResult:
+    """Return what a commit did together with what was done after it."""
+    seconds = {**result.seconds, **{one.service: one.seconds for one in services}}
+    return replace(result, seconds=seconds, services=services)
+
+
+def _told(service: ServiceResult) -> str:
+    """Return what a service after a write did, in words; empty where it did nothing."""
+    if service.error:
+        return f"the {service.service} after it failed"
+    did = {"files deleted": service.files, "bytes": service.bytes, "instants": service.instants}
+    counts = ", ".join(f"{number:,} {words}" for words, number in did.items() if number)
+    return counts and f"{service.service}: {counts}"
 
 
 _COUNTED = {

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from ...operations.planning.plan import GENERATED_ID
 from ...operations.planning.target import Target, find_target
-from ...operations.result import CommitResult, find_write
+from ...operations.result import CommitResult, find_write, with_services
+from ...operations.services.inline import run_inline
 from ...operations.write.alone import write_without_rows
-from ...storage import Storage
-from ...table.config import load_config
+from ...storage import Storage, open_storage
+from ...table.config import TableConfig, load_config
 from ...table.schema.columns import POSITION
 from ...timeline.timeline import load_timeline
 from ..options.names import OPTIONS, name_of
@@ -38,7 +39,9 @@ logger = logging.getLogger("pyhudi")
 
 # The commit merges any number of rows within its bounds of memory; the option's bound is there for df.write.
 _NO_BOUND = 1 << 62
-_CHOSEN_HERE = {"colocated", "commit_merge_max_bytes"}
+_CHOSEN_HERE = {"colocated", "commit_merge_max_bytes", "clean_automatic", "archive_automatic"}
+# This process learns nothing of what Spark's does after a commit, and so does it itself.
+_DONE_HERE = {OPTIONS[name].key: "false" for name in ("clean_automatic", "archive_automatic")}
 _MERGED_BY_THE_COMMIT = (
     "The commit of the write to %s merges its rows, because Spark 4.0 places rows of tables whose keys are not whole "
     "numbers only where pandas is installed."
@@ -68,10 +71,13 @@ def write_placed(
     settings = {
         OPTIONS["log_level"].key: level_here(),
         **{key: text for key, text in resolved.texts.items() if name_of(key) not in _CHOSEN_HERE},
+        **_DONE_HERE,
         DEFAULTS_ENABLED: "false",  # they are in the line above
         OPTIONS["write_id"].key: write_id,
         OPTIONS["application"].key: options.application or _application(spark),
     }
+    # Only a write that was named can have been done before.
+    before = load_timeline(storage, target.config).writes if options.write_id and target.exists else ()
     make_active(spark)
     with own_errors():
         placed = _placed(df, target, storage, options.place_rows)
@@ -84,8 +90,19 @@ def write_placed(
     # A first write that came without rows, and was to leave no instant then, has made no table.
     made = find_config(storage) if creates else load_config(storage)
     done = None if made is None else find_write(load_timeline(storage, made), write_id)
-    nothing = CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
-    return _told(done or nothing, began)
+    if made is None or done is None:
+        return _told(CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id), began)
+    if all(one.requested_time != done.instant for one in before):
+        done = _looked_after(done, made, resolved)
+    return _told(done, began)
+
+
+def _looked_after(done: CommitResult, config: TableConfig, resolved: ResolvedOptions) -> CommitResult:
+    """Return what a write did together with what was done to keep its table small, which is done here."""
+    options = resolved.options
+    storage = open_storage(done.path, options.storage_options, durable=options.durable)
+    services = run_inline(storage, config, options.upkeep(), metadata_enable=options.metadata_enable)
+    return with_services(done, services)
 
 
 def _placed(df: DataFrame, target: Target, storage: Storage, wish: Placing) -> DataFrame | None:

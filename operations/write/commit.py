@@ -23,8 +23,9 @@ from ..decisions import retired_metadata
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
-from ..result import CommitResult, result_from, result_of
+from ..result import CommitResult, result_from, result_of, with_services
 from ..rollback.rollback import forget
+from ..services.inline import run_inline
 from ..transaction.begin import begin, same_millisecond
 from ..transaction.complete import Properties, complete
 from ..transaction.conflicts import Changes, check_ownership
@@ -49,7 +50,7 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         results: One per task that finished.
 
     Returns:
-        What the commit did; for a replay of a completed write, what that one did.
+        What the commit did, and what was done after it; for a replay of a completed write, what that one did.
 
     Raises:
         CommitConflictError: Another writer changed the same file groups.
@@ -77,6 +78,8 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
     _tidy(plan, storage)
     if plan.creates_table:
         announce(plan.config, plan.path)
+    upkeep, enable = plan.settings.upkeep, plan.settings.metadata_enable
+    result = with_services(result, run_inline(storage, plan.config, upkeep, metadata_enable=enable))
     logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result
 

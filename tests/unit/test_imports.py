@@ -57,7 +57,7 @@ UNWANTED = {
     | OTHER_STORES
     | METADATA,
     "task": {"pydantic", "pyhudi.operations.write.commit"} | OTHER_STORES | METADATA | OPTIONS,
-    "commit": OTHER_STORES | OPTIONS,
+    "commit": OTHER_STORES | OPTIONS | {"pyhudi.operations.services.clean", "pyhudi.operations.services.archive"},
 }
 
 

@@ -1,0 +1,50 @@
+"""Which savepoints a table has."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ...storage.base import Storage
+from ...storage.parallel import for_each
+from ...table.config import load_config
+from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline, load_timeline
+
+SAVEPOINTS_SCHEMA = pa.schema(
+    [
+        pa.field("instant", pa.string(), nullable=False),
+        pa.field("made", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("user", pa.string(), nullable=False),
+        pa.field("comment", pa.string(), nullable=False),
+        pa.field("files", pa.int64(), nullable=False),
+    ]
+)
+
+
+def savepoints(storage: Storage) -> pa.Table:
+    """Return one row for every savepoint, newest first.
+
+    Args:
+        storage: Rooted at the table.
+
+    Returns:
+        Columns as in `SAVEPOINTS_SCHEMA`: the write whose state is kept, when that was asked for, by whom and why, and
+        how many files are kept for it.
+
+    Raises:
+        CorruptInstantError: A savepoint cannot be read.
+    """
+    timeline = load_timeline(storage, load_config(storage))
+    found = [one for one in reversed(timeline.completed) if one.action == "savepoint"]
+    return pa.Table.from_pylist(for_each(storage, lambda one: _row(timeline, one), found), SAVEPOINTS_SCHEMA)
+
+
+def _row(timeline: Timeline, instant: Instant) -> dict[str, object]:
+    kept = timeline.files.read_savepoint(instant)
+    return {
+        "instant": instant.requested_time,
+        "made": kept.savepointed_at,
+        "user": kept.savepointed_by,
+        "comment": kept.comments,
+        "files": sum(len(one.savepoint_data_file) for one in kept.partition_metadata.values()),
+    }
