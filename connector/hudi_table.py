@@ -22,6 +22,7 @@ from .source.paths import AnyPath, absolute_for
 from .table.creation import Columns, create_table
 from .table.frames import Rows, to_frame
 from .table.queries import TableQueries
+from .table.upkeep import TableUpkeep
 from .table.writing import delete_partitions, write_placed
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 OPERATION, BASED_ON, MISSING_OK = (OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok"))
 
 
-class HudiTable(TableQueries):
+class HudiTable(TableQueries, TableUpkeep):
     """One Apache Hudi table, as a Spark session works with it.
 
     This process reads the table's properties and timeline itself, so it must reach the table's path, on Spark Connect

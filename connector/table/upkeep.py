@@ -1,0 +1,155 @@
+"""What keeps a table small, and how what was done to it is undone: the services of `HudiTable`.
+
+Each is one call of a function that needs no engine; this process does the work, and Spark runs no job for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...operations.inspect.savepoints import savepoints
+from ...operations.result import ServiceResult
+from ...storage import Storage, open_storage
+from ..options.model import HudiOptions
+from ..options.sources import WRITING
+from .base import TableBase
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class TableUpkeep(TableBase):
+    """What is done to a table that changes none of its rows, and what takes changes back."""
+
+    def clean(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
+        """Delete file slices that newer ones have replaced and that the policy does not keep.
+
+        Writes do so themselves once they are complete, unless ``hoodie.clean.automatic`` is false.
+
+        Args:
+            dry_run: Whether to tell only what would be deleted.
+            options: Options of this call, such as ``**{"hoodie.clean.commits.retained": 20}``.
+
+        Returns:
+            What was deleted; without an instant where nothing was.
+
+        Raises:
+            PyHudiError: It failed; the class says what can be done. It may be run again.
+        """
+        from ...operations.services.clean import clean  # noqa: PLC0415
+
+        asked, storage = self._asked(options)
+        return clean(storage, asked.upkeep().clean, metadata_enable=asked.metadata_enable, dry_run=dry_run)
+
+    def archive(self, **options: Any) -> ServiceResult:
+        """Move old instants from the timeline into its archive, so that reads and writes need not list them.
+
+        Writes do so themselves once they are complete, unless ``hoodie.archive.automatic`` is false.
+
+        Args:
+            options: Options of this call, such as ``**{"hoodie.keep.max.commits": 100}``.
+
+        Returns:
+            How many instants were archived.
+
+        Raises:
+            PyHudiError: It failed; the class says what can be done. It may be run again.
+        """
+        from ...operations.services.archive import archive  # noqa: PLC0415
+
+        asked, storage = self._asked(options)
+        return archive(storage, asked.upkeep().archive, metadata_enable=asked.metadata_enable)
+
+    def rollback(self, instant: str, **options: Any) -> ServiceResult:
+        """Take one write back, with all that it did: the newest, or a pending one whose writer is dead.
+
+        Args:
+            instant: Its requested time, as `history` shows it. Naming a pending one says that its writer is dead.
+            options: Options of this call.
+
+        Returns:
+            The instant of the rollback, and the files that it deleted.
+
+        Raises:
+            PyHudiError: Something stands on the write, or what it replaced is cleaned away; or the rollback failed. It
+                may be run again.
+        """
+        from ...operations.services.rollback import rollback  # noqa: PLC0415
+
+        asked, storage = self._asked(options)
+        return rollback(storage, instant, metadata_enable=asked.metadata_enable)
+
+    def savepoint(self, instant: str | None = None, *, comment: str = "", user: str = "") -> ServiceResult:
+        """Keep the table as it was after one write, so that it can be read and restored whatever comes.
+
+        Args:
+            instant: The write's requested time; the newest one without it.
+            comment: What it is for.
+            user: Who wants it.
+
+        Returns:
+            The write's requested time, by which the savepoint is named, and the files that are kept.
+
+        Raises:
+            PyHudiError: There is no such write, or some of its files are cleaned away already.
+        """
+        from ...operations.services.savepoint import savepoint  # noqa: PLC0415
+
+        return savepoint(self._asked({})[1], instant, user=user, comment=comment)
+
+    def delete_savepoint(self, instant: str) -> ServiceResult:
+        """Keep a savepoint's files no longer; the next clean may take them.
+
+        Args:
+            instant: The savepoint's name, as `savepoints` shows it.
+
+        Raises:
+            PyHudiError: There is no such savepoint.
+        """
+        from ...operations.services.savepoint import delete_savepoint  # noqa: PLC0415
+
+        return delete_savepoint(self._asked({})[1], instant)
+
+    def savepoints(self) -> DataFrame:
+        """Return one row for every savepoint, newest first.
+
+        Returns:
+            The columns instant, made, user, comment and files.
+        """
+        return self._spark.createDataFrame(savepoints(self._storage))
+
+    def restore(self, to: str, **options: Any) -> ServiceResult:
+        """Take back all writes after a savepoint; the table then is what it was, and their rows are gone for good.
+
+        Nobody may write meanwhile. While a restore is pending all writes are refused; the same call finishes it.
+
+        Args:
+            to: The savepoint, as `savepoints` shows it.
+            options: Options of this call.
+
+        Returns:
+            The instant of the restore, how many instants it undid, and the files that it deleted.
+
+        Raises:
+            PyHudiError: There is no such savepoint, or the restore failed. It may be run again.
+        """
+        from ...operations.services.restore import restore  # noqa: PLC0415
+
+        asked, storage = self._asked(options)
+        return restore(storage, to, metadata_enable=asked.metadata_enable)
+
+    def validate(self) -> DataFrame:
+        """Look for everything that is wrong with the table: its timeline, its files, its keys.
+
+        Nothing is changed. Base files are read in this process.
+
+        Returns:
+            One row for each finding, with what is wrong, where, and what to do about it; none where all is well.
+        """
+        from ...operations.inspect.validate import validate  # noqa: PLC0415
+
+        return self._spark.createDataFrame(validate(self._storage))
+
+    def _asked(self, given: dict[str, Any]) -> tuple[HudiOptions, Storage]:
+        options = self._resolve(given, WRITING, warn=True).options
+        return options, open_storage(self._path, options.storage_options, durable=options.durable)
