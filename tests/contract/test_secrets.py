@@ -136,7 +136,7 @@ def test_options_that_are_refused_show_none(
 
 def test_what_is_accepted_and_not_done_shows_none(shown: Callable[[], str]) -> None:
     with pytest.warns(PyHudiWarning) as warned:
-        parse_options({"hoodie.clean.automatic": f"password={NEEDLE}"}, warn=True)
+        parse_options({"hoodie.clustering.inline": f"password={NEEDLE}"}, warn=True)
 
     assert NEEDLE not in "".join(str(one.message) for one in warned) + shown()
 

@@ -286,8 +286,8 @@ def test_a_table_of_apache_hudi_needs_its_number_of_buckets_once(spark: SparkSes
 
 
 def test_services_that_are_not_done_warn_the_user(spark: SparkSession, table: HudiTable) -> None:
-    with pytest.warns(PyHudiWarning, match="old file versions are kept"):
-        table.upsert(numbers(spark, 0, 1), **{"hoodie.clean.commits.retained": 3})
+    with pytest.warns(PyHudiWarning, match="file groups stay as the writes leave them"):
+        table.upsert(numbers(spark, 0, 1), **{"hoodie.clustering.inline": True})
 
 
 def test_an_ordinary_write_warns_of_nothing(spark: SparkSession, table: HudiTable) -> None:

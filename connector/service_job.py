@@ -1,0 +1,96 @@
+"""One table service as a job: no rows, hence neither Spark nor a JVM."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..operations.result import ServiceResult
+from ..storage import Storage, open_storage
+from .options.model import HudiOptions
+from .options.sources import WRITING, resolve_options
+from .source.paths import absolute
+
+# Each service is imported when it is asked for: the others' are of no use to the job.
+
+
+def run_service(service: str, path: str, given: Mapping[str, str], asked: Namespace) -> ServiceResult:
+    """Carry out one table service.
+
+    Args:
+        service: Its name.
+        path: The table's path.
+        given: Options, as a write takes them.
+        asked: What the command line says beside them.
+
+    Raises:
+        PyHudiError: It failed.
+    """
+    options, storage = _opened(path, given)
+    return _SERVICES[service](storage, options, asked)
+
+
+def run_validate(path: str, given: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return everything that is wrong with a table, one mapping for each finding.
+
+    Raises:
+        PyHudiError: The table cannot be looked at.
+    """
+    from ..operations.inspect.validate import validate  # noqa: PLC0415
+
+    findings: list[dict[str, Any]] = validate(_opened(path, given)[1]).to_pylist()
+    return findings
+
+
+def _opened(path: str, given: Mapping[str, str]) -> tuple[HudiOptions, Storage]:
+    path = absolute(path)
+    options = resolve_options(given, path, WRITING).options
+    return options, open_storage(path, options.storage_options, durable=options.durable)
+
+
+def _clean(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:
+    from ..operations.services.clean import clean  # noqa: PLC0415
+
+    settings = options.upkeep().clean
+    return clean(storage, settings, metadata_enable=options.metadata_enable, dry_run=asked.dry_run)
+
+
+def _archive(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
+    from ..operations.services.archive import archive  # noqa: PLC0415
+
+    return archive(storage, options.upkeep().archive, metadata_enable=options.metadata_enable)
+
+
+def _rollback(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:
+    from ..operations.services.rollback import rollback  # noqa: PLC0415
+
+    return rollback(storage, asked.instant, metadata_enable=options.metadata_enable)
+
+
+def _savepoint(storage: Storage, _: HudiOptions, asked: Namespace) -> ServiceResult:
+    from ..operations.services.savepoint import savepoint  # noqa: PLC0415
+
+    return savepoint(storage, asked.instant, user=asked.user, comment=asked.comment)
+
+
+def _delete_savepoint(storage: Storage, _: HudiOptions, asked: Namespace) -> ServiceResult:
+    from ..operations.services.savepoint import delete_savepoint  # noqa: PLC0415
+
+    return delete_savepoint(storage, asked.instant)
+
+
+def _restore(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:
+    from ..operations.services.restore import restore  # noqa: PLC0415
+
+    return restore(storage, asked.to, metadata_enable=options.metadata_enable)
+
+
+_SERVICES: dict[str, Callable[[Storage, HudiOptions, Namespace], ServiceResult]] = {
+    "clean": _clean,
+    "archive": _archive,
+    "rollback": _rollback,
+    "savepoint": _savepoint,
+    "delete_savepoint": _delete_savepoint,
+    "restore": _restore,
+}

@@ -1,0 +1,122 @@
+"""One write as a job: rows that Spark reads, written as `HudiTable` does it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidOptionError, MissingOptionError
+from ..operations.result import CommitResult
+from ..storage import open_storage
+from .hudi_table import HudiTable
+from .options.names import OPTIONS
+from .options.parsing import texts_of
+from .options.sources import WRITING, ResolvedOptions, resolve_options
+from .source.own_errors import own_errors
+from .source.paths import absolute_for
+from .table.writing import delete_partitions, write_placed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Hudi's name of the one write whose rows are keys alone.
+DELETE = "delete"
+
+
+def run_write(
+    name: str,
+    operation: str,
+    path: str,
+    options: dict[str, str],
+    *,
+    source: str | None = None,
+    source_options: dict[str, str] | None = None,
+) -> CommitResult:
+    """Carry out one write in the session that there is, or in a new one.
+
+    Args:
+        name: The application's name, unless spark-submit gives one.
+        operation: Hudi's name of what to do.
+        path: The table's path.
+        options: Options of the write.
+        source: The rows, as `read_source` takes them; None for an operation that takes none.
+        source_options: Options of the source's reader.
+
+    Raises:
+        PyHudiError: The write failed as a whole.
+    """
+    spark = _session(name)
+    with own_errors():
+        rows = None if source is None else read_source(spark, source, source_options or {})
+        return write(spark, rows, path, operation, options)
+
+
+def read_source(spark: SparkSession, source: str, options: dict[str, str]) -> DataFrame:
+    """Return the rows of a source.
+
+    Args:
+        spark: The session.
+        source: ``table:name``, ``sql:statement``, or a format that Spark reads and a path: ``parquet:/landing/trips``.
+        options: Options of the format's reader.
+
+    Raises:
+        InvalidOptionError: The source is none of these.
+    """
+    kind, colon, place = source.partition(":")
+    if not (kind and colon and place):
+        raise InvalidOptionError(
+            f"The source {source!r} has no kind or no place.", "Write it as parquet:/path, table:name or sql:statement."
+        )
+    if kind == "table":
+        return spark.read.table(place)
+    if kind == "sql":
+        return spark.sql(place)
+    return spark.read.format(kind).options(**options).load(place)
+
+
+def write(
+    spark: SparkSession, rows: DataFrame | None, path: str, operation: str, options: dict[str, str]
+) -> CommitResult:
+    """Write rows into a table, which is made if it is not there and the options say what identifies a row.
+
+    Rows are placed first, as `HudiTable` does it, a new table's too, so that executors do the merging. A new table
+    appears with its first commit: nothing is left of a job whose rows were refused.
+
+    Args:
+        spark: The session.
+        rows: What to write; None for partitions to be deleted, which an option names.
+        path: The table's path.
+        operation: Hudi's name of what to do.
+        options: Options of the write.
+
+    Raises:
+        PyHudiError: The write failed as a whole.
+    """
+    path = absolute_for(spark, path)
+    if rows is not None and operation == DELETE:
+        return HudiTable(spark, path, options).delete(rows)
+    given = {**texts_of(options), OPTIONS["operation"].key: operation}
+    resolved = resolve_options(given, path, WRITING, session=spark, warn=True)
+    if rows is None:
+        return delete_partitions(spark, path, resolved, _named(resolved, path))
+    return write_placed(rows, path, open_storage(path, resolved.options.storage_options), resolved, creates=True)
+
+
+def _named(resolved: ResolvedOptions, path: str) -> Sequence[str]:
+    names = resolved.options.partitions_to_delete
+    if not names:
+        key = OPTIONS["partitions_to_delete"].key
+        raise MissingOptionError(
+            f"The job is to delete partitions of the table {path}, and {key} names none.",
+            f"Add --option {key}=<partition paths, separated by commas>, with * for anything.",
+        )
+    return names
+
+
+def _session(name: str) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    builder = SparkSession.builder
+    if SparkSession.getActiveSession() is None:
+        builder = builder.appName(name)
+    return builder.getOrCreate()

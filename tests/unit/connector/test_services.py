@@ -1,0 +1,175 @@
+"""Table services as people ask for them: by methods of `HudiTable`, and by jobs without Spark."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyhudi import HudiTable
+from pyhudi.connector.jobs import main
+from pyhudi.errors import CommitConflictError
+from pyhudi.operations.result import ServiceResult
+from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
+from pyhudi.storage.local import LocalStorage
+
+NOTHING = SimpleNamespace(conf=SimpleNamespace(getAll={}))
+COMMITS = "hoodie.clean.commits.retained"
+ENABLE = "hoodie.metadata.enable"
+HOMES = {
+    "clean": "operations.services.clean",
+    "archive": "operations.services.archive",
+    "rollback": "operations.services.rollback",
+    "savepoint": "operations.services.savepoint",
+    "delete_savepoint": "operations.services.savepoint",
+    "restore": "operations.services.restore",
+    "validate": "operations.inspect.validate",
+}
+Asked = list[tuple[str, tuple[object, ...], dict[str, object]]]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """What the services are asked, each of which a fake stands for."""
+    calls: Asked = []
+
+    def fake(name: str) -> Callable[..., object]:
+        def service(storage: LocalStorage, *arguments: object, **named: object) -> object:
+            calls.append((name, arguments, named))
+            if name == "validate":
+                return pa.table({"what": ["torn instant"], "file": ["a.commit"]})
+            return ServiceResult(storage.path, name, "20261122090000000", files=2)
+
+        return service
+
+    modules: dict[str, types.ModuleType] = {}
+    for name, home in HOMES.items():
+        module = modules.setdefault(home, types.ModuleType(home))
+        setattr(module, name, fake(name))
+        monkeypatch.setitem(sys.modules, f"pyhudi.{home}", module)
+    return calls
+
+
+ONE = "20261122080000000"
+CLEAN_ONE = CleanSettings(commits=1)
+# A job, the same by HudiTable, and what the service is asked by both.
+JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[object, ...], dict[str, object]]]] = [
+    (
+        ["clean", "--dry-run", "--option", f"{COMMITS}=1", "--option", f"{ENABLE}=false"],
+        lambda table: table.clean(dry_run=True, **{COMMITS: 1, ENABLE: False}),
+        ("clean", (CLEAN_ONE,), {"metadata_enable": False, "dry_run": True}),
+    ),
+    (
+        ["archive", "--option", "hoodie.keep.max.commits=99"],
+        lambda table: table.archive(**{"hoodie.keep.max.commits": 99}),
+        ("archive", (ArchiveSettings(max_commits=99),), {"metadata_enable": None}),
+    ),
+    (
+        ["rollback", "--instant", ONE, "--option", f"{ENABLE}=false"],
+        lambda table: table.rollback(ONE, **{ENABLE: False}),
+        ("rollback", (ONE,), {"metadata_enable": False}),
+    ),
+    (
+        ["savepoint", "--comment", "before the move", "--user", "ada"],
+        lambda table: table.savepoint(comment="before the move", user="ada"),
+        ("savepoint", (None,), {"comment": "before the move", "user": "ada"}),
+    ),
+    (
+        ["savepoint", "--instant", ONE],
+        lambda table: table.savepoint(ONE),
+        ("savepoint", (ONE,), {"comment": "", "user": ""}),
+    ),
+    (
+        ["delete_savepoint", "--instant", ONE],
+        lambda table: table.delete_savepoint(ONE),
+        ("delete_savepoint", (ONE,), {}),
+    ),
+    (
+        ["restore", "--to", ONE, "--option", f"{ENABLE}=false"],
+        lambda table: table.restore(ONE, **{ENABLE: False}),
+        ("restore", (ONE,), {"metadata_enable": False}),
+    ),
+]
+
+
+@pytest.mark.parametrize(("job", "method", "call"), JOBS, ids=[" ".join(job[:2]) for job, _, _ in JOBS])
+def test_a_job_and_a_method_ask_a_service_for_the_same(
+    tmp_path: Path,
+    asked: Asked,
+    capsys: pytest.CaptureFixture[str],
+    job: list[str],
+    method: Callable[[HudiTable], object],
+    call: object,
+) -> None:
+    code = main([job[0], "--path", str(tmp_path), *job[1:]])
+    printed = json.loads(capsys.readouterr().out)
+    result = method(HudiTable(NOTHING, str(tmp_path)))  # type: ignore[arg-type]
+
+    assert code == 0
+    assert (printed["service"], printed["files"]) == (job[0], 2)
+    assert result == ServiceResult(str(tmp_path), job[0], "20261122090000000", files=2)
+    assert asked == [call, call]
+
+
+def test_what_validate_finds_is_a_line_each_and_a_code(
+    tmp_path: Path, asked: Asked, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["validate", "--path", str(tmp_path)]) == 5
+    assert json.loads(capsys.readouterr().out) == {"what": "torn instant", "file": "a.commit"}
+
+    well = pa.table({"what": pa.array([], pa.string())})
+    monkeypatch.setattr(sys.modules["pyhudi.operations.inspect.validate"], "validate", lambda _: well)
+
+    assert main(["validate", "--path", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["archive", "--option", "hoodie.keep.max.commits=2"], 2),
+        (["clean", "--option", "nonsense=1"], 2),
+        (["clean", "--option", COMMITS], 2),
+        (["archive"], 4),
+    ],
+)
+def test_the_exit_code_of_a_service_says_what_the_caller_can_do(
+    tmp_path: Path,
+    asked: Asked,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise CommitConflictError("Somebody was first.", "Run it again.")
+
+    monkeypatch.setattr(sys.modules["pyhudi.operations.services.archive"], "archive", fails)
+
+    assert main([*arguments, "--path", str(tmp_path)]) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("PyHudiError[")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["rollback", "--path", "x"],
+        ["restore", "--path", "x"],
+        ["clean", "--path", "x", "--source", "sql:select 1"],
+        ["archive", "--path", "x", "--dry-run"],
+        ["vacuum", "--path", "x"],
+    ],
+)
+def test_a_wrong_argument_of_a_service_is_a_usage_error(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+
+    assert caught.value.code == 2
