@@ -35,7 +35,8 @@ The tree::
         ├── CorruptInstantError         CORRUPT_INSTANT        an instant's file cannot be parsed
         ├── CorruptFileError            CORRUPT_FILE           a base file cannot be read
         ├── MissingFileError            MISSING_FILE           a base file is gone that a commit names
-        └── BucketMisfitError           BUCKET_MISFIT          a base file holds keys of another bucket
+        ├── BucketMisfitError           BUCKET_MISFIT          a base file holds keys of another bucket
+        └── UndoError                   UNDO                   what is to be undone or kept cannot be
 
 From a ``df.write`` Spark hands the user only text; its last line reads ``PyHudiError[CODE]: …`` and
 `from_spark` gives the object back.
@@ -78,6 +79,7 @@ __all__ = [
     "TableError",
     "TableNotFoundError",
     "TableVersionError",
+    "UndoError",
     "UnknownOptionError",
     "UnreadableTimeError",
     "UnsupportedOptionError",
@@ -357,6 +359,12 @@ class BucketMisfitError(TableError):
     """A base file holds keys that belong to another bucket."""
 
     code = "BUCKET_MISFIT"
+
+
+class UndoError(TableError):
+    """An instant cannot be undone, kept by a savepoint or gone back to, as the table stands."""
+
+    code = "UNDO"
 
 
 _PATTERN = re.compile(r"PyHudiError\[(?P<code>[A-Z_]+)\]: (?P<text>[^\n]*)")

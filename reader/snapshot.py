@@ -19,7 +19,7 @@ from ..table.files.file_group import FileSlice
 from ..table.files.names import bucket_of
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import with_meta
-from ..timeline.archive.lsm import archived_writes, seen_at
+from ..timeline.archive.lsm import archived_writes, is_archived, seen_at
 from ..timeline.timeline import Timeline, load_timeline
 from ..timeline.watermark import Watermark
 from .moment import Moment, find_moment
@@ -146,7 +146,7 @@ def open_snapshot(
     config = load_config(storage)
     check_supported(config, storage.path, writing=False)
     now = load_timeline(storage, config)
-    timeline = now if watermark is None else now.as_of(seen_at(storage, config.archive_folder, now, watermark))
+    timeline = now if watermark is None else _as_of(storage, config, now, watermark)
     moment = find_moment(
         timeline,
         query,
@@ -171,3 +171,20 @@ def open_snapshot(
         )
         schema = pa.schema([])
     return Snapshot(storage, config, timeline, now, moment, with_meta(schema), query)
+
+
+def _as_of(storage: Storage, config: TableConfig, now: Timeline, watermark: Watermark) -> Timeline:
+    """Return the timeline as it was at a moment of which nothing was undone since.
+
+    Raises:
+        UnreadableTimeError: It cannot be told any more, or a write of then was rolled back.
+    """
+    seen = seen_at(storage, config.archive_folder, now, watermark)
+    for gone in now.vanished(seen):
+        if not is_archived(storage, config.archive_folder, gone):
+            raise UnreadableTimeError(
+                f"The table {storage.path} cannot be shown any more as it was when this DataFrame was made: the write "
+                f"{gone} was rolled back since.",
+                "Make the DataFrame anew.",
+            )
+    return now.as_of(seen)

@@ -5,11 +5,12 @@ A table version's format is its `Layout` and its `Codec`; whoever holds an `Inst
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import StorageError
-from ..storage.base import Storage, join
+from ..storage.base import Storage, join, split
 from .instants import Instant, State
 from .layout import HasTimeline, Layout, layout_of
 from .metadata.avro_codec import AvroCodec
@@ -158,6 +159,19 @@ class InstantFiles:
         """Take a pending instant off the timeline, its inflight file first: it never seems further than it is."""
         for state in (State.INFLIGHT, State.REQUESTED):
             self.storage.delete(self.path(instant.at(state)))
+
+    def paths(self) -> Mapping[str, Mapping[State, tuple[str, ...]]]:
+        """Return the files of all instants by the instant's identity and their state, in one listing.
+
+        An instant may have several of one state: completed twice, or asked for as clustering and as replacecommit.
+        """
+        found: dict[str, dict[State, tuple[str, ...]]] = {}
+        for info in self.storage.list(self.folder, strict=False):
+            one = self.layout.parse(split(info.path)[1])
+            if one is not None:
+                states = found.setdefault(one.identity, {})
+                states[one.state] = (*states.get(one.state, ()), info.path)
+        return found
 
     def _read(self, instant: Instant) -> tuple[bytes, str]:
         path = self.path(instant)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from ..storage.base import Storage, refuse_links, split
@@ -120,10 +120,35 @@ class Timeline:
         instants = _back_to_inflight(self.instants, lambda one: one.visible_since <= time)
         return Timeline(instants, self.files, self.seen)
 
+    def without(self, times: Collection[str]) -> Timeline:
+        """Return the timeline with the writes of some requested times taken back to inflight."""
+        if not times:
+            return self
+        instants = _back_to_inflight(self.instants, lambda one: not one.is_write or one.requested_time not in times)
+        return Timeline(instants, self.files, self.seen)
+
+    def write_at(self, requested_time: str) -> Instant | None:
+        """Return the write of a requested time, in whatever state; None where the timeline has none."""
+        found = self.find(requested_time)
+        return found if found is not None and found.is_write else None
+
     def completed_since(self, seen: Seen) -> tuple[Instant, ...]:
         """Return the instants that completed after a moment, in the order in which they completed."""
         found = (one for one in self.completed if not seen.saw(one))
         return tuple(sorted(found, key=lambda one: (one.visible_since, one.requested_time)))
+
+    def vanished(self, seen: Seen) -> tuple[str, ...]:
+        """Return the requested times of writes that were complete at a moment, and are not on the timeline any more.
+
+        What is older than the timeline's first write counts as archived and is left out, but for the newest of them:
+        whatever is undone, it goes first.
+        """
+        times = sorted(time for time, _, group in (one.partition(".") for one in seen.names) if group in WRITE_ACTIONS)
+        return tuple(
+            time
+            for time in times
+            if time not in self._committed and (not time < self._first_write or time == times[-1])
+        )
 
     def complete(self, done: Instant, body: bytes) -> bool:
         """Make an instant part of the table: the point of no return.

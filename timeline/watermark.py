@@ -121,6 +121,11 @@ class Seen:
     watermark: Watermark
     older: frozenset[str] = frozenset()
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Identities of the completed instants, savepoints left out."""
+        return self.watermark.recent | self.older
+
     def saw(self, instant: Instant) -> bool:
         """Return whether an instant that is completed now was completed at that moment."""
         if instant.action == _SAVEPOINT:

@@ -10,6 +10,7 @@ from ...storage.bounds import MOST_OF_A_NOTE
 from ...table.config import TableConfig, create_config, update_config
 from ...table.files.names import BaseFileName
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
+from ...timeline.going import on_the_way_out
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, Kind
@@ -21,7 +22,7 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     """Return whether a timeline shows that nothing is left to be done for a decision.
 
     An instant that is not on the timeline any more was archived, or undone by somebody who knows no decisions: its
-    completed file is not made again.
+    completed file is not made again. One that is being undone lost that file on purpose.
     """
     if decision.kind == Kind.CLOSE:
         return False
@@ -30,7 +31,9 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     if decision.kind == Kind.GIVE_UP:
         return State.INFLIGHT not in known
     if instant.state == State.COMPLETED:
-        return not known or State.COMPLETED in known
+        if not known or State.COMPLETED in known:
+            return True
+        return instant.is_write and instant.requested_time in on_the_way_out(timeline)
     return bool(known)
 
 
@@ -67,12 +70,16 @@ def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
 
 def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:
     """Return whether a partition was opened by an instant, and holds no data file of anybody."""
+    return opened_by(storage, partition) == instant_time and not _has_data(storage, partition)
+
+
+def opened_by(storage: Storage, partition: str) -> str | None:
+    """Return the requested time of the instant that opened a partition, None where it is none."""
     metafile = metafile_of(partition)
     try:
-        opener = parse_partition_metafile(storage.read(metafile, MOST_OF_A_NOTE), metafile).instant_time
+        return parse_partition_metafile(storage.read(metafile, MOST_OF_A_NOTE), metafile).instant_time
     except FileNotFoundError:
-        return False
-    return opener == instant_time and not _has_data(storage, partition)
+        return None
 
 
 def _is_same(requested_time: str, group: str, decision: Decision) -> bool:

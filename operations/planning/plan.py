@@ -29,7 +29,7 @@ from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.owner import Owner
 from ..decisions.retired_metadata import check_retirable
 from ..result import find_write
-from ..rollback.pending import PlannedRollback, settle_pending
+from ..rollback.pending import PlannedRollback, broken_off, settle_pending
 from ..transaction.transaction import Transaction
 from .columns import check_columns, check_judges, check_located, table_schema
 from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation
@@ -135,17 +135,18 @@ def plan_write(request: WriteRequest) -> WritePlan:
     request, moved = _without_position(request)
     target = find_target(request, storage)
     config, operation = target.config, target.operation.name
-    timeline, watermark = _pin(storage, config, request.write.based_on)
+    now, timeline, watermark, going = _pin(storage, config, request.write.based_on)
     schema = latest_schema(storage, config, timeline, writing=True) if target.exists else None
     schema = _columns(config, schema, request, operation)
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
         done = find_write(timeline, request.write_id)
         replays = None if done is None else done.instant
-    dead = () if replays else settle_pending(storage, timeline, config, request.write.patience)
+    victims = frozenset(one.victim.requested_time for one in going)
+    dead = () if replays else settle_pending(storage, timeline, config, request.write.patience, victims)
     if target.exists:
         check_retirable(config, request.write.metadata_enable, storage.path)
-    times = _times(len(dead) + 1, timeline, config)
+    times = _times(len(dead) + 1, now, config)
     write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
     transaction = Transaction(
         path=request.path,
@@ -156,7 +157,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         write_id=write_id,
         owner=Owner.of_this_process(write_id, request.application),
         watermark=watermark,
-        rollbacks=tuple(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False)),
+        rollbacks=(*going, *(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False))),
         patience=request.write.patience,
         durable=request.write.durable,
     )
@@ -228,11 +229,18 @@ def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Sche
     return settings.bulk_insert_sort_columns or by_key
 
 
-def _pin(storage: Storage, config: TableConfig, based_on: str) -> tuple[Timeline, Watermark]:
-    """Return the timeline, and the moment since which others' commits are held against the write."""
+def _pin(
+    storage: Storage, config: TableConfig, based_on: str
+) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
+    """Return the timeline, what of it the write sees, the moment of that, and the rollbacks that it finishes first.
+
+    Others' commits since that moment are held against the write. Of what is being rolled back it sees nothing.
+    """
     # Asked before the timeline: what is archived in between is on neither, and is found among what was archived since.
     archive = archive_state(storage, config.archive_folder)
-    timeline = load_timeline(storage, config)
+    now = load_timeline(storage, config)
+    going = broken_off(now)
+    timeline = now.without([one.victim.requested_time for one in going])
     if based_on:
         moment, *tally = based_on.split(":")
         past = timeline.as_of_completion(moment)
@@ -243,8 +251,8 @@ def _pin(storage: Storage, config: TableConfig, based_on: str) -> tuple[Timeline
                 "Make the rows anew and write them.",
             )
         # What the archive held at that earlier moment nobody knows.
-        return timeline, past.watermark()
-    return timeline, replace(timeline.watermark(), archive=archive)
+        return now, timeline, past.watermark(), going
+    return now, timeline, replace(timeline.watermark(), archive=archive), going
 
 
 def _times(count: int, timeline: Timeline, config: TableConfig) -> list[str]:

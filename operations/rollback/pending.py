@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from ...errors import ConcurrentWriteError, UnsupportedTableError
+from ...errors import ConcurrentWriteError, CorruptInstantError, UnsupportedTableError
 from ...storage.base import Storage
 from ...table.config import TableConfig
+from ...timeline.going import pending_rollbacks
 from ...timeline.instant_files import open_instants
 from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.timeline import Timeline
@@ -19,23 +21,54 @@ BLOCKING = frozenset({"clustering", "compaction", "logcompaction", "restore"})
 
 @dataclass(frozen=True, slots=True)
 class PlannedRollback:
-    """A dead write that is to be rolled back.
+    """A write that is to be rolled back: a dead one, or one that a pending rollback names.
 
     Attributes:
         victim: The write.
         at: Requested time of the rollback.
         beat: When its last heartbeat was touched, which was overdue; None where it was not judged by that.
+        certain: Whether its writer counts as dead whatever signs of life there are.
     """
 
     victim: Instant
     at: str
     beat: float | None = None
+    certain: bool = False
+
+
+def broken_off(timeline: Timeline) -> tuple[PlannedRollback, ...]:
+    """Return the pending rollbacks whose victims are on the timeline still, the newest victim first.
+
+    Such a victim is going to vanish whoever goes on, even where it is completed: who plans a write finishes that
+    first, and must not have seen it.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    going = pending_rollbacks(timeline)
+    victims = ((timeline.write_at(victim), going[victim][0]) for victim in sorted(going, reverse=True))
+    return tuple(
+        PlannedRollback(victim, rollback.requested_time, certain=True)
+        for victim, rollback in victims
+        if victim is not None
+    )
 
 
 def settle_pending(
-    storage: Storage, timeline: Timeline, config: TableConfig, patience: Patience
+    storage: Storage,
+    timeline: Timeline,
+    config: TableConfig,
+    patience: Patience,
+    going: Collection[str] = frozenset(),
 ) -> tuple[tuple[Instant, float | None], ...]:
     """Return the pending writes whose writers are dead, oldest first, each with its last heartbeat.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: As of a moment ago.
+        config: The table's properties.
+        patience: Of the write that they are in the way of.
+        going: Requested times of the writes that pending rollbacks name, for which nobody is asked any more.
 
     Raises:
         ConcurrentWriteError: A pending write's writer lives, or may live.
@@ -43,17 +76,40 @@ def settle_pending(
     """
     dead = []
     for instant in timeline.pending:
+        if instant.requested_time in going:
+            continue
+        if instant.action == "restore":
+            raise restoring(storage, timeline, instant)
         if instant.action in BLOCKING:
             raise UnsupportedTableError(
                 f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}, and the file "
                 "groups that it holds must not be written meanwhile.",
-                "Finish it or roll it back with Apache Hudi, then write again.",
+                "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
             )
         if instant.action not in WRITE_ACTIONS:
             continue
         verdict = refuse_living(storage, instant, config, patience)
         dead.append((instant, verdict.beat))
     return tuple(dead)
+
+
+def restoring(storage: Storage, timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
+    """Return the error of whoever meets a pending restore: the table is between two moments of its past."""
+    try:
+        plan = timeline.files.read_restore_plan(restore)
+    except CorruptInstantError:
+        plan = None
+    to = None if plan is None else plan.savepoint_to_restore_timestamp
+    what = f"The restore {restore.requested_time} of the table {storage.path} is pending"
+    if not to:
+        return ConcurrentWriteError(
+            f"{what}, and its plan does not say to which instant.",
+            "Finish it with Apache Hudi, or delete its files from the timeline if it was never begun.",
+        )
+    return ConcurrentWriteError(
+        f"{what}: of the commits after {to} some are undone and some are not.",
+        f"Wait until it is done; if its process is dead, run HudiTable.restore({to!r}) again, which finishes it.",
+    )
 
 
 def is_given_up(storage: Storage, instant_time: str) -> bool:

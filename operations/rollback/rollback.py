@@ -1,7 +1,8 @@
-"""A dead write undone: its files deleted, its instant taken off the timeline, a rollback instant left as the record.
+"""A write undone: its files deleted, its instant taken off the timeline, a rollback instant left as the record.
 
-Order of steps as in Apache Hudi's ``BaseRollbackActionExecutor``: plan, inflight, files, the victim's inflight and
-requested, the completed rollback, the victim's markers. Every step can be taken twice, by several tasks at once.
+Order of steps as in Apache Hudi's ``BaseRollbackActionExecutor``: plan, inflight, the victim's completed file, its data
+files, its inflight and requested, the completed rollback, the victim's markers. Every step can be taken twice, by
+several processes at once; from the plan on each goes the same way, whoever made it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ...table.files.marked_files import marked_files
 from ...table.files.names import BaseFileName
 from ...table.files.partitions import list_partitions
 from ...timeline.clock import next_time
+from ...timeline.going import pending_rollbacks
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -30,6 +32,7 @@ from ..decisions import retired_metadata
 from ..decisions.decide import decide
 from .opened_partitions import forget_partitions
 from .pending import PlannedRollback, refuse_living
+from .undo import hide, planned_files, take_off
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import RollbackMetadata, RollbackPlan
@@ -41,35 +44,57 @@ GIVEN_UP_S = 3600.0
 
 
 def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, patience: Patience) -> None:
-    """Undo one dead write, unless it turns out to be completed or gone.
+    """Undo one write that is dead or that a pending rollback names, unless it turns out to be completed or gone.
 
     Raises:
         ConcurrentWriteError: Its writer gave a sign of life since the rollback was planned.
     """
-    victim = planned.victim
-    began = time.monotonic()
     # A commit looks for rollbacks that name it: once this is decided, the victim cannot complete, however long it
     # slept. Before that nothing of it is deleted.
     timeline = decide(storage, config, partial(_naming, storage, config, planned, patience))
-    found = timeline.find(victim.requested_time)
-    if found is None or found.state == State.COMPLETED:
-        # Its own writer may have undone it once it found itself named.
-        for one in timeline.pending:
-            if (one.requested_time, one.action) == (planned.at, "rollback"):
-                _finish(storage, timeline, config, one)
+    found = timeline.write_at(planned.victim.requested_time)
+    going = pending_rollbacks(timeline).get(planned.victim.requested_time, ())
+    dead = found is not None and found.state != State.COMPLETED
+    if dead or any(one.requested_time == planned.at for one in going):
+        carry_on(storage, config, timeline, planned.at)
+
+
+def carry_on(storage: Storage, config: TableConfig, timeline: Timeline, at: str) -> None:
+    """Take the steps of a rollback that is decided, whoever has taken which of them.
+
+    Args:
+        storage: Rooted at the table.
+        config: The table's properties.
+        timeline: As of a moment ago, when the rollback was decided at the latest.
+        at: Requested time of the rollback.
+
+    Raises:
+        ConcurrentWriteError: Others decided first all the time.
+        CorruptInstantError: Its plan cannot be parsed.
+    """
+    began, files = time.monotonic(), timeline.files
+    plan = files.read_rollback_plan(Instant(at, "rollback", State.REQUESTED))
+    if plan is None or plan.instant_to_rollback is None:
         return
-    timeline.files.start(Instant(planned.at, "rollback", State.INFLIGHT))
-    paths = files_of(storage, victim.requested_time)
-    erase(timeline.files, victim, paths)
-    forget_partitions(storage, config, victim, by_partition(paths))
-    _complete(storage, config, planned.at, _plan(storage, victim, paths), time.monotonic() - began)
-    forget(storage, victim.requested_time)
+    files.start(Instant(at, "rollback", State.INFLIGHT))
+    info = plan.instant_to_rollback
+    victim, paths = timeline.write_at(info.commit_time), planned_files(plan, info.commit_time)
+    if victim is not None:
+        # The plan may be older than the last of a dead write's files; a completed one has made all of them.
+        paths = sorted({*paths, *files_of(storage, victim.requested_time)})
+        known = files.paths()
+        hide(files, known, victim)
+        storage.delete(*paths)
+        forget_partitions(storage, config, victim, by_partition(paths))
+        take_off(files, known, victim)
+        plan = plan_of(storage, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
+    else:
+        forget_partitions(storage, config, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
+    for one in (at, *(other.requested_time for other in pending_rollbacks(timeline).get(info.commit_time, ()))):
+        _complete(storage, config, one, plan, time.monotonic() - began)
+    forget(storage, info.commit_time)
     logger.warning(
-        "table %s: rolled back the dead %s %s (%d files)",
-        storage.path,
-        victim.action,
-        victim.requested_time,
-        len(paths),
+        "table %s: rolled back the %s %s (%d files)", storage.path, info.action, info.commit_time, len(paths)
     )
 
 
@@ -77,17 +102,23 @@ def _naming(
     storage: Storage, config: TableConfig, planned: PlannedRollback, patience: Patience, timeline: Timeline
 ) -> Decision | None:
     """Return the decision that names a dead write to be rolled back; None where it is over, or is named already."""
-    found = timeline.find(planned.victim.requested_time)
+    found = timeline.write_at(planned.victim.requested_time)
     if found is None or found.state == State.COMPLETED or _is_there(timeline, planned.at):
         return None
-    refuse_living(storage, found, config, patience, known_beat=planned.beat, may_wait=False)
+    if not planned.certain:
+        refuse_living(storage, found, config, patience, known_beat=planned.beat, may_wait=False)
     if storage.has_files(owner.folder(found.requested_time)):
         # Tasks of ours may outlive their driver, or the driver may only have seemed dead. After the seal none of them
         # leaves a file that is not found here.
         owner.seal_for_good(storage, found.requested_time)
-    plan = _plan(storage, planned.victim, files_of(storage, found.requested_time))
-    named = Instant(planned.at, "rollback", State.REQUESTED)
-    return Decision(Kind.MAKE, named, timeline.files.codec.encode(plan), changes=_retirement(storage))
+    return naming(storage, timeline, planned.at, found, files_of(storage, found.requested_time))
+
+
+def naming(storage: Storage, timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> Decision:
+    """Return the decision that a write is going to be undone, and its files are going to be deleted."""
+    named = Instant(at, "rollback", State.REQUESTED)
+    plan = timeline.files.codec.encode(plan_of(storage, victim, paths))
+    return Decision(Kind.MAKE, named, plan, changes=retirement_of(storage))
 
 
 def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:
@@ -96,15 +127,16 @@ def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> b
     )
 
 
-def _retirement(storage: Storage) -> dict[str, str | None]:
+def retirement_of(storage: Storage) -> dict[str, str | None]:
+    """Return what takes the metadata table of a table out of use; nothing where there is no table yet."""
     return retired_metadata.retirement(load_config(storage)) if has_config(storage) else {}
 
 
 def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, age_s: float) -> None:
     """Complete the rollbacks that broke off when their victim was off the timeline already.
 
-    One that broke off earlier needs nothing of this: its victim is still there, and is rolled back anew. Whose a
-    rollback is cannot be told, so that each has the time that an unfinished write of somebody else has.
+    One that broke off earlier needs nothing of this: its victim is still there, and whoever plans a write finishes it.
+    Whose a rollback is cannot be told, so that each has the time that an unfinished write of somebody else has.
 
     Args:
         storage: Rooted at the table.
@@ -133,15 +165,9 @@ def _finish(storage: Storage, timeline: Timeline, config: TableConfig, rollback:
         logger.warning("table %s: the rollback %s stays pending: %s", storage.path, rollback.requested_time, error)
         return
     victim = None if plan is None else plan.instant_to_rollback
-    if plan is None or victim is None or timeline.find(victim.commit_time) is not None:
+    if victim is None or timeline.write_at(victim.commit_time) is not None:
         return
-    _complete(storage, config, rollback.requested_time, plan, 0.0)
-    logger.warning(
-        "table %s: completed the rollback %s of %s, which had broken off",
-        storage.path,
-        rollback.requested_time,
-        victim.commit_time,
-    )
+    carry_on(storage, config, timeline, rollback.requested_time)
 
 
 def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) -> list[str]:
@@ -203,25 +229,31 @@ def _complete(storage: Storage, config: TableConfig, at: str, plan: RollbackPlan
         timeline.files.start(Instant(at, "rollback", State.INFLIGHT))
         finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
         done = Instant(at, "rollback", State.COMPLETED, finished)
-        return Decision(
-            Kind.MAKE, done, timeline.files.codec.encode(_metadata(at, plan, seconds)), changes=_retirement(storage)
-        )
+        body = timeline.files.codec.encode(result_of_plan(at, plan, seconds))
+        return Decision(Kind.MAKE, done, body, changes=retirement_of(storage))
 
     decide(storage, config, completion)
 
 
-def _plan(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
+def plan_of(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
+    """Return what the rollback of a write holds that deletes some files: a request for each, as after a listing."""
     from ...timeline.metadata.models import InstantInfo, RollbackPlan, RollbackRequest  # noqa: PLC0415 (see timeline/instant_files.py)
 
     requests = [
-        RollbackRequest(partition_path=partition, files_to_be_deleted=_absolute(storage, files))
-        for partition, files in by_partition(paths).items()
+        RollbackRequest(
+            partition_path=split(path)[0],
+            file_id="",
+            latest_base_instant="",
+            files_to_be_deleted=_absolute(storage, [path]),
+        )
+        for path in paths
     ]
     info = InstantInfo(commit_time=victim.requested_time, action=victim.action)
     return RollbackPlan(instant_to_rollback=info, RollbackRequests=requests)
 
 
-def _metadata(at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
+def result_of_plan(at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
+    """Return what a completed rollback says of itself: all that its plan names was deleted."""
     from ...timeline.metadata.models import RollbackMetadata, RollbackPartition  # noqa: PLC0415
 
     victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]

@@ -74,9 +74,33 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     for instant in timeline.pending:
         if instant.action in BLOCKING:
             raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
+    _check_undone(work, since, changes)
     for base in sorted(changes.bases):
         if not timeline.is_committed(base):
-            raise conflict(work, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
+            raise _base_gone(work, base)
+
+
+def _base_gone(work: Transaction, base: str) -> CommitConflictError:
+    return conflict(work, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
+
+
+def _check_undone(work: Transaction, since: Since, changes: Changes) -> None:
+    """Refuse to commit on top of what was undone meanwhile, or is going to be, though it may still be there."""
+    if since.restore is not None:
+        raise conflict(work, f"The restore {since.restore.requested_time} took the table back to an earlier moment")
+    ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
+    for one in since.undone():
+        if one.instant_time in changes.bases:
+            raise _base_gone(work, one.instant_time)
+        if not since.seen.saw_write(one.instant_time):
+            continue
+        # What it had replaced comes back, and only its completed file, which goes, said which file groups these are.
+        back = one.group not in {"commit", "deltacommit"}
+        if back or any(
+            (group.partition_path, changes.rival_key(group)) in ours or changes.covers(group.partition_path)
+            for group in one.file_groups
+        ):
+            raise conflict(work, f"The write {one.instant_time}, which this one had seen, was rolled back meanwhile")
 
 
 def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import CommitConflictError, CorruptInstantError, UnreadableTimeError
-from ...storage.base import Storage
+from ...storage.base import Storage, split
+from ...table.files.names import BaseFileName, FileGroupId
 from ...timeline.archive.lsm import archived_bodies, archived_since, seen_at
-from ...timeline.instants import WRITE_ACTIONS, Instant
+from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.watermark import Seen
 from .transaction import Transaction
 
 if TYPE_CHECKING:
-    from ...timeline.metadata.models import CommitMetadata, InstantModel
+    from ...timeline.metadata.models import CommitMetadata, InstantInfo, InstantModel
 
 M = TypeVar("M", bound="InstantModel")
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A write that a rollback names.
+
+    Attributes:
+        instant_time: Its requested time.
+        group: The action of its completed file, where the rollback tells it.
+        file_groups: Those of which the rollback deletes a file.
+    """
+
+    instant_time: str
+    group: str
+    file_groups: frozenset[FileGroupId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +42,14 @@ class Since:
 
     Attributes:
         work: The instant in the making.
+        seen: What the write saw.
         timeline: As of a moment ago.
         active: Those that are on it, in the order in which they completed.
         archived: Those that were archived meanwhile, with what their completed files held where the archive tells it.
     """
 
     work: Transaction
+    seen: Seen
     timeline: Timeline
     active: tuple[Instant, ...]
     archived: Mapping[Instant, bytes]
@@ -52,7 +70,7 @@ class Since:
         folder = work.config.archive_folder
         gone = archived_since(storage, folder, timeline, seen)
         bodies = archived_bodies(storage, folder, gone)
-        return cls(work, timeline, timeline.completed_since(seen), {one: bodies.get(one, b"") for one in gone})
+        return cls(work, seen, timeline, timeline.completed_since(seen), {one: bodies.get(one, b"") for one in gone})
 
     @property
     def writes(self) -> tuple[Instant, ...]:
@@ -73,6 +91,12 @@ class Since:
         kind = ReplaceCommitMetadata if write.group == "replacecommit" else CommitMetadata
         return self._read_archived(kind, write)
 
+    @property
+    def restore(self) -> Instant | None:
+        """A restore among them, or one that is pending: the table went back behind what the write saw."""
+        known = (*self.active, *self.archived, *self.timeline.pending)
+        return next((one for one in known if one.action == "restore"), None)
+
     def rolls_back(self, instant_time: str) -> bool:
         """Return whether a rollback among them, or one that is pending, names an instant.
 
@@ -80,18 +104,30 @@ class Since:
             CommitConflictError: A rollback was archived, and the archive does not tell what it undid.
             CorruptInstantError: A rollback's plan cannot be parsed.
         """
+        return any(one.instant_time == instant_time for one in self.undone())
+
+    def undone(self) -> Iterator[Undone]:
+        """Return the writes that rollbacks among them, or pending ones, name.
+
+        Raises:
+            CommitConflictError: A rollback was archived, and the archive does not tell what it undid.
+            CorruptInstantError: A rollback's plan cannot be parsed.
+        """
         known = {*self.active, *self.timeline.pending}
         for one in sorted(known, key=lambda instant: instant.requested_time):
-            if one.action != "rollback":
-                continue
-            requested = self.timeline.files.read_rollback_plan(one)
-            victim = None if requested is None else requested.instant_to_rollback
-            if victim is not None and victim.commit_time == instant_time:
-                return True
-        from ...timeline.metadata.models import RollbackMetadata  # noqa: PLC0415
+            plan = self.timeline.files.read_rollback_plan(one) if one.action == "rollback" else None
+            if plan is not None and plan.instant_to_rollback is not None:
+                deleted = [(each.partition_path, each.files_to_be_deleted) for each in plan.rollback_requests]
+                yield _undone(plan.instant_to_rollback, deleted)
+        from ...timeline.metadata.models import InstantInfo, RollbackMetadata  # noqa: PLC0415
 
-        done = (self._read_archived(RollbackMetadata, one) for one in self.archived if one.action == "rollback")
-        return any(instant_time in one.commits_rollback for one in done)
+        for one in self.archived:
+            if one.action == "rollback":
+                done = self._read_archived(RollbackMetadata, one)
+                deleted = [(path, part.success_delete_files) for path, part in done.partition_metadata.items()]
+                actions = {each.commit_time: each.action for each in done.instants_rollback}
+                for victim in done.commits_rollback:
+                    yield _undone(InstantInfo(commit_time=victim, action=actions.get(victim, "")), deleted)
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
         try:
@@ -104,6 +140,12 @@ class Since:
                 f"The {instant.action} {instant.requested_time} completed and was archived meanwhile, and the archive "
                 "does not tell what it changed",
             ) from error
+
+
+def _undone(victim: InstantInfo, deleted: Iterable[tuple[str, Iterable[str]]]) -> Undone:
+    names = ((partition, BaseFileName.parse(split(file)[1])) for partition, files in deleted for file in files)
+    groups = frozenset(FileGroupId(partition, name.file_id) for partition, name in names if name is not None)
+    return Undone(victim.commit_time, action_group(victim.action), groups)
 
 
 def snapshot(work: Transaction, storage: Storage) -> Timeline:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...errors import MissingFileError, StorageError
 from ...storage.base import Storage, split
-from ...storage.parallel import for_each
+from ...timeline.going import on_the_way_out
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from .file_group import BaseFile, FileSlice
@@ -67,7 +67,7 @@ def superseded(storage: Storage, timeline: Timeline, lost: Iterable[BaseFile]) -
 
 
 def _missing(storage: Storage, now: Timeline, missing: list[BaseFile]) -> MissingFileError | StorageError:
-    going = _being_rolled_back(storage, now)
+    going = on_the_way_out(now)
     for one in missing:
         found = now.find(one.instant_time)
         if found is None or found.state != State.COMPLETED or one.instant_time in going:
@@ -80,14 +80,6 @@ def _missing(storage: Storage, now: Timeline, missing: list[BaseFile]) -> Missin
         + (f" (and so are {more} more)." if more else "."),
         "Restore the file from a backup, or roll back the commits from that one on with Apache Hudi; an overwrite of "
         "its partition gives up the rows that were in it.",
-    )
-
-
-def _being_rolled_back(storage: Storage, now: Timeline) -> frozenset[str]:
-    rollbacks = [one for one in now.pending if one.action == "rollback"]
-    plans = for_each(storage, now.files.read_rollback_plan, rollbacks)
-    return frozenset(
-        plan.instant_to_rollback.commit_time for plan in plans if plan is not None and plan.instant_to_rollback
     )
 
 

@@ -29,7 +29,7 @@ def marked_files(storage: Storage, instant_time: str) -> list[str]:
         instant_time: Requested time of the instant, which each file has in its name.
     """
     named = sorted({marker.path for marker in read_markers(storage, instant_time)})
-    strange = [path for path in named if not _is_data_file_of(instant_time, path)]
+    strange = [path for path in named if not is_data_file_of(instant_time, path)]
     for path in strange[:_MOST_WARNINGS]:
         logger.warning(
             "table %s: a marker in %s names %r, which is no data file of the instant %s; the file is left as it is",
@@ -60,7 +60,7 @@ def parse_data_file(path: str) -> BaseFileName | LogFileName | None:
     return BaseFileName.parse(parts[-1]) or LogFileName.parse(parts[-1])
 
 
-def _is_data_file_of(instant_time: str, path: str) -> bool:
+def is_data_file_of(instant_time: str, path: str) -> bool:
     """Return whether a path is one that the writer of an instant gives to its own data files."""
     parsed = parse_data_file(path)
     return parsed is not None and parsed.instant_time == instant_time

@@ -21,7 +21,21 @@ from pyhudi.table.files import written
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from pyhudi.timeline.writers.patience import Patience
-from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, LATE, OPTIONS, OTHERS, QUERIES, ROWS, Act, Case, Late
+from support.bad_inputs import (
+    COLUMNS,
+    CREATIONS,
+    GOOD,
+    KEYED,
+    LATE,
+    OPTIONS,
+    OTHERS,
+    QUERIES,
+    ROWS,
+    UNDOING,
+    Act,
+    Case,
+    Late,
+)
 from support.drive import rows_of, write
 from support.fixture_tables import unpack
 from support.places import Place, below, files_below, some_on_s3
@@ -111,7 +125,7 @@ def test_a_write_that_fails_late_leaves_the_files_that_were_there(
         assert "new" in {file.rpartition("/")[0] for file in published}
 
 
-@each([*COLUMNS, *OPTIONS, *OTHERS, *QUERIES])
+@each([*COLUMNS, *OPTIONS, *OTHERS, *UNDOING, *QUERIES])
 def test_what_is_refused_leaves_a_table_as_it_was(tmp_path: Path, case: Case) -> None:
     """Not a byte of the table changes, and the next good write goes through."""
     path = tmp_path / "t"
@@ -268,7 +282,9 @@ def test_every_error_that_a_user_can_cause_has_five_cases() -> None:
 
     The root does not: it stands for what Spark, and no user, can have done.
     """
-    tried = Counter(case.error for case in [*ROWS, *LATE, *COLUMNS, *OPTIONS, *OTHERS, *QUERIES, *CREATIONS, *SICK])
+    tried = Counter(
+        case.error for case in [*ROWS, *LATE, *COLUMNS, *OPTIONS, *OTHERS, *UNDOING, *QUERIES, *CREATIONS, *SICK]
+    )
     tried[errors.NotATableError] += len(OCCUPIED)
     made = made_by_the_package()
     kinds = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyhudi import errors
 from pyhudi.errors import PyHudiError
-from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, OPTIONS, OTHERS, QUERIES, ROWS, Act, Case
+from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, OPTIONS, OTHERS, QUERIES, ROWS, UNDOING, Act, Case
 from support.drive import write
 from support.sick_tables import SICK, Sick
 
@@ -35,7 +35,7 @@ def occupied(path: Path) -> Act:
 
 
 OCCUPIED = Case("path of something else", errors.NotATableError, ("{path}",), occupied)
-CASES: list[Case | Sick] = [*ROWS, *COLUMNS, *OPTIONS, *OTHERS, *QUERIES, *SICK, *CREATIONS, OCCUPIED]
+CASES: list[Case | Sick] = [*ROWS, *COLUMNS, *OPTIONS, *OTHERS, *UNDOING, *QUERIES, *SICK, *CREATIONS, OCCUPIED]
 
 
 def likened(text: str) -> str:

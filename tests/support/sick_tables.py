@@ -216,7 +216,7 @@ SICK = [
     *(
         Sick(
             f"pending {action}",
-            errors.UnsupportedTableError,
+            errors.ConcurrentWriteError if action == "restore" else errors.UnsupportedTableError,
             ("{path}", f"{action} 20260101000000000"),
             leave(f"{TIMELINE}/20260101000000000.{action}.requested"),
             reads=True,

@@ -10,6 +10,7 @@ from support.bad_inputs.options import OPTIONS
 from support.bad_inputs.others import OTHERS
 from support.bad_inputs.queries import QUERIES
 from support.bad_inputs.rows import ROWS
+from support.bad_inputs.undoing import UNDOING
 
 __all__ = [
     "COLUMNS",
@@ -21,6 +22,7 @@ __all__ = [
     "OTHERS",
     "QUERIES",
     "ROWS",
+    "UNDOING",
     "Act",
     "Case",
     "Late",

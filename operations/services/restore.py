@@ -1,0 +1,200 @@
+"""A table taken back to an earlier write: all later ones undone, the newest first, under one instant.
+
+Steps as in Apache Hudi's ``BaseRestoreActionExecutor``: plan, inflight, each write undone without an instant of its
+own, the completed restore, and then the completed rollbacks deleted that are younger than what was restored. From the
+plan on nobody else may write, and whoever restores to the same write goes on, from whatever step.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from functools import partial
+
+from ...storage.base import Storage, split
+from ...table.config import TableConfig
+from ...table.files.names import BaseFileName
+from ...table.files.partitions import walk_partitions
+from ...timeline.clock import next_time
+from ...timeline.going import pending_restore
+from ...timeline.instants import Instant, State
+from ...timeline.metadata.models import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata
+from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.writers.decisions import Decision, Kind
+from ...timeline.writers.patience import Patience
+from ..decisions.carried_out import opened_by
+from ..decisions.decide import decide
+from ..result import ServiceResult
+from ..rollback.opened_partitions import forget_partitions
+from ..rollback.pending import broken_off, restoring
+from ..rollback.rollback import forget, plan_of, result_of_plan, retirement_of, roll_back
+from ..rollback.undo import hide, take_off
+from .standing import (
+    completed_write,
+    dead_writes,
+    finish_rollbacks_first,
+    open_for_service,
+    refuse_savepoints,
+    slices_at,
+    try_again,
+)
+
+logger = logging.getLogger("pyhudi")
+
+_ACTION = "restore"
+_PATIENT = Patience()
+
+
+def restore(
+    storage: Storage, to: str, *, metadata_enable: bool | None = None, patience: Patience = _PATIENT
+) -> ServiceResult:
+    """Take a table back to one of its writes; a restore to it that broke off is finished.
+
+    Args:
+        storage: Rooted at the table.
+        to: Requested time of the write, savepoint or not, whose files are all there.
+        metadata_enable: False where a costly metadata table may be dropped.
+        patience: When the writers of pending writes count as dead.
+
+    Returns:
+        What was done; ``instant`` is empty where there was nothing to undo.
+
+    Raises:
+        UndoError: There is no such write, files of then are gone, or a younger savepoint keeps what is to be undone.
+        ConcurrentWriteError: A write, or a restore to another write, is at work.
+    """
+    began = time.monotonic()
+    config = open_for_service(storage, metadata_enable)
+    timeline = load_timeline(storage, config)
+    if pending_restore(timeline) is None:
+        _settle(storage, config, timeline, to, patience)
+        decide(storage, config, partial(_requesting, storage, config, to, patience))
+        timeline = load_timeline(storage, config)
+    pending = pending_restore(timeline)
+    if pending is None:
+        # There was nothing to undo, or another process has done it meanwhile.
+        _forget_rollbacks(timeline, to)
+        return ServiceResult(storage.path, _ACTION, seconds=time.monotonic() - began)
+    plan = timeline.files.read_restore_plan(pending)
+    if plan is None or plan.savepoint_to_restore_timestamp != to:
+        raise restoring(storage, timeline, pending)
+    undone = _undo(storage, config, timeline, pending, plan)
+    seconds = time.monotonic() - began
+    decide(storage, config, partial(_completing, storage, config, pending, plan, undone, seconds))
+    for one in plan.instants_to_rollback:
+        forget(storage, one.commit_time)
+    _forget_rollbacks(load_timeline(storage, config), to)
+    logger.warning("table %s: restored to %s (%d writes undone)", storage.path, to, len(undone))
+    files = sum(map(len, undone.values()))
+    return ServiceResult(
+        storage.path, _ACTION, pending.requested_time, files=files, instants=len(undone), seconds=seconds
+    )
+
+
+def _settle(storage: Storage, config: TableConfig, timeline: Timeline, to: str, patience: Patience) -> None:
+    """Finish what broke off, and roll back dead writes, which a restore does not wait for."""
+    timeline = finish_rollbacks_first(storage, config, timeline, patience)
+    for one in dead_writes(storage, config, timeline, patience, to, may_wait=True):
+        now = timeline.reload()
+        at = next_time(int(time.time() * 1000), now.greatest_time(), config.timezone)
+        roll_back(storage, config, replace(one, at=at), patience)
+
+
+def _requesting(storage: Storage, config: TableConfig, to: str, patience: Patience, now: Timeline) -> Decision | None:
+    """Return the decision to undo everything after a write; None where nothing is, or it is decided."""
+    if pending_restore(now) is not None:
+        return None
+    what = f"The restore to {to}"
+    completed_write(storage, now, to)
+    later = [one for one in now.instants if one.requested_time > to and one.is_write]
+    # A clustering that is planned holds file groups that others changed since: it goes before everything else.
+    planned = [one for one in later if one.action != one.group]
+    done = [one for one in later if one.state == State.COMPLETED]
+    if not planned and not done:
+        return None
+    if dead_writes(storage, config, now, patience, to, may_wait=False):
+        raise try_again(storage, what)
+    if broken_off(now):
+        raise try_again(storage, what)
+    refuse_savepoints(storage, now, to, what, itself=False)
+    slices_at(storage, now, now.as_of_request(to), to, what)
+    at = next_time(int(time.time() * 1000), now.greatest_time(), config.timezone)
+    undone = [InstantInfo(commit_time=one.requested_time, action=one.action) for one in (*planned, *reversed(done))]
+    body = RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
+    requested = Instant(at, _ACTION, State.REQUESTED)
+    return Decision(Kind.MAKE, requested, now.files.codec.encode(body), changes=retirement_of(storage))
+
+
+def _undo(
+    storage: Storage, config: TableConfig, timeline: Timeline, restore: Instant, plan: RestorePlan
+) -> dict[str, list[str]]:
+    """Undo the writes that a restore's plan names, and return the files that each had left by now."""
+    files = timeline.files
+    files.start(restore.at(State.INFLIGHT))
+    victims = [Instant(one.commit_time, one.action, State.INFLIGHT) for one in plan.instants_to_rollback]
+    paths = files.paths()
+    data: dict[str, list[str]] = {one.requested_time: [] for one in victims}
+    for listed in walk_partitions(storage).values():
+        for info in listed:
+            name = BaseFileName.parse(split(info.path)[1])
+            if name is not None and name.instant_time in data:
+                data[name.instant_time].append(info.path)
+    for victim in victims:
+        hide(files, paths, victim)
+        storage.delete(*data[victim.requested_time])
+        take_off(files, paths, victim)
+    for folder, listed in walk_partitions(storage).items():
+        if not any(BaseFileName.parse(split(info.path)[1]) for info in listed):
+            opener = opened_by(storage, folder)
+            for victim in (one for one in victims if one.requested_time == opener):
+                forget_partitions(storage, config, victim, [folder])
+    return data
+
+
+def _completing(
+    storage: Storage,
+    config: TableConfig,
+    restore: Instant,
+    plan: RestorePlan,
+    undone: dict[str, list[str]],
+    seconds: float,
+    timeline: Timeline,
+) -> Decision | None:
+    """Return the decision that a restore is complete; None where it is."""
+    if pending_restore(timeline) is None:
+        return None
+    began = restore.requested_time
+    parts: dict[str, list[RollbackMetadata]] = {}
+    for one in plan.instants_to_rollback:
+        victim = Instant(one.commit_time, one.action, State.INFLIGHT)
+        parts[one.commit_time] = [result_of_plan(began, plan_of(storage, victim, undone[one.commit_time]), 0.0)]
+    body = RestoreMetadata(
+        start_restore_time=began,
+        time_taken_in_millis=int(seconds * 1000),
+        instants_to_rollback=[one.commit_time for one in plan.instants_to_rollback],
+        hoodie_restore_metadata=parts,
+        restore_instant_info=plan.instants_to_rollback,
+    )
+    finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+    done = Instant(began, _ACTION, State.COMPLETED, finished)
+    return Decision(Kind.MAKE, done, timeline.files.codec.encode(body), changes=retirement_of(storage))
+
+
+def _forget_rollbacks(timeline: Timeline, to: str) -> None:
+    """Delete the completed rollbacks between a write and the last restore to it: they tell of writes after it."""
+    files = timeline.files
+    for restored in reversed([one for one in timeline.completed if one.action == _ACTION]):
+        plan = files.read_restore_plan(restored)
+        if plan is None or plan.savepoint_to_restore_timestamp != to:
+            continue
+        gone = [
+            one
+            for one in timeline.completed
+            if one.action == "rollback" and to < one.requested_time < restored.requested_time
+        ]
+        paths = files.paths() if gone else {}
+        for one in gone:
+            files.remove_pending(one)
+            files.storage.delete(*paths.get(one.identity, {}).get(State.COMPLETED, ()))
+        return

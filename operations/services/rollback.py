@@ -1,0 +1,166 @@
+"""A write taken back by name: the newest completed one, or a pending one whose writer the user says is dead."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+from ...errors import UndoError
+from ...storage.base import Storage
+from ...table.config import TableConfig
+from ...timeline.archive.lsm import archived_writes
+from ...timeline.clock import next_time
+from ...timeline.instants import Instant, State
+from ...timeline.metadata.models import CommitMetadata
+from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.writers.decisions import Decision
+from ...timeline.writers.patience import Patience
+from ..decisions.decide import decide
+from ..result import ServiceResult
+from ..rollback.pending import PlannedRollback, broken_off
+from ..rollback.rollback import files_of, naming, roll_back
+from .standing import (
+    completed_write,
+    dead_writes,
+    finish_rollbacks_first,
+    named,
+    open_for_service,
+    refuse_restoring,
+    refuse_savepoints,
+    slices_at,
+    try_again,
+)
+
+_PATIENT = Patience()
+
+
+def rollback(
+    storage: Storage, instant_time: str, *, metadata_enable: bool | None = None, patience: Patience = _PATIENT
+) -> ServiceResult:
+    """Take a write back: a completed one if it is the newest, or a pending one, whose writer then counts as dead.
+
+    Args:
+        storage: Rooted at the table.
+        instant_time: The write's requested time.
+        metadata_enable: False where a costly metadata table may be dropped.
+        patience: When the writers of other pending writes count as dead.
+
+    Returns:
+        What was done; one that was rolled back before is told again.
+
+    Raises:
+        UndoError: There is no such write, later ones stand on it, a savepoint keeps it, or what it replaced is cleaned.
+        ConcurrentWriteError: A later write is at work.
+    """
+    began = time.monotonic()
+    config = open_for_service(storage, metadata_enable)
+    timeline = load_timeline(storage, config)
+    refuse_restoring(storage, timeline)
+    timeline = finish_rollbacks_first(storage, config, timeline, patience)
+    found = timeline.write_at(instant_time)
+    if found is not None and found.state != State.COMPLETED:
+        planned = PlannedRollback(found, _time_after(timeline, config), certain=True)
+        roll_back(storage, config, planned, patience)
+    elif found is not None:
+        _roll_back_completed(storage, config, timeline, instant_time, patience)
+    now = load_timeline(storage, config)
+    told = _told(now, instant_time)
+    if told is None:
+        completed_write(storage, now, instant_time)
+        raise try_again(storage, f"The rollback of {instant_time}")
+    return replace(told, path=storage.path, seconds=time.monotonic() - began)
+
+
+def _roll_back_completed(
+    storage: Storage, config: TableConfig, timeline: Timeline, instant_time: str, patience: Patience
+) -> None:
+    for one in dead_writes(storage, config, timeline, patience, instant_time, may_wait=True):
+        roll_back(storage, config, replace(one, at=_time_after(timeline.reload(), config)), patience)
+    decide(storage, config, partial(_condemn, storage, config, patience, instant_time))
+    for planned in broken_off(timeline.reload()):
+        roll_back(storage, config, planned, patience)
+
+
+def _condemn(
+    storage: Storage, config: TableConfig, patience: Patience, instant_time: str, timeline: Timeline
+) -> Decision | None:
+    """Return the decision that a completed write goes; None where it is decided, or done."""
+    refuse_restoring(storage, timeline)
+    if timeline.write_at(instant_time) is None or any(
+        one.victim.requested_time == instant_time for one in broken_off(timeline)
+    ):
+        return None
+    victim, what = completed_write(storage, timeline, instant_time), f"The rollback of {instant_time}"
+    later = [one for one in timeline.instants if one.requested_time > instant_time and _stands_on(one)]
+    if later:
+        raise UndoError(
+            f"The {victim.action} {instant_time} of the table {storage.path} is not its newest write; later ones stand "
+            f"on it: {named(later)}.",
+            "Roll those back first, the newest first, or restore the table to an earlier instant (HudiTable.restore).",
+        )
+    if dead_writes(storage, config, timeline, patience, instant_time, may_wait=False):
+        raise try_again(storage, what)
+    refuse_savepoints(storage, timeline, instant_time, what, itself=True)
+    _check_what_comes_back(storage, config, timeline, victim)
+    paths = files_of(storage, instant_time, rolled_back=True)
+    return naming(storage, timeline, _time_after(timeline, config), victim, paths)
+
+
+def _stands_on(later: Instant) -> bool:
+    """Return whether an instant may have been built on a write before it: a completed one, or a planned clustering."""
+    return later.is_write and (later.state == State.COMPLETED or later.action != later.group)
+
+
+def _check_what_comes_back(storage: Storage, config: TableConfig, timeline: Timeline, victim: Instant) -> None:
+    """Refuse a rollback after which rows would be missing that were there before the write."""
+    what = f"The rollback of {victim.requested_time}"
+    if len(timeline.writes) == 1 and archived_writes(storage, config.archive_folder):
+        raise UndoError(
+            f"{what} of the table {storage.path} would leave no write on its timeline, and readers would not take what "
+            "is archived for committed.",
+            "Write what is to be there instead; nothing before it can be brought back.",
+        )
+    body = timeline.files.read_commit(victim)
+    before = timeline.without([victim.requested_time])
+    last = max((one.requested_time for one in before.writes), default="")
+    partitions = sorted({*body.partition_to_write_stats, *body.replaced})
+    slices = slices_at(storage, timeline, before, last, what, partitions)
+    there = {(one.partition_path, one.file_id): one.base_time for one in slices}
+    for partition, file_id, base in _needed(body):
+        found = there.get((partition, file_id))
+        if found is None or (base and found != base):
+            raise UndoError(
+                f"{what} of the table {storage.path} needs the file group {file_id} of partition {partition!r} as it "
+                f"was before{f', of {base}' if base else ''}, and that is gone.",
+                "Write what is to be there instead.",
+            )
+
+
+def _needed(body: CommitMetadata) -> Iterable[tuple[str, str, str]]:
+    """Yield each file group that a write changed or replaced, with the instant of its last slice where that is told."""
+    for partition, stats in body.partition_to_write_stats.items():
+        for stat in stats:
+            if stat.file_id and (stat.prev_commit or "").isdigit():
+                yield partition, stat.file_id, stat.prev_commit or ""
+    for partition, file_ids in body.replaced.items():
+        for file_id in file_ids:
+            yield partition, file_id, ""
+
+
+def _told(timeline: Timeline, instant_time: str) -> ServiceResult | None:
+    """Return what the newest completed rollback of a write did; None where there is none."""
+    for one in reversed(timeline.completed):
+        if one.action != "rollback":
+            continue
+        plan = timeline.files.read_rollback_plan(one)
+        victim = None if plan is None else plan.instant_to_rollback
+        if plan is not None and victim is not None and victim.commit_time == instant_time:
+            files = sum(len(request.files_to_be_deleted) for request in plan.rollback_requests)
+            return ServiceResult("", "rollback", one.requested_time, files=files, instants=1)
+    return None
+
+
+def _time_after(timeline: Timeline, config: TableConfig) -> str:
+    return next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)

@@ -1,0 +1,151 @@
+"""A savepoint: the files that show the table as of one write, kept from cleaning, and the write from being undone."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from ...errors import ConcurrentWriteError, UndoError
+from ...storage.base import Storage
+from ...table.config import TableConfig, check_supported, load_config
+from ...table.files.file_group import FileSlice
+from ...timeline.clock import next_time
+from ...timeline.going import pending_rollbacks
+from ...timeline.instants import Instant, State
+from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
+from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.writers.decisions import Decision, Kind
+from ..decisions.decide import decide
+from ..result import ServiceResult
+from .standing import completed_write, refuse_restoring, slices_at
+
+_ACTION = "savepoint"
+
+
+def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = "", comment: str = "") -> ServiceResult:
+    """Keep the table as of one completed write; doing so twice is no error.
+
+    Args:
+        storage: Rooted at the table.
+        instant_time: The write's requested time; None for the newest.
+        user: Whoever wants it kept.
+        comment: What for.
+
+    Returns:
+        What is kept; ``instant`` names the savepoint.
+
+    Raises:
+        UndoError: There is no such write, it is being undone or archived, or files of then are gone.
+        ConcurrentWriteError: A restore is pending.
+    """
+    began = time.monotonic()
+    config = _open(storage)
+    timeline = load_timeline(storage, config)
+    at = _newest(storage, timeline) if instant_time is None else instant_time
+    if _find(timeline, at, State.COMPLETED) is None:
+        refuse_restoring(storage, timeline)
+        completed_write(storage, timeline, at)
+        # Whoever archives stops before it, or has announced that it goes on: that is looked for after this.
+        made = timeline.files.start(Instant(at, _ACTION, State.INFLIGHT))
+        try:
+            decide(storage, config, partial(_keeping, storage, config, at, user, comment))
+        except (UndoError, ConcurrentWriteError):
+            if made:
+                timeline.files.remove_pending(Instant(at, _ACTION, State.INFLIGHT))
+            raise
+    kept = _kept(load_timeline(storage, config), at)
+    return ServiceResult(storage.path, _ACTION, at, files=kept, seconds=time.monotonic() - began)
+
+
+def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
+    """Keep a savepoint's files no longer: the next clean takes what nothing else needs.
+
+    Args:
+        storage: Rooted at the table.
+        instant_time: Names the savepoint.
+
+    Raises:
+        UndoError: There is none; those that there are are named.
+    """
+    began = time.monotonic()
+    config = _open(storage)
+    timeline = load_timeline(storage, config)
+    if _find(timeline, instant_time) is None:
+        there = ", ".join(one.requested_time for one in timeline.instants if one.action == _ACTION) or "none"
+        raise UndoError(
+            f"There is no savepoint {instant_time} of the table {storage.path} (savepoints: {there}).",
+            "Name one that is there; deleting one that is gone already is not needed.",
+        )
+    # Otherwise whoever decides next might make it again, where nothing was decided since.
+    decide(storage, config, partial(_letting_go, instant_time))
+    identity = Instant(instant_time, _ACTION, State.COMPLETED).identity
+    for path in timeline.files.paths().get(identity, {}).get(State.COMPLETED, ()):
+        storage.delete(path)
+    timeline.files.remove_pending(Instant(instant_time, _ACTION, State.INFLIGHT))
+    return ServiceResult(storage.path, "delete_savepoint", instant_time, seconds=time.monotonic() - began)
+
+
+def _open(storage: Storage) -> TableConfig:
+    config = load_config(storage)
+    check_supported(config, storage.path, writing=True)
+    return config
+
+
+def _newest(storage: Storage, timeline: Timeline) -> str:
+    going = pending_rollbacks(timeline)
+    there = [one.requested_time for one in timeline.writes if one.requested_time not in going]
+    if not there:
+        raise UndoError(
+            f"The table {storage.path} has no completed write on its timeline that a savepoint could keep.",
+            "Write to it first.",
+        )
+    return there[-1]
+
+
+def _find(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instant | None:
+    return next(
+        (one for one in timeline.instants if (one.requested_time, one.action) == (at, _ACTION) and one.state >= state),
+        None,
+    )
+
+
+def _keeping(
+    storage: Storage, config: TableConfig, at: str, user: str, comment: str, timeline: Timeline
+) -> Decision | None:
+    """Return the decision to keep the files of a moment; None where they are kept."""
+    if _find(timeline, at, State.COMPLETED) is not None:
+        return None
+    refuse_restoring(storage, timeline)
+    completed_write(storage, timeline, at)
+    slices = slices_at(storage, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")
+    finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+    body = timeline.files.codec.encode(_metadata(slices, user, comment))
+    return Decision(Kind.MAKE, Instant(at, _ACTION, State.COMPLETED, finished), body)
+
+
+def _metadata(slices: list[FileSlice], user: str, comment: str) -> SavepointMetadata:
+    names: dict[str, list[str]] = {}
+    for one in slices:
+        names.setdefault(one.partition_path, []).append(one.base_file.name)
+    return SavepointMetadata(
+        savepointed_by=user,
+        savepointed_at=int(time.time() * 1000),
+        comments=comment,
+        partition_metadata={
+            partition: SavepointPartition(partition_path=partition, savepoint_data_file=files)
+            for partition, files in names.items()
+        },
+    )
+
+
+def _letting_go(at: str, _: Timeline) -> Decision:
+    return Decision(Kind.GIVE_UP, Instant(at, _ACTION, State.INFLIGHT))
+
+
+def _kept(timeline: Timeline, at: str) -> int:
+    """Return how many files a savepoint names; one that was deleted meanwhile names none."""
+    found = _find(timeline, at, State.COMPLETED)
+    if found is None:
+        return 0
+    parts = timeline.files.read_savepoint(found).partition_metadata.values()
+    return sum(len(part.savepoint_data_file) for part in parts)

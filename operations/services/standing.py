@@ -1,0 +1,176 @@
+"""Whether the table stands in a way in which an instant can be undone, kept or gone back to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...errors import ConcurrentWriteError, UndoError
+from ...reader.past import ListedFiles, SliceFilter
+from ...storage.base import Storage, split
+from ...table.config import TableConfig, check_supported, load_config
+from ...table.files.cleaned import names_cleaned
+from ...table.files.file_group import FileSlice
+from ...timeline.going import pending_restore, pending_rollbacks
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline
+from ...timeline.writers.owner import ROOT
+from ...timeline.writers.patience import Patience
+from ..decisions.retired_metadata import check_retirable
+from ..rollback.pending import PlannedRollback, broken_off, refuse_living, restoring
+from ..rollback.rollback import roll_back
+
+# Whoever archives says here up to which requested time; the rest of the name's meaning is its own.
+_ARCHIVING = f"{ROOT}/archiving"
+_MOST_NAMED = 10
+
+
+def open_for_service(storage: Storage, metadata_enable: bool | None) -> TableConfig:
+    """Return the properties of a table that a service may change.
+
+    Raises:
+        TableError: There is none, or pyhudi cannot write it.
+    """
+    config = load_config(storage)
+    check_supported(config, storage.path, writing=True)
+    check_retirable(config, metadata_enable, storage.path)
+    return config
+
+
+def refuse_restoring(storage: Storage, timeline: Timeline) -> None:
+    """Raise where a restore is pending.
+
+    Raises:
+        ConcurrentWriteError: One is.
+    """
+    restore = pending_restore(timeline)
+    if restore is not None:
+        raise restoring(storage, timeline, restore)
+
+
+def finish_rollbacks_first(storage: Storage, config: TableConfig, timeline: Timeline, patience: Patience) -> Timeline:
+    """Finish the rollbacks that broke off, and return the timeline without them."""
+    planned = broken_off(timeline)
+    for one in planned:
+        roll_back(storage, config, one, patience)
+    return timeline.reload() if planned else timeline
+
+
+def completed_write(storage: Storage, timeline: Timeline, instant_time: str) -> Instant:
+    """Return a completed write that nobody is about to undo or to archive.
+
+    Raises:
+        UndoError: There is none of this requested time.
+    """
+    found = timeline.write_at(instant_time)
+    if found is None or found.state != State.COMPLETED:
+        raise _no_such_write(storage, timeline, instant_time, found)
+    if instant_time in pending_rollbacks(timeline):
+        raise UndoError(
+            f"The {found.action} {instant_time} of the table {storage.path} is being rolled back.",
+            "Choose an earlier instant.",
+        )
+    announced = [split(info.path)[1] for info in storage.list(_ARCHIVING, strict=False)]
+    if any(instant_time <= one for one in announced):
+        raise UndoError(
+            f"The {found.action} {instant_time} of the table {storage.path} is being archived.",
+            "Run HudiTable.archive, which finishes that, and choose an instant that is on the timeline then.",
+        )
+    return found
+
+
+def refuse_savepoints(storage: Storage, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:
+    """Raise where a savepoint keeps what is to be undone.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: As it is.
+        beyond: A requested time; younger savepoints are in the way.
+        what: Is to be done, for the message.
+        itself: Whether a savepoint of that very time is in the way too.
+
+    Raises:
+        UndoError: One does.
+    """
+    found = [one for one in timeline.instants if one.action == "savepoint"]
+    held = [one for one in found if one.requested_time > beyond or (itself and one.requested_time == beyond)]
+    if held:
+        names = ", ".join(one.requested_time for one in reversed(held))
+        raise UndoError(
+            f"{what} of the table {storage.path} would undo what the savepoint {names} keeps.",
+            "Delete the savepoint first (HudiTable.delete_savepoint), if nobody needs it any more.",
+        )
+
+
+def dead_writes(
+    storage: Storage, config: TableConfig, timeline: Timeline, patience: Patience, after: str, *, may_wait: bool
+) -> list[PlannedRollback]:
+    """Return the pending writes that were asked for after a time, all of them dead; the rollbacks have no time yet.
+
+    Raises:
+        ConcurrentWriteError: The writer of one lives, or may live.
+    """
+    found = []
+    for one in timeline.pending:
+        if not one.is_write or one.action != one.group or one.requested_time <= after:
+            continue
+        verdict = refuse_living(storage, one, config, patience, may_wait=may_wait)
+        found.append(PlannedRollback(one, "", verdict.beat))
+    return found
+
+
+def slices_at(
+    storage: Storage, now: Timeline, moment: Timeline, time: str, what: str, partitions: Iterable[str] | None = None
+) -> list[FileSlice]:
+    """Return the file slices of a moment, all of which are there and going to stay.
+
+    Args:
+        storage: Rooted at the table.
+        now: The timeline as it is.
+        moment: The timeline as it was then, or will be.
+        time: When that is.
+        what: Needs them, for the message.
+        partitions: Those that matter; None for all.
+
+    Raises:
+        UndoError: A file is gone, or a clean is about to take it.
+    """
+    files, every = ListedFiles.find(storage, now, now, time, partitions), SliceFilter()
+    slices = every.slices(files, moment, time)
+    going = names_cleaned(storage, now)
+    lost = [one.path for one in every.lost(files, moment, time)]
+    lost += [one.base_file.path for one in slices if one.base_file.name in going]
+    if lost:
+        raise UndoError(
+            f"{what} of the table {storage.path} needs the file {lost[0]}, which is gone or about to be cleaned"
+            + (f", as are {len(lost) - 1} more." if len(lost) > 1 else "."),
+            "Choose a later instant, whose files are all there.",
+        )
+    return slices
+
+
+def named(instants: Sequence[Instant]) -> str:
+    """Return instants for a message, the newest first."""
+    shown = [f"{one.action} {one.requested_time}" for one in reversed(instants)][:_MOST_NAMED]
+    more = len(instants) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def try_again(storage: Storage, what: str) -> ConcurrentWriteError:
+    """Return the error of a service that met a write which began a moment ago."""
+    return ConcurrentWriteError(
+        f"{what} of the table {storage.path} met another one that began since.", "Run it again."
+    )
+
+
+def _no_such_write(storage: Storage, timeline: Timeline, instant_time: str, found: Instant | None) -> UndoError:
+    if found is not None:
+        return UndoError(
+            f"The {found.action} {instant_time} of the table {storage.path} is not completed.",
+            "Choose a completed one; HudiTable.history shows them.",
+        )
+    there = named(timeline.writes) or "none"
+    return UndoError(
+        f"There is no write {instant_time} on the timeline of the table {storage.path} ({there}); it was archived, "
+        "undone, or never was.",
+        "Choose one of these; HudiTable.history shows what they did.",
+    )

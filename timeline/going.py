@@ -1,0 +1,60 @@
+"""Writes that are on their way out: a pending rollback, or a pending restore, names them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+
+from ..errors import CorruptInstantError
+from ..storage.parallel import for_each
+from .instant_files import InstantFiles
+from .instants import Instant
+from .timeline import Timeline
+
+logger = logging.getLogger("pyhudi")
+
+
+def pending_rollbacks(timeline: Timeline) -> Mapping[str, tuple[Instant, ...]]:
+    """Return the pending rollbacks of a timeline, oldest first, by the requested time of the write that each undoes.
+
+    A plan that cannot be read names nothing; Apache Hudi passes over such a rollback too.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    found: dict[str, tuple[Instant, ...]] = {}
+    rollbacks = [one for one in timeline.pending if one.action == "rollback"]
+    victims = for_each(timeline.files.storage, partial(_victim, timeline.files), rollbacks)
+    for rollback, victim in zip(rollbacks, victims, strict=True):
+        if victim:
+            found[victim] = (*found.get(victim, ()), rollback)
+    return found
+
+
+def pending_restore(timeline: Timeline) -> Instant | None:
+    """Return the restore that is pending on a timeline, None where none is."""
+    return next((one for one in timeline.pending if one.action == "restore"), None)
+
+
+def on_the_way_out(timeline: Timeline) -> frozenset[str]:
+    """Return the requested times of all instants that a pending rollback or restore names.
+
+    Raises:
+        CorruptInstantError: A restore's plan cannot be parsed.
+        StorageError: The store failed.
+    """
+    restore = pending_restore(timeline)
+    plan = None if restore is None else timeline.files.read_restore_plan(restore)
+    restored = [] if plan is None else [one.commit_time for one in plan.instants_to_rollback]
+    return frozenset((*pending_rollbacks(timeline), *restored))
+
+
+def _victim(files: InstantFiles, rollback: Instant) -> str:
+    """Return the requested time of what a rollback is about to undo, "" where it does not say."""
+    try:
+        plan = files.read_rollback_plan(rollback)
+    except CorruptInstantError as error:
+        logger.warning("the rollback %s stays pending: %s", rollback.requested_time, error)
+        return ""
+    return "" if plan is None or plan.instant_to_rollback is None else plan.instant_to_rollback.commit_time
