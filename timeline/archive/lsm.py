@@ -1,35 +1,39 @@
 """What the archived timeline still tells: when each archived instant was requested, when it completed, what it did.
 
 Format: ``HoodieLSMTimelineInstant`` rows in Parquet files named after the least and greatest requested time in them
-(``LSMTimeline``). Files that a newer manifest no longer names repeat what its own files hold.
+(``LSMTimeline``); a manifest names the files that count.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import CorruptInstantError, StorageError, UnreadableTimeError
-from ...storage.base import Storage, join, split
+from ...storage.base import Storage, join
 from ...storage.bounds import MOST_BYTES
 from ...storage.parallel import for_each
 from ..instants import WRITE_ACTIONS, Instant, State
 from ..timeline import Timeline
 from ..watermark import Seen, Watermark
+from .manifest import ArchiveFile, read_manifest
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-_NAME = re.compile(r"(?P<least>\d+)_(?P<greatest>\d+)_\d\.parquet", re.ASCII)
+R = TypeVar("R")
+
 _MOST_ROWS = 10_000_000
-_COLUMNS = ["instantTime", "completionTime", "action"]
-_BODY = "metadata"
+TIME = "instantTime"
+COLUMNS = [TIME, "completionTime", "action"]
+BODY = "metadata"
+_TRIES = 3
 
 
 def archived_writes(storage: Storage, folder: str) -> tuple[Instant, ...]:
@@ -46,16 +50,61 @@ def archived_writes(storage: Storage, folder: str) -> tuple[Instant, ...]:
     return tuple(one for one in archived_instants(storage, folder) if one.action in WRITE_ACTIONS)
 
 
-def archived_instants(storage: Storage, folder: str) -> tuple[Instant, ...]:
+def archived_instants(storage: Storage, folder: str, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
     """Return the archived instants of every action, each once, in order of requested time.
+
+    Args:
+        storage: Rooted at the table.
+        folder: The archive's folder, relative to the table's root.
+        since: Files in which no instant was requested at this time or later are not opened.
+        until: Nor are those in which none was requested up to this time; None for no end.
 
     Raises:
         CorruptInstantError: A file of the archive cannot be read.
         StorageError: The archive was compacted meanwhile, or the store failed.
     """
-    parts = for_each(storage, partial(_read, storage, columns=_COLUMNS), _files(storage, folder))
+    return _with_files(storage, folder, lambda files: instants_in(storage, folder, _between(files, since, until)))
+
+
+def instants_in(storage: Storage, folder: str, files: Iterable[ArchiveFile]) -> tuple[Instant, ...]:
+    """Return the instants in some files of the archive, each once, in order of requested time.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    paths = [join(folder, one.name) for one in files]
+    parts = for_each(storage, partial(_read, storage, columns=COLUMNS), paths)
     found = {one.identity: one for part in parts for one in _instants(part)}
     return tuple(found[identity] for identity in sorted(found))
+
+
+def newest_archived(storage: Storage, folder: str, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
+    """Return the youngest archived instants, the youngest first; only the files that hold them are opened.
+
+    Args:
+        storage: Rooted at the table.
+        folder: The archive's folder, relative to the table's root.
+        count: How many; None for all.
+        besides: Identities of those that are on the timeline still.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+
+    def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
+        waiting = sorted(files, key=lambda one: one.greatest)
+        found: dict[str, Instant] = {}
+        while waiting and count != 0:
+            known = sorted((one.requested_time for one in found.values()), reverse=True)
+            if count is not None and len(known) >= count and known[count - 1] > waiting[-1].greatest:
+                break
+            part = instants_in(storage, folder, [waiting.pop()])
+            found |= {one.identity: one for one in part if one.identity not in besides}
+        return tuple(found[identity] for identity in sorted(found, reverse=True))[:count]
+
+    return _with_files(storage, folder, find)
 
 
 def is_archived(storage: Storage, folder: str, requested_time: str) -> bool:
@@ -65,9 +114,8 @@ def is_archived(storage: Storage, folder: str, requested_time: str) -> bool:
         CorruptInstantError: A file of the archive cannot be read.
         StorageError: The archive was compacted meanwhile, or the store failed.
     """
-    near = [path for path in _files(storage, folder) if _may_hold(path, requested_time, requested_time)]
-    parts = for_each(storage, partial(_read, storage, columns=_COLUMNS), near)
-    return any(one.requested_time == requested_time for part in parts for one in _instants(part))
+    near = archived_instants(storage, folder, requested_time, requested_time)
+    return any(one.requested_time == requested_time for one in near)
 
 
 def archived_bodies(storage: Storage, folder: str, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
@@ -81,18 +129,58 @@ def archived_bodies(storage: Storage, folder: str, wanted: Iterable[Instant]) ->
     times = sorted(one.requested_time for one in wanted)
     if not times:
         return {}
-    near = [path for path in _files(storage, folder) if _may_hold(path, times[0], times[-1])]
-    found: dict[Instant, bytes] = {}
-    for part in for_each(storage, partial(_read, storage, columns=[*_COLUMNS, _BODY]), near):
-        some = part.filter(pc.is_in(part.column("instantTime").cast(pa.string()), pa.array(times)))
-        bodies = some.column(_BODY).to_pylist()
-        found |= {one: body for one, body in zip(_instants(some), bodies, strict=True) if one in wanted and body}
-    return found
+    return _with_files(
+        storage,
+        folder,
+        lambda files: {
+            one: body
+            for one, body in bodies_in(storage, folder, _between(files, times[0], times[-1]), times)
+            if one in wanted
+        },
+    )
+
+
+def bodies_in(
+    storage: Storage, folder: str, files: Iterable[ArchiveFile], times: Sequence[str] | None = None
+) -> Iterator[tuple[Instant, bytes]]:
+    """Yield the instants in some files of the archive with what their completed files held, where it is told.
+
+    Args:
+        storage: Rooted at the table.
+        folder: The archive's folder, relative to the table's root.
+        files: Which files.
+        times: Requested times of those that are wanted, in order; None for all.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    for file in files:
+        part = _read(storage, join(folder, file.name), [*COLUMNS, BODY], times)
+        if times is not None:
+            part = part.filter(pc.is_in(part.column(TIME).cast(pa.string()), pa.array(times)))
+        bodies = part.column(BODY).to_pylist()
+        yield from ((one, body) for one, body in zip(_instants(part), bodies, strict=True) if body)
+
+
+def row_groups(storage: Storage, folder: str, files: Iterable[ArchiveFile], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield all that some files of the archive hold, one row group at a time.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    for one in files:
+        path = join(folder, one.name)
+        with _opened(storage, path) as file:
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number, use_threads=False).select(schema.names).cast(schema)
 
 
 def archive_state(storage: Storage, folder: str) -> str:
-    """Return what changes whenever instants are archived, in one listing."""
-    return hashlib.sha256("\n".join(_files(storage, folder)).encode()).hexdigest()
+    """Return what changes whenever instants are archived, in one listing and one read."""
+    names = sorted(one.name for one in read_manifest(storage, folder).files)
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
 
 def seen_at(storage: Storage, folder: str, timeline: Timeline, watermark: Watermark) -> Seen:
@@ -109,7 +197,7 @@ def seen_at(storage: Storage, folder: str, timeline: Timeline, watermark: Waterm
         CorruptInstantError: A file of the archive cannot be read.
         StorageError: The archive was compacted meanwhile, or the store failed.
     """
-    seen = watermark.against(timeline.completed, partial(archived_instants, storage, folder))
+    seen = watermark.against(timeline.completed, lambda: _older_than_recent(storage, folder, watermark))
     if seen is None:
         raise UnreadableTimeError(
             f"What the table {storage.path} held when its newest instant was completed at {watermark.completed_until} "
@@ -137,38 +225,53 @@ def archived_since(storage: Storage, folder: str, timeline: Timeline, seen: Seen
     if known and known == archive_state(storage, folder):
         return ()
     active = {one.identity for one in timeline.completed}
-    found = archived_instants(storage, folder)
+    # A clean or rollback of before the first write of then goes along with writes that were on the timeline then.
+    found = archived_instants(storage, folder, seen.watermark.first_write)
     return tuple(one for one in found if one.identity not in active and not seen.saw_archived(one))
 
 
-def _files(storage: Storage, folder: str) -> list[str]:
-    return [info.path for info in storage.list(folder) if _NAME.fullmatch(split(info.path)[1])]
+def _older_than_recent(storage: Storage, folder: str, watermark: Watermark) -> tuple[Instant, ...]:
+    """Return the archived instants that may be among those of which a moment keeps the tally alone."""
+    first = watermark.older.first.partition(".")[0]
+    return archived_instants(storage, folder, first, min(watermark.recent).partition(".")[0])
 
 
-def _may_hold(path: str, least: str, greatest: str) -> bool:
-    match = _NAME.fullmatch(split(path)[1])
-    return match is not None and match["least"] <= greatest and least <= match["greatest"]
+def _with_files(storage: Storage, folder: str, call: Callable[[Sequence[ArchiveFile]], R]) -> R:
+    """Return what a call makes of the archive's files, asked again where one was merged into another meanwhile."""
+    for _ in range(_TRIES - 1):
+        try:
+            return call(read_manifest(storage, folder).files)
+        except StorageError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+    return call(read_manifest(storage, folder).files)
 
 
-def _check_size(footer: pq.FileMetaData) -> None:
-    """Refuse rows without number: what repeats takes no bytes in the file, and takes them in memory."""
+def _between(files: Iterable[ArchiveFile], since: str, until: str | None) -> list[ArchiveFile]:
+    return [one for one in files if one.may_hold(since, until)]
+
+
+def check_size(footer: pq.FileMetaData) -> None:
+    """Refuse rows without number: what repeats takes no bytes in the file, and takes them in memory.
+
+    Raises:
+        ValueError: There are too many.
+    """
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    leaves = [number for number in range(footer.num_columns) if footer.schema.column(number).name in _COLUMNS]
+    leaves = [number for number in range(footer.num_columns) if footer.schema.column(number).name in COLUMNS]
     size = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
     if footer.num_rows > _MOST_ROWS or size > MOST_BYTES:
         raise ValueError(f"it has {footer.num_rows} instants, with {size} bytes of times")
 
 
-def _read(storage: Storage, path: str, columns: list[str]) -> pa.Table:
+@contextmanager
+def _opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
     import pyarrow.parquet as pq  # noqa: PLC0415 (most tables are younger than their archive)
 
     try:
         with pq.ParquetFile(storage.open_input(path), page_checksum_verification=True) as file:
-            _check_size(file.metadata)
-            rows = file.read(columns, use_threads=False).select(columns)
-            if any(rows.column(name).null_count for name in _COLUMNS):
-                raise ValueError("it has an instant without a time or an action")
-            return rows
+            check_size(file.metadata)
+            yield file
     except FileNotFoundError as error:
         raise StorageError(
             f"The archived timeline's file {join(storage.path, path)} was merged into another one while it was needed.",
@@ -182,7 +285,28 @@ def _read(storage: Storage, path: str, columns: list[str]) -> pa.Table:
         ) from error
 
 
+def _read(storage: Storage, path: str, columns: list[str], times: Sequence[str] | None = None) -> pa.Table:
+    with _opened(storage, path) as file:
+        groups = [number for number in range(file.num_row_groups) if _may_have(file.metadata, number, times)]
+        rows = file.read_row_groups(groups, columns, use_threads=False).select(columns)
+        if any(rows.column(name).null_count for name in COLUMNS):
+            raise ValueError("it has an instant without a time or an action")
+        return rows
+
+
+def _may_have(footer: pq.FileMetaData, number: int, times: Sequence[str] | None) -> bool:
+    """Return whether a row group may have one of some requested times, which are in order."""
+    if not times:
+        return True
+    group = footer.row_group(number)
+    leaf = next((leaf for leaf in range(footer.num_columns) if footer.schema.column(leaf).name == TIME), None)
+    statistics = None if leaf is None else group.column(leaf).statistics
+    if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, str):
+        return True
+    return bool(statistics.min <= times[-1] and times[0] <= statistics.max)
+
+
 def _instants(rows: pa.Table) -> Iterator[Instant]:
-    times = (rows.column(name).cast(pa.string()).to_pylist() for name in _COLUMNS)
+    times = (rows.column(name).cast(pa.string()).to_pylist() for name in COLUMNS)
     for requested, completed, action in zip(*times, strict=True):
         yield Instant(requested, action, State.COMPLETED, completed)

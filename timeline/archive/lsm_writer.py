@@ -1,0 +1,277 @@
+"""Instants into the archive: rows in new files, levels of files merged, old manifests and what they alone name removed.
+
+Follows ``LSMTimelineWriter``: a file of level 0 for each round of archiving; as soon as a level has so many files, the
+oldest are merged into one of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...errors import PyHudiError
+from ...storage.base import Storage, join, split
+from ..instants import Instant
+from . import lsm
+from .manifest import (
+    ArchiveFile,
+    Manifest,
+    file_name,
+    is_archive_file,
+    manifest_number,
+    manifest_path,
+    parse_manifest,
+    read_manifest,
+    replace_files,
+)
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+# Apache Hudi's hoodie.timeline.compaction.target.file.max.bytes and hoodie.timeline.manifest.retained.versions.
+TARGET_BYTES = 1000 * 1024 * 1024
+KEPT_MANIFESTS = 3
+# What a file of level 0 holds in memory while it is made: a table that never archived may have many large instants.
+MOST_BYTES_A_FILE = 64 << 20
+_ROW_GROUP_BYTES = 16 << 20
+# The level is one digit of a file's name.
+_HIGHEST_LEVEL = 9
+# A file that no manifest names may be on its way into one.
+_UNNAMED_KEPT_S = 3600.0
+
+_SCHEMA = pa.schema(
+    [
+        pa.field("instantTime", pa.string()),
+        pa.field("completionTime", pa.string()),
+        pa.field("action", pa.string()),
+        pa.field("metadata", pa.binary()),
+        pa.field("plan", pa.binary()),
+        pa.field("version", pa.int32(), nullable=False),
+    ]
+)
+_VERSION = 1
+_TEXT = '["null",{"type":"string","avro.java.string":"String"}],"default":null'
+_AVRO = (
+    '{"type":"record","name":"HoodieLSMTimelineInstant","namespace":"org.apache.hudi.avro.model","fields":['
+    f'{{"name":"instantTime","type":{_TEXT}}},{{"name":"completionTime","type":{_TEXT}}},'
+    f'{{"name":"action","type":{_TEXT}}},{{"name":"metadata","type":["null","bytes"],"default":null}},'
+    '{"name":"plan","type":["null","bytes"],"default":null},{"name":"version","type":"int","default":1}]}'
+)
+_FOOTER = {"writer.model.name": "avro", "parquet.avro.schema": _AVRO}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One instant as the archive keeps it.
+
+    Attributes:
+        instant: The completed instant.
+        body: What its completed file held.
+        plan: What its requested file held, where that was a plan.
+    """
+
+    instant: Instant
+    body: bytes
+    plan: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A file of the archive that took the place of others.
+
+    Attributes:
+        name: The new file.
+        inputs: Those whose rows it repeats.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+
+
+def append(storage: Storage, folder: str, rows: Sequence[Row]) -> Manifest:
+    """Add instants to the archive, as one file.
+
+    Args:
+        storage: Rooted at the table.
+        folder: The archive's folder, relative to the table's root.
+        rows: In order of requested time.
+
+    Returns:
+        The manifest that names them.
+
+    Raises:
+        CorruptInstantError: The newest manifest is damaged.
+        ConcurrentWriteError: Others changed the archive first, again and again.
+    """
+    name = file_name(rows[0].instant.requested_time, rows[-1].instant.requested_time, 0)
+    data = _encode(rows)
+    file = ArchiveFile(name, len(data))
+    path = join(folder, name)
+    while True:
+        if not storage.create(path, data):
+            file = _adopt(storage, folder, file, rows, data)
+        manifest = replace_files(storage, folder, [file], is_whole=partial(_is_whole, storage, folder))
+        # Whoever tidied up while this one slept took the file for one that no manifest was ever going to name.
+        if storage.exists(path) or file.name not in manifest.names:
+            return manifest
+
+
+def merge_levels(storage: Storage, folder: str, aside: str, batch: int) -> list[Merged]:
+    """Merge the oldest files of each level that has many; each level is merged once at most.
+
+    Args:
+        storage: Rooted at the table.
+        folder: The archive's folder, relative to the table's root.
+        aside: Where files grow before they are published.
+        batch: How many files of a level are merged into one of the next.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read, or the newest manifest is damaged.
+        StorageError: Somebody else merged them meanwhile, or the store failed.
+        ConcurrentWriteError: Others changed the archive first, again and again.
+    """
+    done: list[Merged] = []
+    for level in range(_HIGHEST_LEVEL):
+        known = read_manifest(storage, folder)
+        files = [one for one in known.files if one.level == level] if known.number else []
+        inputs = _oldest(sorted(files, key=lambda one: (one.least, one.greatest)), batch) if len(files) >= batch else []
+        if len(inputs) < 2:
+            return done
+        name = file_name(min(one.least for one in inputs), max(one.greatest for one in inputs), level + 1)
+        if name in known.names:
+            return done
+        merged = ArchiveFile(name, _merge(storage, folder, aside, inputs, name))
+        gone = tuple(one.name for one in inputs)
+        newest = replace_files(storage, folder, [merged], gone, is_whole=partial(_is_whole, storage, folder))
+        if name not in newest.names:
+            return done
+        done.append(Merged(name, gone))
+    return done
+
+
+def tidy(storage: Storage, folder: str, merged_levels: int) -> None:
+    """Delete manifests beyond the newest few, and the files that they alone name.
+
+    Args:
+        storage: Rooted at the table.
+        folder: The archive's folder, relative to the table's root.
+        merged_levels: How many levels were merged right before, each of which made a manifest of its own.
+    """
+    listing, now = storage.list(folder), storage.now()
+    numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
+    named = {number: parse_manifest(storage, folder, number) for number in numbers}
+    whole = [number for number in numbers if named[number] is not None]
+    if not whole:
+        return
+    kept = {*whole[-(KEPT_MANIFESTS + merged_levels) :], *(number for number in numbers if number > whole[-1])}
+    gone = [number for number in numbers if number not in kept]
+    needed = {one.name for number in kept for one in named[number] or ()}
+    once = {one.name for number in gone for one in named[number] or ()}
+    files = {split(info.path)[1]: info for info in listing if is_archive_file(split(info.path)[1])}
+    stray = [name for name, info in files.items() if name in once or now - info.modified > _UNNAMED_KEPT_S]
+    storage.delete(*(manifest_path(folder, number) for number in gone), durable=False)
+    storage.delete(*(join(folder, name) for name in sorted(stray) if name not in needed), durable=False)
+
+
+def _encode(rows: Sequence[Row]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with _open(sink) as parquet:
+        start = 0
+        while start < len(rows):
+            end, size = start, 0
+            while end < len(rows) and size < _ROW_GROUP_BYTES:
+                size += len(rows[end].body)
+                end += 1
+            parquet.write_table(_table(rows[start:end]))
+            start = end
+        parquet.add_key_value_metadata(_FOOTER)
+    return bytes(sink.getvalue())
+
+
+def _table(rows: Iterable[Row]) -> pa.Table:
+    columns: list[list[object]] = [[] for _ in _SCHEMA]
+    for row in rows:
+        one = row.instant
+        values = (one.requested_time, one.completion_time, one.action, row.body or None, row.plan or None, _VERSION)
+        for column, value in zip(columns, values, strict=True):
+            column.append(value)
+    return pa.table(columns, schema=_SCHEMA)
+
+
+def _open(sink: object) -> pq.ParquetWriter:
+    import pyarrow.parquet as pq  # noqa: PLC0415 (see lsm.py)
+
+    return pq.ParquetWriter(
+        sink,
+        _SCHEMA,
+        compression="gzip",
+        store_schema=False,
+        use_dictionary=["action"],
+        # Statistics of bodies would be bodies.
+        write_statistics=lsm.COLUMNS,
+        write_page_checksum=True,
+    )
+
+
+def _adopt(storage: Storage, folder: str, file: ArchiveFile, rows: Sequence[Row], data: bytes) -> ArchiveFile:
+    """Return the file that is there under a new one's name; one that is not whole, or holds others, is replaced."""
+    path = join(folder, file.name)
+    listed = read_manifest(storage, folder)
+    known = next((one for one in listed.files if listed.number and one.name == file.name), None)
+    if known is not None:
+        return known
+    try:
+        found = lsm.instants_in(storage, folder, [file])
+        if set(found) >= {row.instant for row in rows}:
+            return ArchiveFile(file.name, _size(storage, folder, file.name))
+    except PyHudiError:
+        pass  # it broke off, or somebody took it away: nobody relies on it
+    storage.write(path, data)
+    return file
+
+
+def _size(storage: Storage, folder: str, name: str) -> int:
+    return next(info.size for info in storage.list(folder) if split(info.path)[1] == name)
+
+
+def _is_whole(storage: Storage, folder: str, file: ArchiveFile) -> bool:
+    try:
+        lsm.instants_in(storage, folder, [file])
+    except PyHudiError:
+        return False
+    return True
+
+
+def _oldest(files: Sequence[ArchiveFile], batch: int) -> list[ArchiveFile]:
+    """Return the oldest files of a level that together are to be one, none that is large enough alone."""
+    chosen: list[ArchiveFile] = []
+    size = 0
+    for file in files:
+        chosen.append(file)
+        size += file.size
+        if len(chosen) >= batch:
+            break
+        if size > TARGET_BYTES:
+            if len(chosen) > 1:
+                break
+            chosen, size = [], 0
+    return chosen
+
+
+def _merge(storage: Storage, folder: str, aside: str, inputs: Iterable[ArchiveFile], name: str) -> int:
+    """Write the rows of some files into one, one row group at a time, and return its size."""
+    staged = storage.stage(join(folder, name), aside)
+    try:
+        with _open(staged.stream) as parquet:
+            for group in lsm.row_groups(storage, folder, inputs, _SCHEMA):
+                parquet.write_table(group)
+            parquet.add_key_value_metadata(_FOOTER)
+        size = staged.publish()
+    finally:
+        staged.discard()
+    storage.flush([folder])
+    return size
