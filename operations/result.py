@@ -7,16 +7,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ..storage.base import Storage
 from ..storage.bounds import parse_json
 from ..storage.parallel import THREADS, for_each
+from ..table.config import TableConfig
+from ..timeline.archive.lsm import archived_bodies
+from ..timeline.instant_files import open_instants
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
+from .write_ids import WRITE_ID, archived_write
 
 if TYPE_CHECKING:
     from ..timeline.metadata.models import CommitMetadata
 
-# What pyhudi adds to an instant's extraMetadata.
-WRITE_ID = "pyhudi.write.id"
+# What pyhudi adds to an instant's extraMetadata, beside the write's id.
 NOT_FOUND = "pyhudi.deletes.not.found"
 DROPPED = "pyhudi.inserts.dropped"
 SECONDS = "pyhudi.seconds"
@@ -132,8 +136,11 @@ def result_of(timeline: Timeline, instant: Instant) -> CommitResult:
     return result_from(timeline.files.storage.path, instant.requested_time, timeline.files.read_commit(instant))
 
 
-def find_write(timeline: Timeline, write_id: str) -> CommitResult | None:
-    """Return what the newest completed write of an id did; None where there is none."""
+def find_write(timeline: Timeline, config: TableConfig, write_id: str) -> CommitResult | None:
+    """Return what the newest completed write of an id did; None where there is none.
+
+    The archive is asked for ids that users gave; what pyhudi makes up, it asks for right after the write.
+    """
     newest_first = timeline.writes[::-1]
     # The newest alone, as it is mostly the one; then many at a time.
     for start, end in [(0, 1), *((at, at + THREADS) for at in range(1, len(newest_first), THREADS))]:
@@ -142,7 +149,29 @@ def find_write(timeline: Timeline, write_id: str) -> CommitResult | None:
         ):
             if result.write_id == write_id:
                 return result
-    return None
+    storage = timeline.files.storage
+    archived = archived_write(storage, config, write_id)
+    return None if archived is None else archived_results(storage, config, [archived])[archived]
+
+
+def archived_results(
+    storage: Storage, config: TableConfig, instants: Iterable[Instant]
+) -> Mapping[Instant, CommitResult]:
+    """Return what some archived writes did; nothing but its name of one of which the archive tells no more.
+
+    Raises:
+        CorruptInstantError: What the archive holds cannot be parsed.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    from ..timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+
+    instants, codec = tuple(instants), open_instants(storage, config).codec
+    found = {one: CommitResult(storage.path, one.requested_time, "UNKNOWN") for one in instants}
+    for one, body in archived_bodies(storage, config.archive_folder, instants).items():
+        kind = ReplaceCommitMetadata if one.group == "replacecommit" else CommitMetadata
+        metadata = codec.decode(kind, body, f"{one.requested_time} in the archive of {storage.path}")
+        found[one] = result_from(storage.path, one.requested_time, metadata)
+    return found
 
 
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...operations.planning.plan import GENERATED_ID
 from ...operations.planning.target import Target, find_target
 from ...operations.result import CommitResult, find_write, with_services
 from ...operations.services.inline import run_inline
 from ...operations.write.alone import write_without_rows
+from ...operations.write_ids import GENERATED_ID
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig, load_config
 from ...table.schema.columns import POSITION
@@ -89,7 +89,7 @@ def write_placed(
         rows.write.format(PyHudiDataSource.name()).options(**settings).mode("append").save(path)
     # A first write that came without rows, and was to leave no instant then, has made no table.
     made = find_config(storage) if creates else load_config(storage)
-    done = None if made is None else find_write(load_timeline(storage, made), write_id)
+    done = None if made is None else find_write(load_timeline(storage, made), made, write_id)
     if made is None or done is None:
         return _told(CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id), began)
     if all(one.requested_time != done.instant for one in before):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pyarrow as pa
 
 from ...errors import InvalidOptionError
 from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.config import load_config
+from ...timeline.archive.lsm import newest_archived
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
-from ...timeline.timeline import Timeline, load_timeline
-from ..result import CommitResult, result_of
+from ...timeline.timeline import load_timeline
+from ..result import CommitResult, archived_results, result_of
 
 HISTORY_SCHEMA = pa.schema(
     [
@@ -29,23 +33,31 @@ HISTORY_SCHEMA = pa.schema(
 
 
 def history(storage: Storage, limit: int | None = None) -> pa.Table:
-    """Return one row for every instant of the active timeline, newest first.
+    """Return one row for every instant, newest first: those of the timeline, then the archived ones.
 
     Args:
         storage: Rooted at the table.
-        limit: How many instants at most; no others are opened.
+        limit: How many instants at most; no others are opened, and no older files of the archive.
 
     Returns:
         Columns as in `HISTORY_SCHEMA`; the counts are null for instants that wrote no rows.
 
     Raises:
         InvalidOptionError: The limit is below zero.
+        CorruptInstantError: An instant, or a file of the archive, cannot be read.
     """
     if limit is not None and limit < 0:
         raise InvalidOptionError(f"The history was asked for {limit} instants.", "Ask for none or more.")
-    timeline = load_timeline(storage, load_config(storage))
+    config = load_config(storage)
+    timeline = load_timeline(storage, config)
+    active = frozenset(one.identity for one in timeline.instants)
     newest = [*reversed(timeline.instants)][:limit]
-    rows = for_each(storage, lambda instant: _row(timeline, instant), newest)
+    rows = for_each(storage, lambda instant: _row(instant, partial(result_of, timeline)), newest)
+    more = None if limit is None else limit - len(newest)
+    if more != 0:
+        archived = newest_archived(storage, config.archive_folder, more, active)
+        results = archived_results(storage, config, (one for one in archived if one.action in WRITE_ACTIONS))
+        rows += [_row(instant, results.__getitem__) for instant in archived]
     return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
 
 
@@ -55,7 +67,7 @@ def last_commit(storage: Storage) -> CommitResult | None:
     return result_of(timeline, timeline.writes[-1]) if timeline.writes else None
 
 
-def _row(timeline: Timeline, instant: Instant) -> dict[str, object]:
+def _row(instant: Instant, result_of_write: Callable[[Instant], CommitResult]) -> dict[str, object]:
     row: dict[str, object] = {
         "instant": instant.requested_time,
         "action": instant.action,
@@ -63,7 +75,7 @@ def _row(timeline: Timeline, instant: Instant) -> dict[str, object]:
         "completed": instant.completion_time,
     }
     if instant.state == State.COMPLETED and instant.action in WRITE_ACTIONS:
-        result = result_of(timeline, instant)
+        result = result_of_write(instant)
         names = ("operation", "inserts", "updates", "deletes", "files", "bytes")
         row |= {name: getattr(result, name) for name in names}
     return row

@@ -31,12 +31,11 @@ from ..decisions.retired_metadata import check_retirable
 from ..result import find_write
 from ..rollback.pending import PlannedRollback, broken_off, settle_pending
 from ..transaction.transaction import Transaction
+from ..write_ids import GENERATED_ID
 from .columns import check_columns, check_judges, check_located, table_schema
 from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation
 from .request import WriteRequest, WriteSettings
 from .target import find_target
-
-GENERATED_ID = "auto-"
 
 # Apache Hudi orders by partition path and record key, of which within a file only the key differs.
 _SORTED_BY_KEY = frozenset({"GLOBAL_SORT", "PARTITION_SORT"})
@@ -140,7 +139,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
     schema = _columns(config, schema, request, operation)
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
-        done = find_write(timeline, request.write_id)
+        done = find_write(timeline, config, request.write_id)
         replays = None if done is None else done.instant
     victims = frozenset(one.victim.requested_time for one in going)
     dead = () if replays else settle_pending(storage, timeline, config, request.write.patience, victims)

@@ -11,6 +11,7 @@ from ...timeline.instants import State
 from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import load_timeline
 from ...timeline.writers import heartbeat, owner, reserve
+from ...timeline.writers.announcements import announced
 from ...timeline.writers.markers import begin_markers
 from ..rollback.rollback import forget, roll_back
 from ..rollback.sweep import sweep
@@ -107,6 +108,25 @@ def _take_back_if_oldest(work: Transaction, storage: Storage) -> None:
     )
 
 
+def _take_back_if_announced(work: Transaction, storage: Storage) -> None:
+    """Undo the beginning of a write that is older than what somebody is archiving, who need not have seen it."""
+    until = max(announced(storage), default="")
+    if until < work.instant_time:
+        return
+    timeline = load_timeline(storage, work.config)
+    found = timeline.find(work.instant_time)
+    if found is not None and found.state >= State.INFLIGHT:
+        # Whoever took that step had looked before.
+        return
+    timeline.files.remove_pending(work.inflight)
+    forget(storage, work.instant_time)
+    raise ConcurrentWriteError(
+        f"The write {work.instant_time} of the table {work.path} was planned before {until}, up to which the timeline "
+        "is being archived; readers would take the files of an older write for committed.",
+        "Write again; compute the rows beforehand if they take hours (df.cache(), or a table of their own).",
+    )
+
+
 def _begun(work: Transaction, storage: Storage) -> bool:
     found = load_timeline(storage, work.config).find(work.instant_time)
     return found is not None and found.state >= State.INFLIGHT
@@ -121,6 +141,7 @@ def _put_on_timeline(work: Transaction, storage: Storage, requested: Callable[[C
     begin_markers(storage, work.instant_time)
     instants = work.instants(storage)
     instants.request(work.inflight, requested(instants.codec))
+    _take_back_if_announced(work, storage)
     _take_back_if_oldest(work, storage)
     instants.start(work.inflight)
     _take_back_if_given_up(work, storage)

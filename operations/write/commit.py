@@ -23,7 +23,7 @@ from ..decisions import retired_metadata
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
-from ..result import CommitResult, result_from, result_of, with_services
+from ..result import CommitResult, find_write, result_from, result_of, with_services
 from ..rollback.rollback import forget
 from ..services.inline import run_inline
 from ..transaction.begin import begin, same_millisecond
@@ -64,8 +64,8 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         return done
     nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=work.write_id)
     if plan.replays is not None:
-        # Its instant has left the timeline meanwhile; the tasks took no rows, so that there is nothing to commit.
-        return nothing
+        # Its instant has left the timeline; the tasks took no rows, so that there is nothing to commit.
+        return find_write(load_timeline(storage, plan.config), plan.config, work.write_id) or nothing
     if not any(result.rows for result in results):
         if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
             return nothing

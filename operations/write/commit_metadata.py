@@ -10,7 +10,8 @@ from ...table.schema.columns import avro_schema
 from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ...writer.group_writer import GroupOutcome
 from ..planning.plan import WritePlan
-from ..result import DROPPED, NOT_FOUND, SECONDS, WRITE_ID
+from ..result import DROPPED, NOT_FOUND, SECONDS
+from ..write_ids import WRITE_ID
 
 
 def build_metadata(

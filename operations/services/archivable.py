@@ -1,0 +1,129 @@
+"""Which instants may leave the timeline: a prefix of what is complete, behind everything that somebody still needs.
+
+Rules as in ``TimelineArchiverV2`` and ``ArchivalUtils``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...errors import CorruptFileError
+from ...storage.base import FileInfo, Storage, join, split
+from ...storage.bounds import MOST_OF_A_NOTE, parse_json
+from ...storage.parallel import for_each
+from ...table.files.names import BaseFileName
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline
+from ...timeline.writers.owner import ROOT
+from .settings import ArchiveSettings
+
+_CLEANED = join(ROOT, "cleaned")
+# They go along with the writes around them; of all others Apache Hudi archives none.
+_ALONG = frozenset({"clean", "rollback"})
+# While one of them is at work, what it undoes has to stay where it is.
+_UNDOING = frozenset({"rollback", "restore"})
+# Beyond what the clean retains.
+_MORE_THAN_RETAINED = 2
+
+
+def candidates(
+    timeline: Timeline, settings: ArchiveSettings, retained: str | None, held: Iterable[Instant] = ()
+) -> tuple[Instant, ...]:
+    """Return the instants that may be archived, in order of requested time.
+
+    Args:
+        timeline: As of a moment ago.
+        settings: How many commits stay.
+        retained: From which instant on cleaning keeps what readers may ask for; None where nothing says so.
+        held: Instants that the archive holds already, as somebody died before they left the timeline.
+    """
+    writes = timeline.writes
+    keep = max(settings.min_commits, 1)
+    if retained:
+        keep = max(keep, sum(one.requested_time >= retained for one in writes) + _MORE_THAN_RETAINED)
+    most = settings.max_commits + keep - max(settings.min_commits, 1)
+    last = writes[len(writes) - keep - 1].requested_time if len(writes) > max(most, keep) else ""
+    last = max([last, *(one.requested_time for one in held if one.is_write)])
+    # The newest stays in any case: it tells the table's columns.
+    wanted = {one for one in writes[:-1] if one.requested_time <= last}
+    return cut(timeline, {*wanted, *_along(timeline, wanted)})
+
+
+def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
+    """Return those of some instants that are on a timeline and older than everything on it that has to stay.
+
+    Args:
+        timeline: As of a moment ago.
+        wanted: Completed instants.
+    """
+    if any(one.action in _UNDOING for one in timeline.pending):
+        return ()
+    wanted = {*wanted}.intersection(one for one in timeline.completed if one.completion_time is not None)
+    obstacles = [one.requested_time for one in timeline.instants if _stays(one, wanted)]
+    waiting = [one.requested_time for one in timeline.pending if one.is_write]
+    if waiting:
+        # As Apache Hudi, which wants a commit before the first that is pending.
+        before = [one.requested_time for one in timeline.writes if one.requested_time < min(waiting)]
+        obstacles += before[-1:]
+    end = min(obstacles, default=None)
+    left = {one for one in wanted if end is None or one.requested_time < end}
+    writes = {one for one in left if one.is_write}
+    return tuple(sorted({*writes, *_along(timeline, writes) & left}, key=lambda one: one.identity))
+
+
+def before_replaced_files(storage: Storage, timeline: Timeline, wanted: tuple[Instant, ...]) -> tuple[Instant, ...]:
+    """Return the instants before the first that replaced file groups of which files are still there.
+
+    Readers would take them for live again once nothing says that they were replaced.
+    """
+    for one in wanted:
+        if one.group != "replacecommit":
+            continue
+        replaced = timeline.files.read_written_files(one).replaced
+        partitions = sorted(replaced)
+        listings = for_each(storage, storage.list, partitions)
+        if _has_any(dict(zip(partitions, listings, strict=True)), replaced):
+            earlier = {other for other in wanted if other.requested_time < one.requested_time}
+            return cut(timeline, earlier)
+    return wanted
+
+
+def retained_by_cleaning(storage: Storage, timeline: Timeline) -> str | None:
+    """Return the earliest instant that the newest clean kept readable; None where none says so.
+
+    A look that found nothing to clean leaves a note, and no instant.
+    """
+    from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+
+    known = []
+    newest = next((one for one in reversed(timeline.completed) if one.action == "clean"), None)
+    done = None if newest is None else timeline.files.read_clean(newest)
+    if isinstance(done, CleanMetadata):
+        known.append(done.earliest_commit_to_retain)
+    try:
+        noted = parse_json(storage.read(_CLEANED, MOST_OF_A_NOTE))
+        known.append(noted["earliest"] if isinstance(noted["earliest"], str) else "")
+    except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
+        pass  # a note that nobody can read says nothing
+    return max(known, default="") or None
+
+
+def _stays(instant: Instant, wanted: set[Instant]) -> bool:
+    if instant.state != State.COMPLETED or instant.action == "savepoint":
+        return True
+    return instant.is_write and instant not in wanted
+
+
+def _along(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:
+    """Return the cleans and rollbacks that are older than the last of some writes."""
+    last = max((one.requested_time for one in writes), default="")
+    return {one for one in timeline.completed if one.action in _ALONG and one.requested_time < last}
+
+
+def _has_any(listings: Mapping[str, Iterable[FileInfo]], replaced: Mapping[str, Iterable[str]]) -> bool:
+    for partition, files in listings.items():
+        gone = frozenset(replaced[partition])
+        names = (BaseFileName.parse(split(info.path)[1]) for info in files)
+        if any(name is not None and name.file_id in gone for name in names):
+            return True
+    return False

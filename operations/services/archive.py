@@ -1,0 +1,205 @@
+"""Instants moved from the timeline into its archive, so that writes and reads cost what a young table's cost.
+
+Nobody is kept out meanwhile, and nothing is decided: each step may be taken by several processes at once, and again by
+another where one died. Decision 26 says why the steps come in this order.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...storage.base import Storage, join, split
+from ...storage.parallel import for_each
+from ...table.config import TableConfig, check_supported, load_config, update_config
+from ...timeline.archive.lsm import archived_instants
+from ...timeline.archive.lsm_writer import MOST_BYTES_A_FILE, Row, append, merge_levels, tidy
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.writers import announcements
+from ...timeline.writers.markers import delete_markers, marked_instants
+from ...timeline.writers.owner import ROOT
+from ..decisions import retired_metadata
+from ..result import ServiceResult
+from ..write_ids import note_write_ids
+from .archivable import before_replaced_files, candidates, cut, retained_by_cleaning
+from .orphans import delete_orphans
+from .settings import ArchiveSettings
+
+logger = logging.getLogger("pyhudi")
+
+# Where files of the archive grow; what is left there of somebody who died, the next write sweeps up.
+_ASIDE = join(ROOT, "merging")
+# Bodies that are read at once, where a store waits for a network.
+_AT_ONCE = 64
+
+
+def archive(storage: Storage, settings: ArchiveSettings, *, metadata_enable: bool | None = None) -> ServiceResult:
+    """Move the oldest completed instants into the archive, where there are more than are to stay.
+
+    Args:
+        storage: Rooted at the table.
+        settings: How many stay.
+        metadata_enable: What the user says of a metadata table, which pyhudi does not maintain.
+
+    Returns:
+        How many instants left the timeline, and how many orphaned data files went before them.
+
+    Raises:
+        UnsupportedTableError: The table is of a kind that pyhudi cannot write, or its metadata table is costly.
+        CorruptInstantError: An instant, or the archive, cannot be read.
+        ConcurrentWriteError: Others changed the archive first, again and again.
+        StorageError: The store failed; whoever archives next goes on.
+    """
+    began = time.monotonic()
+    config = load_config(storage)
+    check_supported(config, storage.path, writing=True)
+    result = ServiceResult(storage.path, "archive")
+    timeline = load_timeline(storage, config)
+    wanted = _wanted(storage, config, timeline, settings)
+    if wanted:
+        retired_metadata.check_retirable(config, metadata_enable, storage.path)
+        announcements.announce(storage, wanted[-1].requested_time)
+        result = _Round(storage, config, settings, timeline.reload()).carry_out(wanted, result)
+    return replace(result, seconds=time.monotonic() - began)
+
+
+def _wanted(
+    storage: Storage, config: TableConfig, timeline: Timeline, settings: ArchiveSettings
+) -> tuple[Instant, ...]:
+    announced = announcements.announced(storage)
+    if len(timeline.writes) <= settings.max_commits and not announced:
+        return ()
+    held = _held(storage, config, timeline, announced)
+    wanted = candidates(timeline, settings, retained_by_cleaning(storage, timeline), held)
+    return before_replaced_files(storage, timeline, wanted)
+
+
+def _held(storage: Storage, config: TableConfig, timeline: Timeline, until: Sequence[str]) -> set[Instant]:
+    """Return the instants on the timeline that the archive holds, as somebody died before he took them off it."""
+    there = {one for one in timeline.completed if until and one.requested_time <= until[-1]}
+    if not there:
+        return set()
+    times = sorted(one.requested_time for one in there)
+    return there.intersection(archived_instants(storage, config.archive_folder, times[0], times[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One round of archiving, after it was announced.
+
+    Attributes:
+        storage: Rooted at the table.
+        config: The table's properties.
+        settings: How many instants stay.
+        timeline: As of after the announcement.
+    """
+
+    storage: Storage
+    config: TableConfig
+    settings: ArchiveSettings
+    timeline: Timeline
+
+    def carry_out(self, wanted: Iterable[Instant], result: ServiceResult) -> ServiceResult:
+        """Archive those of the instants that nothing is in the way of by now."""
+        gone = cut(self.timeline, wanted)
+        if gone:
+            self._retire_metadata()
+            left = {*self.timeline.instants} - {*gone}
+            first = min(one.requested_time for one in left if one.is_write)
+            orphans = delete_orphans(self.storage, self.config.archive_folder, self.timeline, first)
+            self._put(gone)
+            note_write_ids(self.storage, self.config)
+            count = self._take_off(gone)
+            self._merge()
+            result = replace(
+                result,
+                instant=gone[-1].requested_time,
+                instants=count,
+                files=len(orphans),
+                bytes=sum(info.size for info in orphans),
+            )
+            logger.info("table %s: archived %d instants up to %s", self.storage.path, count, result.instant)
+        now = self.timeline.reload()
+        announcements.forget_before(
+            self.storage, next((one.requested_time for one in now.instants if one.is_write), "")
+        )
+        return result
+
+    def _retire_metadata(self) -> None:
+        changes = retired_metadata.retirement(load_config(self.storage))
+        if changes:
+            update_config(self.storage, changes)
+            retired_metadata.remove(self.storage)
+
+    def _put(self, gone: Sequence[Instant]) -> None:
+        """Add the instants to the archive, those that it does not hold yet."""
+        known = {*archived_instants(self.storage, self.config.archive_folder, *_span(gone))}
+        waiting: list[Row] = []
+        size = 0
+        for row in self._rows([one for one in gone if one not in known]):
+            waiting.append(row)
+            size += len(row.body)
+            if size > MOST_BYTES_A_FILE:
+                append(self.storage, self.config.archive_folder, waiting)
+                waiting, size = [], 0
+        if waiting:
+            append(self.storage, self.config.archive_folder, waiting)
+
+    def _rows(self, instants: Sequence[Instant]) -> Iterator[Row]:
+        files = self._files()
+        for start in range(0, len(instants), _AT_ONCE):
+            some = instants[start : start + _AT_ONCE]
+            yield from filter(None, for_each(self.storage, lambda one: self._row(one, files), some))
+
+    def _row(self, instant: Instant, files: Mapping[str, Sequence[tuple[State, str]]]) -> Row | None:
+        """Return what the archive is to keep of an instant; None where somebody else has taken it off meanwhile."""
+        requested = [path for state, path in files.get(instant.identity, ()) if state == State.REQUESTED]
+        plan = _read(self.storage, requested[0]) if requested else None
+        body = _read(self.storage, self.timeline.files.path(instant))
+        return None if body is None else Row(instant, body, plan or None)
+
+    def _take_off(self, gone: Sequence[Instant]) -> int:
+        """Delete the files of those instants that the archive holds, however it came to, and return their number."""
+        held = {*archived_instants(self.storage, self.config.archive_folder, *_span(gone))}.intersection(gone)
+        files = self._files()
+        marked = frozenset(marked_instants(self.storage))
+        for one in held:
+            if one.requested_time in marked:
+                delete_markers(self.storage, one.requested_time)
+        ordered = [pair for one in gone if one in held for pair in files.get(one.identity, ())]
+        # Without its completed file an instant is pending to whoever looks; so that one goes last.
+        self.storage.delete(*(path for state, path in ordered if state != State.COMPLETED))
+        for path in (path for state, path in ordered if state == State.COMPLETED):
+            self.storage.delete(path)
+        return len(held)
+
+    def _files(self) -> dict[str, list[tuple[State, str]]]:
+        """Return the files of each instant on the timeline, by its identity."""
+        found: dict[str, list[tuple[State, str]]] = {}
+        files = self.timeline.files
+        for info in self.storage.list(files.folder):
+            one = files.layout.parse(split(info.path)[1])
+            if one is not None:
+                found.setdefault(one.identity, []).append((one.state, info.path))
+        return found
+
+    def _merge(self) -> None:
+        folder = self.config.archive_folder
+        merged = merge_levels(self.storage, folder, _ASIDE, self.settings.batch)
+        if merged:
+            note_write_ids(self.storage, self.config, merged)
+        tidy(self.storage, folder, len(merged))
+
+
+def _read(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.read(path)
+    except FileNotFoundError:
+        return None
+
+
+def _span(instants: Sequence[Instant]) -> tuple[str, str]:
+    return instants[0].requested_time, instants[-1].requested_time

@@ -1,0 +1,126 @@
+"""Which archived write had which id: a note, so that looking one up costs the same however many writes there were.
+
+The note says which files of the archive it covers; what others archived or merged since is read besides. Ids that
+pyhudi made up are not in it, for nobody gives them again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ..errors import CorruptFileError, CorruptInstantError
+from ..storage.base import Storage, join
+from ..storage.bounds import parse_json
+from ..table.config import TableConfig
+from ..timeline.archive.lsm import archived_instants, bodies_in
+from ..timeline.archive.lsm_writer import Merged
+from ..timeline.archive.manifest import Manifest, read_manifest
+from ..timeline.instant_files import open_instants
+from ..timeline.instants import WRITE_ACTIONS, Instant
+from ..timeline.metadata.codec import Codec
+from ..timeline.writers.owner import ROOT
+
+NOTE = join(ROOT, "write_ids")
+# What pyhudi adds to an instant's extraMetadata.
+WRITE_ID = "pyhudi.write.id"
+# In front of those that nobody gave.
+GENERATED_ID = "auto-"
+
+logger = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The ids of the writes in some files of the archive.
+
+    Attributes:
+        files: The names of these files.
+        ids: The requested time of the newest write of each id.
+    """
+
+    files: frozenset[str] = frozenset()
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+
+def archived_write(storage: Storage, config: TableConfig, write_id: str) -> Instant | None:
+    """Return the newest archived write of an id; None where there is none.
+
+    Args:
+        storage: Rooted at the table.
+        config: The table's properties.
+        write_id: Given by a user.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    if write_id.startswith(GENERATED_ID):
+        return None
+    manifest = read_manifest(storage, config.archive_folder)
+    if not manifest.files:
+        return None
+    time = _up_to_date(storage, config, manifest, _read(storage)).ids.get(write_id)
+    if time is None:
+        return None
+    near = archived_instants(storage, config.archive_folder, time, time)
+    return next((one for one in near if one.requested_time == time and one.action in WRITE_ACTIONS), None)
+
+
+def note_write_ids(storage: Storage, config: TableConfig, merged: Iterable[Merged] = ()) -> None:
+    """Let the note cover all files of the archive.
+
+    Args:
+        storage: Rooted at the table.
+        config: The table's properties.
+        merged: Files that took the place of others, of which the note need not read the rows again.
+
+    Raises:
+        CorruptInstantError: A file of the archive cannot be read.
+        StorageError: The archive was compacted meanwhile, or the store failed.
+    """
+    noted = known = _read(storage)
+    for one in merged:
+        if known.files.issuperset(one.inputs):
+            known = _Known(known.files - {*one.inputs} | {one.name}, known.ids)
+    known = _up_to_date(storage, config, read_manifest(storage, config.archive_folder), known)
+    if known != noted:
+        content = {"files": sorted(known.files), "ids": dict(sorted(known.ids.items()))}
+        storage.write(NOTE, json.dumps(content).encode(), durable=False)
+
+
+def _up_to_date(storage: Storage, config: TableConfig, manifest: Manifest, known: _Known) -> _Known:
+    """Return the ids of all files of the archive, having read those that are not covered."""
+    ids = dict(known.ids)
+    codec = open_instants(storage, config).codec
+    fresh = [one for one in manifest.files if one.name not in known.files]
+    for instant, body in bodies_in(storage, config.archive_folder, fresh):
+        write_id = _id_in(codec, instant, body)
+        if write_id and not write_id.startswith(GENERATED_ID):
+            ids[write_id] = max(ids.get(write_id, ""), instant.requested_time)
+    return _Known(manifest.names, ids)
+
+
+def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
+    if instant.action not in WRITE_ACTIONS:
+        return ""
+    try:
+        summary = codec.decode_summary(body, instant.requested_time, replaces=instant.group == "replacecommit")
+    except CorruptInstantError:
+        # It is no write of ours, which are whole when they are archived; and it cannot be repaired any more.
+        logger.warning("the archived %s %s does not tell whose it is", instant.action, instant.requested_time)
+        return ""
+    return summary.extra_metadata.get(WRITE_ID, "")
+
+
+def _read(storage: Storage) -> _Known:
+    """Return what the note says; nothing where there is none, or nobody can read it, so that all is read anew."""
+    try:
+        found = parse_json(storage.read(NOTE))
+        files, ids = frozenset(found["files"]), dict(found["ids"])
+    except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
+        return _Known()
+    texts = (*files, *ids, *ids.values())
+    return _Known(files, ids) if all(isinstance(one, str) for one in texts) else _Known()
