@@ -47,7 +47,7 @@ class Timeline:
         refuse_links(storage.path, layout.folder, (name for name in content.links if layout.parse(name)))
         names = (split(info.path)[1] for info in content.files)
         found = (layout.parse(name) for name in names)
-        return cls(_newest_states(one for one in found if one is not None), files)
+        return cls(newest_states(one for one in found if one is not None), files)
 
     def reload(self) -> Timeline:
         """Read the same table's timeline as it is now."""
@@ -180,7 +180,8 @@ def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bo
     return tuple(one if one.state != State.COMPLETED or stays(one) else one.at(State.INFLIGHT) for one in instants)
 
 
-def _newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:
+def newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:
+    """Return the newest state of each instant, in order of requested time."""
     newest: dict[tuple[str, str], Instant] = {}
     for one in found:
         known = newest.setdefault((one.requested_time, one.group), one)

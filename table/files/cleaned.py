@@ -35,7 +35,7 @@ def names_cleaned(storage: Storage, now: Timeline) -> frozenset[str]:
     return frozenset(
         name.rpartition("/")[2]
         for _, clean in read_cleans(storage, now, "")
-        for _, names in _deleted(clean)
+        for _, names in deleted_by(clean)
         for name in names
     )
 
@@ -55,7 +55,7 @@ def cleaned_since(
     for instant, clean in cleans:
         if instant.requested_time <= time or _keeps(clean, now, moment):
             continue
-        for partition, names in _deleted(clean):
+        for partition, names in deleted_by(clean):
             found.setdefault(partition, []).extend(_base_files(partition, names))
     return {partition: tuple(files) for partition, files in found.items()}
 
@@ -73,7 +73,8 @@ def _keeps(clean: Clean, now: Timeline, moment: Timeline) -> bool:
     return all(one.requested_time in shown for one in now.writes if one.requested_time <= earliest)
 
 
-def _deleted(clean: Clean) -> Iterator[tuple[str, list[str]]]:
+def deleted_by(clean: Clean) -> Iterator[tuple[str, list[str]]]:
+    """Yield each partition with the names of the files that a clean took there, or is about to."""
     if isinstance(clean, CleanMetadata):
         for partition, part in clean.partition_metadata.items():
             yield partition, part.success_delete_files

@@ -24,6 +24,7 @@ from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
+from support.health import findings
 from support.model import SCHEMA, Counts, Model, Row, Step
 from support.places import Place, below, files_below, on_disk
 from support.readers import rows_by_hudi_rs
@@ -83,6 +84,7 @@ def check_history(
 
                 assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
             assert rows_of(table, *COLUMNS) == model.tuples()
+        assert [one for one in findings(table) if one["code"] != "KEY_ADDED_TWICE"] == []
         if whole:
             assert_whole(table, unique=False)
         if hudi_rs:

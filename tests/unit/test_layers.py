@@ -31,6 +31,7 @@ RANKS = {
     "writer": 12,
     "reader": 12,
     "operations": 13,
+    "operations/checks": 13,
     "operations/inspect": 14,
     "operations/decisions": 14,
     "operations/rollback": 15,

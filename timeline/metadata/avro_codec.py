@@ -95,6 +95,18 @@ def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
     return CommitFiles(record["partitionToWriteStats"] or {}, record.get("partitionToReplaceFileIds") or {})
 
 
+def decode_record(data: bytes, where: str) -> Mapping[str, Any]:
+    """Return the record that bytes hold, as it was written: with its nulls, whatever its schema.
+
+    Raises:
+        CorruptInstantError: The bytes are none, are damaged, or hold something else.
+    """
+    record = _record(data, where, None)
+    if not isinstance(record, dict):
+        raise _corrupt(where, "it holds no record")
+    return record
+
+
 def _record(data: bytes, where: str, only: dict[str, Any] | None) -> Any:
     import fastavro  # noqa: PLC0415
 
@@ -119,6 +131,7 @@ class AvroCodec:
     decode = staticmethod(decode)
     decode_summary = staticmethod(decode_summary)
     decode_files = staticmethod(decode_files)
+    decode_record = staticmethod(decode_record)
 
 
 def _corrupt(where: str, reason: str) -> CorruptInstantError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from . import models
@@ -48,3 +48,6 @@ class Codec(Protocol):
 
     def decode_files(self, data: bytes, where: str, *, replaces: bool) -> CommitFiles:
         """Return what a completed write says of files alone, where ``replaces`` is true of a replacecommit."""
+
+    def decode_record(self, data: bytes, where: str) -> Mapping[str, Any]:
+        """Return a record by Hudi's own names, as it was written: with its nulls, whatever its schema."""

@@ -1,0 +1,228 @@
+"""What stands inside of instants: whether it can be parsed, who chokes on it, and what writes say of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...storage.base import join, split
+from ...storage.parallel import for_each
+from ...table.files.names import BaseFileName, LogFileName
+from ...timeline.archive.lsm import archived_bodies
+from ...timeline.instants import WRITE_ACTIONS, Instant, State
+from ...timeline.metadata.codec import CommitFiles
+from ...timeline.timeline import Timeline
+from .finding import Findings
+from .sicknesses import (
+    EMPTY_CLEAN,
+    EMPTY_INSTANT,
+    NO_SCHEMA,
+    NO_SIZE,
+    NULL_IN_COMMIT,
+    STAT_MISMATCH,
+    TORN_INSTANT,
+    UNKNOWN_OPERATION,
+)
+from .subject import NamedFile, Said, Subject
+
+# ``WriteOperationType``.
+_OPERATIONS = frozenset(
+    {
+        "INSERT",
+        "INSERT_PREPPED",
+        "UPSERT",
+        "UPSERT_PREPPED",
+        "BULK_INSERT",
+        "BULK_INSERT_PREPPED",
+        "DELETE",
+        "DELETE_PREPPED",
+        "BOOTSTRAP",
+        "INSERT_OVERWRITE",
+        "INSERT_OVERWRITE_TABLE",
+        "CLUSTER",
+        "DELETE_PARTITION",
+        "COMPACT",
+        "INDEX",
+        "ALTER_SCHEMA",
+        "LOG_COMPACT",
+        "BUCKET_RESCALE",
+        "UNKNOWN",
+    }
+)
+_EVERY_READ = "Apache Hudi fails on every read"
+# Who chokes on an empty file, by action and state; others are legal, or mean nothing to anybody.
+_CHOKES = {
+    ("commit", State.COMPLETED): "pyhudi fails on it, and hudi-rs where it is the newest",
+    ("deltacommit", State.COMPLETED): "hudi-rs fails on it where it is the newest",
+    ("replacecommit", State.COMPLETED): "pyhudi fails on it, and hudi-rs where it is the newest",
+    ("compaction", State.REQUESTED): _EVERY_READ,
+    ("logcompaction", State.REQUESTED): _EVERY_READ,
+    ("clean", State.REQUESTED): "Apache Hudi fails on every write",
+    ("clean", State.COMPLETED): "it does not say what it took",
+    ("rollback", State.COMPLETED): "Apache Hudi fails where it builds a metadata table",
+    ("restore", State.COMPLETED): "Apache Hudi fails where it builds a metadata table",
+    ("savepoint", State.COMPLETED): "it keeps no file, and Apache Hudi's cleans fail",
+    ("indexing", State.COMPLETED): "Apache Hudi builds a wrong metadata table, without the table's rows",
+}
+_SERVICES = frozenset({"clean", "rollback", "restore", "indexing", "compaction", "logcompaction", "clustering"})
+_SCHEMA = "schema"
+
+
+def hear(timeline: Timeline, states: tuple[Instant, ...], findings: Findings) -> Said:
+    """Return what a timeline's completed writes say, and tell of every instant that cannot be parsed.
+
+    Args:
+        timeline: The table's.
+        states: Each state of an instant that has a file.
+        findings: Where to tell it.
+    """
+    said = Said()
+    newest = {(one.requested_time, one.group): one for one in timeline.instants}
+    for instant, record in zip(
+        states,
+        for_each(timeline.files.storage, lambda one: _read(timeline, newest, one, findings), states),
+        strict=True,
+    ):
+        if instant.state != State.COMPLETED or instant.action not in WRITE_ACTIONS:
+            continue
+        if record is None:
+            said.silent.add(instant.requested_time)
+        else:
+            _take(said, instant, record)
+            _check_commit(timeline.files.path(instant), instant, record, findings)
+    _check_newest(timeline, said, findings)
+    return said
+
+
+def hear_archive(subject: Subject, wanted: list[Instant]) -> None:
+    """Add to what completed writes say what some archived ones do; one that cannot be parsed stays silent."""
+    found: Mapping[Instant, bytes] = {}
+    with subject.findings.turning(TORN_INSTANT):
+        found = archived_bodies(subject.storage, subject.config.archive_folder, wanted)
+    for instant in wanted:
+        record = None
+        if instant in found:
+            with subject.findings.turning(TORN_INSTANT, instant=instant.requested_time):
+                record = subject.timeline.files.codec.decode_record(
+                    found[instant], f"the archived {instant.action} {instant.requested_time}"
+                )
+        if record is None:
+            subject.said.silent.add(instant.requested_time)
+        else:
+            _take(subject.said, instant, record)
+    subject.said.bodies.sort(key=lambda one: one[0].requested_time)
+
+
+def read_record(timeline: Timeline, instant: Instant) -> Mapping[str, Any]:
+    """Return what the file of an instant's state holds; nothing where it is empty or gone.
+
+    Raises:
+        CorruptInstantError: It cannot be parsed.
+        StorageError: The store failed.
+    """
+    data = _bytes(timeline, instant)
+    return timeline.files.codec.decode_record(data, timeline.files.path(instant)) if data else {}
+
+
+def _bytes(timeline: Timeline, instant: Instant) -> bytes:
+    try:
+        return timeline.files.storage.read(timeline.files.path(instant))
+    except FileNotFoundError:
+        return b""  # Archived or rolled back since the listing.
+
+
+def _read(
+    timeline: Timeline, newest: Mapping[tuple[str, str], Instant], instant: Instant, findings: Findings
+) -> Mapping[str, Any] | None:
+    """Return what an instant's file holds; None where it is empty or cannot be parsed."""
+    if not _has_body(instant):
+        return None
+    path = timeline.files.path(instant)
+    with findings.turning(TORN_INSTANT, file=path, instant=instant.requested_time):
+        try:
+            data = timeline.files.storage.read(path)
+        except FileNotFoundError:
+            return None
+        if data:
+            return timeline.files.codec.decode_record(data, path)
+        _tell_empty(path, instant, newest, findings)
+    return None
+
+
+def _has_body(instant: Instant) -> bool:
+    """Return whether the file of a state says anything: commits are requested empty, and inflight files may be."""
+    if instant.state == State.COMPLETED:
+        return True
+    return instant.state == State.REQUESTED and instant.action in _SERVICES | {"replacecommit"}
+
+
+def _tell_empty(path: str, instant: Instant, newest: Mapping[tuple[str, str], Instant], findings: Findings) -> None:
+    who = _CHOKES.get((instant.action, instant.state))
+    over = newest[instant.requested_time, instant.group].state == State.COMPLETED
+    if who is None or (instant.state == State.REQUESTED and over):
+        return
+    sickness = EMPTY_CLEAN if (instant.action, instant.state) == ("clean", State.COMPLETED) else EMPTY_INSTANT
+    findings.add(sickness, f"{path} is empty: {who}.", file=path, instant=instant.requested_time)
+
+
+def _take(said: Said, instant: Instant, record: Mapping[str, Any]) -> None:
+    """Keep what a completed write says of its files."""
+    stats: dict[str, list[dict[str, str | None]]] = {}
+    for partition, stat in _stats(record):
+        path = stat.get("path")
+        stats.setdefault(partition, []).append({"fileId": stat.get("fileId"), "path": path})
+        if not path:
+            continue
+        is_log = LogFileName.parse(split(path)[1]) is not None
+        said.files[path] = NamedFile(
+            instant.requested_time, stat.get("fileSizeInBytes") or 0, None if is_log else stat.get("numWrites")
+        )
+        for name in stat.get("logFiles") or ():
+            said.files.setdefault(join(partition, name), NamedFile(instant.requested_time, 0))
+        for other, size in (stat.get("cdcStats") or {}).items():
+            said.files[other] = NamedFile(instant.requested_time, size)
+    said.bodies.append((instant, CommitFiles(stats, record.get("partitionToReplaceFileIds") or {})))
+    said.operations[instant.requested_time] = str(record.get("operationType") or "")
+
+
+def _stats(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for partition, stats in (record.get("partitionToWriteStats") or {}).items():
+        for stat in stats:
+            yield partition, stat
+
+
+def _check_commit(path: str, instant: Instant, record: Mapping[str, Any], findings: Findings) -> None:
+    time = instant.requested_time
+    for name in ("extraMetadata", "partitionToWriteStats"):
+        if name in record and record[name] is None:
+            findings.add(NULL_IN_COMMIT, f"{path} holds null as {name}.", file=path, instant=time)
+    operation = record.get("operationType")
+    if operation is not None and operation not in _OPERATIONS:
+        findings.add(UNKNOWN_OPERATION, f"{path} names the operation {operation!r}.", file=path, instant=time)
+    for partition, stat in _stats(record):
+        file = stat.get("path")
+        if not file:
+            continue
+        folder, name = split(file)
+        parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+        if parsed is None or folder != partition or (parsed.file_id, parsed.instant_time) != (stat.get("fileId"), time):
+            what = (
+                f"{path} names the file {file} for the file group {stat.get('fileId')} of the partition {partition!r}."
+            )
+            findings.add(STAT_MISMATCH, what, file=file, instant=time)
+        if not stat.get("fileSizeInBytes"):
+            findings.add(NO_SIZE, f"{path} does not say how large {file} is.", file=file, instant=time)
+
+
+def _check_newest(timeline: Timeline, said: Said, findings: Findings) -> None:
+    """Apache Hudi and hudi-rs look into the newest completed write for the table's columns."""
+    if not timeline.writes or timeline.writes[-1].requested_time in said.silent:
+        return
+    newest = timeline.writes[-1]
+    path = timeline.files.path(newest)
+    with findings.turning(TORN_INSTANT, file=path, instant=newest.requested_time):
+        record = read_record(timeline, newest)
+        if record and not (record.get("extraMetadata") or {}).get(_SCHEMA) and not any(_stats(record)):
+            findings.add(
+                NO_SCHEMA, f"{path} names neither columns nor files.", file=path, instant=newest.requested_time
+            )

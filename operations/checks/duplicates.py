@@ -1,0 +1,110 @@
+"""Record keys that are in one partition several times.
+
+Memory holds the hashes of some keys at a time, 8 bytes each: a partition of more keys is gone through several times,
+each time for those of another part of the hashes' range. What has one hash twice is then compared itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...table.arrow.string_hash import hash64
+from ...table.files.base_file import BaseFileReader
+from ...table.files.file_group import BaseFile
+from ...table.schema.columns import RECORD_KEY
+from .rows import COMMIT_TIME
+from .sicknesses import DUPLICATE_KEY, FILE_CORRUPT, KEY_ADDED_TWICE
+from .subject import Subject
+
+Hashes = np.ndarray[Any, np.dtype[np.uint64]]
+
+MOST_HASHES = 16_000_000
+# Of a partition that is full of duplicates some are enough to see it by.
+MOST_COMPARED = 100_000
+_COLUMNS = pa.schema([pa.field(COMMIT_TIME, pa.string()), pa.field(RECORD_KEY, pa.string())])
+# They look no key up.
+_ADD = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "BOOTSTRAP"})
+
+
+def check_duplicates(subject: Subject) -> None:
+    """Look for keys of which the newest base files of one partition hold several rows."""
+    files: dict[str, list[BaseFile]] = defaultdict(list)
+    for group in subject.live:
+        files[group.id.partition_path].append(group.newest.base_file)
+    for partition, some in sorted(files.items()):
+        with subject.findings.turning(FILE_CORRUPT, file=partition):
+            _check_partition(subject, partition, some)
+
+
+def _check_partition(subject: Subject, partition: str, files: list[BaseFile]) -> None:
+    count = sum(_count(subject, file) for file in files)
+    passes = count // MOST_HASHES + 1
+    twice = [_twice(subject, files, part, passes) for part in range(passes)]
+    repeated = np.concatenate(twice)[:MOST_COMPARED]
+    if not len(repeated):
+        return
+    found: list[pa.Table] = []
+    for rows in _rows(subject, files):
+        wanted = np.isin(hash64(rows.column(RECORD_KEY)), repeated)
+        if wanted.any():
+            found.append(pa.Table.from_batches([rows.filter(pa.array(wanted))]))
+    groups = pa.concat_tables(found).group_by(RECORD_KEY).aggregate([(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct")])
+    groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
+    if groups.num_rows:
+        _tell(subject, partition, groups)
+
+
+def _tell(subject: Subject, partition: str, groups: pa.Table) -> None:
+    """Tell of keys that only upserts wrote, and of those that some insert may have added, each once a partition."""
+    times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
+    adding = [time for time in pc.unique(times.flatten()).to_pylist() if _adds(subject, time)]  # O(instants)
+    parents = pc.list_parent_indices(times)
+    added = np.zeros(groups.num_rows, np.bool_)
+    added[parents.filter(pc.is_in(times.flatten(), pa.array(adding, pa.string()))).to_numpy()] = True
+    for sickness, chosen in ((DUPLICATE_KEY, ~added), (KEY_ADDED_TWICE, added)):
+        some = groups.filter(pa.array(chosen))
+        if some.num_rows:
+            first = some.column(RECORD_KEY)[0].as_py()  # one value, to be named
+            copies = some.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
+            what = (
+                f"The partition {partition!r} has {some.num_rows} record keys several times, {first!r} {copies} times."
+            )
+            subject.findings.add(sickness, what, file=partition)
+
+
+def _adds(subject: Subject, time: str | None) -> bool:
+    """Return whether a write adds rows without looking; of one of which nobody knows it may have been so."""
+    if subject.config.generates_keys or time is None:
+        return True
+    operation = subject.said.operations.get(time, "").removesuffix("_PREPPED")
+    return not operation or operation in _ADD
+
+
+def _count(subject: Subject, file: BaseFile) -> int:
+    with BaseFileReader(subject.storage, file.path) as reader:
+        return reader.rows
+
+
+def _twice(subject: Subject, files: Sequence[BaseFile], part: int, passes: int) -> Hashes:
+    """Return the hashes that several keys have, among those of one part of the range."""
+    some = [np.zeros(0, np.uint64)]
+    for rows in _rows(subject, files):
+        hashes = hash64(rows.column(RECORD_KEY))
+        some.append(hashes[hashes % np.uint64(passes) == part] if passes > 1 else hashes)
+    ordered = np.sort(np.concatenate(some))
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+
+def _rows(subject: Subject, files: Sequence[BaseFile]) -> Iterator[pa.RecordBatch]:
+    """Yield keys and commit times of rows that have a key; a file that cannot be read was told of."""
+    for file in files:
+        reading = subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time)
+        with reading, BaseFileReader(subject.storage, file.path) as reader:
+            for rows in reader.batches(_COLUMNS):
+                yield rows.filter(pc.is_valid(rows.column(RECORD_KEY)))

@@ -1,0 +1,182 @@
+"""Data files held against the instants that should have made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ...index.bucket import BucketIndex
+from ...storage.base import FileInfo, join, split
+from ...table.files.cleaned import deleted_by
+from ...table.files.file_group import FileGroup
+from ...table.files.names import BaseFileName
+from ...timeline.instants import State
+from .bodies import hear_archive, read_record
+from .finding import Sickness
+from .folders import instant_of
+from .sicknesses import (
+    BUCKET_TWICE,
+    CLEANED_LIVE_FILE,
+    LOST_FILE,
+    NO_BUCKET,
+    NOT_CHECKED,
+    ORPHAN,
+    ORPHAN_SHOWN,
+    REPLACED_SHOWN,
+    ROLLED_BACK_FILE,
+    SIZE_MISMATCH,
+    TORN_INSTANT,
+    UNNAMED_FILE,
+)
+from .subject import Subject
+
+
+def check_files(subject: Subject) -> None:
+    """Look for files that are missing, that nobody should have left, and that are not what their write says."""
+    replacements = [one for one in subject.archived if one.action == "replacecommit"]
+    on_timeline = {one.identity for one in subject.timeline.instants}
+    writes = [one for one in subject.archived if one.is_write and one.identity not in on_timeline]
+    said_before = {instant.identity for instant, _ in subject.said.bodies}
+    wanted = writes if subject.deep else [one for one in replacements if one.identity not in on_timeline]
+    hear_archive(subject, [one for one in wanted if one.identity not in said_before])
+    returned = _returned(subject, {one.requested_time for one in replacements})
+    rolled_back = _rolled_back(subject)
+    for info in _data_files(subject):
+        _check_file(subject, info, rolled_back, returned)
+    with subject.findings.turning(NOT_CHECKED):
+        _check_lost(subject)
+    with subject.findings.turning(NOT_CHECKED):
+        _check_buckets(subject)
+
+
+def _data_files(subject: Subject) -> Iterator[FileInfo]:
+    folders = subject.folders
+    return (
+        info for files in (*folders.partitions.values(), *folders.plain.values()) for info in files if instant_of(info)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """File groups that archived replacecommits took away: partition and file id, with the time of each."""
+
+    times: Mapping[tuple[str, str], str]
+
+    def by(self, info: FileInfo) -> str | None:
+        """Return the replacecommit that took a file away; None where none did."""
+        folder, name = split(info.path)
+        parsed = BaseFileName.parse(name)
+        time = None if parsed is None else self.times.get((folder, parsed.file_id))
+        return time if parsed is not None and time is not None and parsed.instant_time < time else None
+
+
+def _returned(subject: Subject, archived: set[str]) -> _Replaced:
+    """Return what only archived replacecommits replaced, so that readers do not know of it any more."""
+    active = {one.requested_time for one in subject.timeline.writes}
+    gone: dict[tuple[str, str], str] = {}
+    for instant, body in subject.said.bodies:
+        if instant.requested_time in archived and instant.requested_time not in active:
+            gone |= {
+                (partition, one): instant.requested_time for partition, ids in body.replaced.items() for one in ids
+            }
+    return _Replaced(gone)
+
+
+def _rolled_back(subject: Subject) -> dict[str, str]:
+    """Return the instants that completed rollbacks and restores undid, each with the time of what undid it."""
+    victims: dict[str, str] = {}
+    for one in subject.timeline.completed:
+        if one.action in {"rollback", "restore"}:
+            with subject.findings.turning(TORN_INSTANT, file=subject.path(one), instant=one.requested_time):
+                record = read_record(subject.timeline, one)
+                named = record.get("commitsRollback") or record.get("instantsToRollback") or ()
+                victims |= {str(time): one.requested_time for time in named}
+    return victims
+
+
+def _check_file(subject: Subject, info: FileInfo, rolled_back: Mapping[str, str], returned: _Replaced) -> None:
+    time, said = instant_of(info), subject.said
+    found = subject.timeline.find(time)
+    if found is not None and found.is_write and found.state != State.COMPLETED:
+        return
+    replaced = returned.by(info)
+    if subject.is_complete(time):
+        named = said.files.get(info.path)
+        known = time not in said.silent and (subject.deep or not subject.is_archived(time))
+        if replaced is not None:
+            _tell(
+                subject,
+                REPLACED_SHOWN,
+                info,
+                f"is there, and the archived replacecommit {replaced} replaced its file group",
+            )
+        elif named is None and known:
+            _tell(subject, UNNAMED_FILE, info, f"is not among the files that the write {time} names")
+        elif named is not None and named.size and named.size != info.size:
+            _tell(subject, SIZE_MISMATCH, info, f"has {info.size} bytes, and the write {time} says {named.size}")
+    elif time in rolled_back:
+        _tell(subject, ROLLED_BACK_FILE, info, f"is there, and {rolled_back[time]} undid the instant {time}")
+    elif subject.timeline.is_committed(time):
+        _tell(subject, ORPHAN_SHOWN, info, f"is shown to readers, and its instant {time} completed nowhere")
+    else:
+        _tell(subject, ORPHAN, info, f"is of the instant {time}, which is neither on the timeline nor archived")
+
+
+def _tell(subject: Subject, sickness: Sickness, info: FileInfo, what: str) -> None:
+    """Tell of a file that is still there: what was listed a moment ago may have been rolled back rightly since."""
+    if subject.storage.exists(info.path):
+        subject.findings.add(sickness, f"{info.path} {what}.", file=info.path, instant=instant_of(info))
+
+
+def _check_lost(subject: Subject) -> None:
+    view = subject.view()
+    lost = [one for partition in view.named_partitions() for one in view.lost(partition)]
+    lost = [one for one in lost if not subject.storage.exists(one.path)]
+    cleaned = _cleaned(subject) if lost else frozenset()
+    for one in lost:
+        if not subject.is_complete(one.instant_time):
+            continue
+        by_clean = one.path in cleaned
+        what = "and a clean took it" if by_clean else "and nothing has replaced it"
+        subject.findings.add(
+            CLEANED_LIVE_FILE if by_clean else LOST_FILE,
+            f"{one.path} is gone, which the write {one.instant_time} made, {what}.",
+            file=one.path,
+            instant=one.instant_time,
+        )
+
+
+def _cleaned(subject: Subject) -> frozenset[str]:
+    """Return the paths of what cleans took that are still on the timeline."""
+    taken: set[str] = set()
+    for one in subject.timeline.instants:
+        if one.action == "clean":
+            with subject.findings.turning(TORN_INSTANT, file=subject.path(one), instant=one.requested_time):
+                clean = subject.timeline.files.read_clean(one)
+                taken |= (
+                    {join(partition, split(name)[1]) for partition, names in deleted_by(clean) for name in names}
+                    if clean
+                    else set()
+                )
+    return frozenset(taken)
+
+
+def _check_buckets(subject: Subject) -> None:
+    """A bucket of a partition is one file group, and every file group is a bucket's."""
+    index = subject.index
+    if not isinstance(index, BucketIndex):
+        return
+    known: dict[tuple[str, int], FileGroup] = {}
+    for group in subject.live:
+        number, file = index.number_of(group.id), group.newest.base_file
+        if number is None or number >= index.bucket_count:
+            what = f"The file group {group.id.file_id} is of no bucket among {index.bucket_count}."
+            subject.tell(NO_BUCKET, file, what)
+            continue
+        other = known.setdefault((group.id.partition_path, number), group)
+        if other is not group:
+            what = (
+                f"The bucket {number} of the partition {group.id.partition_path!r} has the file groups "
+                f"{other.id.file_id} and {group.id.file_id}."
+            )
+            subject.tell(BUCKET_TWICE, file, what)

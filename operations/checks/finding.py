@@ -1,0 +1,120 @@
+"""What is wrong with a table, as values: which sickness, where, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...errors import PyHudiError, StorageError, one_line
+
+ERROR = "error"
+WARNING = "warning"
+
+FINDINGS_SCHEMA = pa.schema(
+    [
+        pa.field("severity", pa.string(), nullable=False),
+        pa.field("code", pa.string(), nullable=False),
+        pa.field("table", pa.string(), nullable=False),
+        pa.field("file", pa.string()),
+        pa.field("instant", pa.string()),
+        pa.field("what", pa.string(), nullable=False),
+        pa.field("cure", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sickness:
+    """One way in which a table can be wrong.
+
+    Attributes:
+        code: Names it.
+        severity: ``error`` where rows are wrong, missing or in danger, or somebody cannot read or write; else
+            ``warning``.
+        meaning: What it is, for the documentation.
+        cure: What to do about it.
+    """
+
+    code: str
+    severity: str
+    meaning: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with a table.
+
+    Attributes:
+        sickness: Its kind.
+        what: A sentence that names what is concerned.
+        file: Relative to the table's root; empty where it is about no single file.
+        instant: Requested time; empty where it is about no single instant.
+    """
+
+    sickness: Sickness
+    what: str
+    file: str = ""
+    instant: str = ""
+
+
+class Findings:
+    """Collects what checks find, those of several threads among them."""
+
+    def __init__(self) -> None:
+        self._found: list[Finding] = []
+
+    def add(self, sickness: Sickness, what: str, *, file: str = "", instant: str = "") -> None:
+        """Tell of one thing that is wrong."""
+        self._found.append(Finding(sickness, one_line(what), file, instant))
+
+    @contextmanager
+    def turning(self, sickness: Sickness, *, file: str = "", instant: str = "") -> Iterator[None]:
+        """Make a finding of whatever is raised inside, and go on behind it.
+
+        What is looked at was written by anybody, and damaged bytes make parsers fail in every way that Python knows.
+        """
+        try:
+            yield
+        except PyHudiError as error:
+            self.add(
+                UNREADABLE if isinstance(error, StorageError) else sickness, error.what, file=file, instant=instant
+            )
+        except Exception as error:  # noqa: BLE001
+            self.add(
+                sickness,
+                f"{file or instant} cannot be used ({type(error).__name__}: {error}).",
+                file=file,
+                instant=instant,
+            )
+
+    def table(self, path: str) -> pa.Table:
+        """Return everything that was found, errors first, as `FINDINGS_SCHEMA` says."""
+        ordered = sorted(
+            set(self._found),
+            key=lambda one: (one.sickness.severity, one.sickness.code, one.file, one.instant, one.what),
+        )
+        rows = [
+            {
+                "severity": one.sickness.severity,
+                "code": one.sickness.code,
+                "table": path,
+                "file": one.file or None,
+                "instant": one.instant or None,
+                "what": one.what,
+                "cure": one.sickness.cure,
+            }
+            for one in ordered
+        ]
+        return pa.Table.from_pylist(rows, FINDINGS_SCHEMA)
+
+
+UNREADABLE = Sickness(
+    "UNREADABLE",
+    ERROR,
+    "The store does not give a file, or gives a link or a folder in its place.",
+    "Look at the file, its permissions and its disk.",
+)

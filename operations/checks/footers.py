@@ -1,0 +1,153 @@
+"""The footers of base files: columns, Hudi's own key-values, and the bounds of record keys."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ...storage.parallel import for_each
+from ...table.files.base_file import MAX_KEY, MIN_KEY, BaseFileReader
+from ...table.files.file_group import BaseFile, base_file
+from ...table.latest_schema import latest_schema
+from ...table.schema.columns import META_COLUMNS, RECORD_KEY, arrow_schema
+from ...table.schema.conform import conform
+from .sicknesses import (
+    BLOOM_CORRUPT,
+    COLUMNS_MISFIT,
+    FILE_CORRUPT,
+    FOOTER_INVALID,
+    KEY_RANGE,
+    NOT_CHECKED,
+    ROW_COUNT,
+)
+from .sicknesses import (
+    META_COLUMNS as META_COLUMNS_WRONG,
+)
+from .subject import Subject
+
+BLOOM = b"org.apache.hudi.bloomfilter"
+_BLOOM_TYPE = b"hoodie_bloom_filter_type_code"
+_AVRO_SCHEMA = b"parquet.avro.schema"
+# Of a filter: -1, hash functions, their kind, bits; of a dynamic one in front of its rows: keys a row, keys, rows.
+_HEAD = struct.Struct(">iibi")
+_ROWS = struct.Struct(">iii")
+# From here on Java's order of characters differs from that of their bytes.
+_FIRST_SURROGATE = "\ud800"
+
+
+def check_footers(subject: Subject) -> None:
+    """Look into the footer of every base file of a completed write, older slices included."""
+    schema: pa.Schema | None = None
+    with subject.findings.turning(NOT_CHECKED):
+        schema = latest_schema(subject.storage, subject.config, subject.timeline)
+    listed = (base_file(info.path, info.size) for files in subject.folders.partitions.values() for info in files)
+    wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
+    for_each(subject.storage, lambda file: _check(subject, file, schema), wanted)
+
+
+def differs(said: str, found: str) -> bool:
+    """Return whether a bound of record keys is another one, in Java's order of strings as in that of bytes."""
+    return said != found and max(said, default="") < _FIRST_SURROGATE and max(found, default="") < _FIRST_SURROGATE
+
+
+def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None) -> None:
+    if not file.path.endswith(".parquet"):
+        subject.findings.add(NOT_CHECKED, f"{file.path} is no Parquet file, and pyhudi reads no other.", file=file.path)
+        return
+    with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
+        with BaseFileReader(subject.storage, file.path) as reader:
+            columns = reader.parquet.schema_arrow
+            footer = dict(reader.parquet.metadata.metadata or {})
+            _check_rows(subject, file, reader.rows)
+            bounds = None if RECORD_KEY not in columns.names else _bounds_in_statistics(reader)
+        _check_columns(subject, file, columns, schema)
+        _check_key_values(subject, file, footer)
+        check_bounds(subject, file, footer, bounds)
+
+
+def _check_rows(subject: Subject, file: BaseFile, rows: int) -> None:
+    named = subject.said.files.get(file.path)
+    if named is not None and named.rows is not None and named.rows != rows:
+        what = f"{file.path} has {rows} rows, and the write {file.instant_time} says {named.rows}."
+        subject.tell(ROW_COUNT, file, what)
+
+
+def _check_columns(subject: Subject, file: BaseFile, columns: pa.Schema, schema: pa.Schema | None) -> None:
+    first = columns.names[: len(META_COLUMNS)]
+    if tuple(first) != META_COLUMNS:
+        what = f"{file.path} begins with the columns {', '.join(first)}."
+        subject.tell(META_COLUMNS_WRONG, file, what)
+    if schema is not None:
+        with subject.findings.turning(COLUMNS_MISFIT, file=file.path, instant=file.instant_time):
+            empty = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in columns], schema=columns)
+            conform(empty, schema, fill_missing=True)
+
+
+def _check_key_values(subject: Subject, file: BaseFile, footer: Mapping[bytes, bytes]) -> None:
+    if _AVRO_SCHEMA in footer:
+        with subject.findings.turning(FOOTER_INVALID, file=file.path, instant=file.instant_time):
+            arrow_schema(footer[_AVRO_SCHEMA].decode(), file.path)
+    if BLOOM in footer:
+        try:
+            _check_bloom(footer[BLOOM], dynamic=_BLOOM_TYPE in footer)
+        except (ValueError, struct.error) as error:
+            what = f"The bloom filter in the footer of {file.path} is none ({error})."
+            subject.tell(BLOOM_CORRUPT, file, what)
+
+
+def _check_bloom(text: bytes, *, dynamic: bool) -> None:
+    """Take a filter apart.
+
+    Raises:
+        ValueError: It is none.
+        struct.error: It is cut off.
+    """
+    data = base64.b64decode(text, validate=True)
+    at, rows = 0, 1
+    kind, hashes, _, bits = _HEAD.unpack_from(data)
+    if kind >= 0:
+        return  # The layout of releases before bits had a head.
+    if dynamic:
+        _, _, rows = _ROWS.unpack_from(data, _HEAD.size)
+        at = _HEAD.size + _ROWS.size
+        if rows < 1:
+            raise ValueError(f"it has {rows} rows")
+        kind, hashes, _, bits = _HEAD.unpack_from(data, at)
+    if kind != -1 or hashes < 1 or bits < 1:
+        raise ValueError(f"it has {hashes} hash functions and {bits} bits")
+    wanted = at + rows * (_HEAD.size + (bits + 7) // 8)
+    if len(data) != wanted:
+        raise ValueError(f"it has {len(data)} bytes where {wanted} belong")
+
+
+def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
+    """Return the least and the greatest record key by the statistics of row groups; None where some have none."""
+    metadata: Any = reader.parquet.metadata
+    leaf = next(n for n in range(metadata.num_columns) if metadata.schema.column(n).path == RECORD_KEY)
+    groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
+    found = [group.column(leaf).statistics for group in groups if group.num_rows]
+    if not found or any(one is None or not one.has_min_max for one in found):
+        return None
+    return min(str(one.min) for one in found), max(str(one.max) for one in found)
+
+
+def check_bounds(
+    subject: Subject, file: BaseFile, footer: Mapping[bytes, bytes], bounds: tuple[str, str] | None
+) -> None:
+    """Hold the bounds of record keys in a footer against the keys."""
+    said = [footer.get(name.encode()) for name in (MIN_KEY, MAX_KEY)]
+    if (said[0] is None) is not (said[1] is None):
+        what = f"{file.path} has one of {MIN_KEY} and {MAX_KEY} in its footer."
+        subject.tell(FOOTER_INVALID, file, what)
+    if bounds is None or said[0] is None or said[1] is None:
+        return
+    least, greatest = said[0].decode(errors="replace"), said[1].decode(errors="replace")
+    if differs(least, bounds[0]) or differs(greatest, bounds[1]):
+        found = f"from {bounds[0]!r} to {bounds[1]!r}"
+        subject.tell(
+            KEY_RANGE, file, f"{file.path} has record keys {found}; its footer says {least!r} to {greatest!r}."
+        )

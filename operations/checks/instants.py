@@ -1,0 +1,146 @@
+"""The names on a timeline: what they say of times and states, each by itself and beside the others."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ...storage.base import join, split
+from ...timeline.clock import parse_time
+from ...timeline.instant_files import InstantFiles
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline, newest_states
+from .finding import Findings
+from .sicknesses import (
+    COMPLETED_TWICE,
+    FUTURE_TIME,
+    IN_BOTH_PLACES,
+    LINK,
+    NO_COMPLETION_TIME,
+    NO_REQUESTED,
+    OUT_OF_ORDER,
+    PENDING_ARCHIVED,
+    STRANGE_FILE,
+    STRANGE_TIME,
+)
+from .subject import Subject, called
+
+# A zone of its own lies up to 26 hours from another.
+_AHEAD_S = {"UTC": 3600.0, "LOCAL": 27 * 3600.0}
+_MADE_BY_JAVA = re.compile(r".+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SAVEPOINT = "savepoint"
+
+
+def list_states(instants: InstantFiles, findings: Findings, stale_s: float) -> tuple[Instant, ...]:
+    """Return each state of an instant that has a file on the timeline, and tell of files that are none.
+
+    Raises:
+        StorageError: The store cannot be reached.
+    """
+    storage, layout = instants.storage, instants.layout
+    content = storage.look(layout.folder)
+    for name in content.links:
+        path = join(layout.folder, name)
+        findings.add(LINK, f"{path} is a symbolic link.", file=path)
+    states = []
+    for info in content.files:
+        name = split(info.path)[1]
+        found = layout.parse(name)
+        if found is not None:
+            states.append(found)
+        elif not _MADE_BY_JAVA.fullmatch(name) or storage.now() - info.modified > stale_s:
+            findings.add(STRANGE_FILE, f"{info.path} is no instant by its name.", file=info.path)
+    return tuple(states)
+
+
+def timeline_of(instants: InstantFiles, states: Iterable[Instant]) -> Timeline:
+    """Return the timeline that some states make."""
+    return Timeline(newest_states(states), instants)
+
+
+def check_instants(subject: Subject) -> None:
+    """Look for times of no meaning, instants out of order, and states that contradict each other."""
+    _check_times(subject)
+    _check_order(subject)
+    _check_twins(subject)
+    _check_states(subject)
+    _check_archived(subject)
+
+
+def _check_times(subject: Subject) -> None:
+    zone, now_s = subject.config.timezone, subject.storage.now()
+    for one in subject.timeline.instants:
+        path = subject.path(one)
+        if one.state == State.COMPLETED and one.completion_time is None:
+            subject.tell(NO_COMPLETION_TIME, one, f"{path} has no completion time.")
+        for time in filter(None, (one.requested_time, one.completion_time)):
+            try:
+                ahead_s = parse_time(time, zone) / 1000 - now_s
+            except ValueError:
+                subject.tell(STRANGE_TIME, one, f"{path} has the time {time}, which is none.")
+                continue
+            if ahead_s > _AHEAD_S[zone]:
+                subject.tell(FUTURE_TIME, one, f"{path} lies {ahead_s / 3600:.0f} hours ahead of the store's clock.")
+
+
+def _check_order(subject: Subject) -> None:
+    """Completion times are the cursor of incremental queries, so that each has to be later than what it follows."""
+    at: dict[str, Instant] = {}
+    for one in subject.timeline.completed:
+        time = one.completion_time
+        if time is None:
+            continue
+        if time < one.requested_time:
+            what = f"The {called(one)} completed at {time}, before it was requested."
+            subject.tell(OUT_OF_ORDER, one, what)
+        other = at.setdefault(time, one)
+        if other is not one:
+            what = f"The {called(one)} and the {called(other)} completed both at {time}."
+            subject.tell(OUT_OF_ORDER, one, what)
+
+
+def _check_twins(subject: Subject) -> None:
+    done: dict[tuple[str, str], list[Instant]] = defaultdict(list)
+    groups: dict[str, set[str]] = defaultdict(set)
+    for one in subject.states:
+        if one.state == State.COMPLETED:
+            done[one.requested_time, one.group].append(one)
+        if one.group != _SAVEPOINT:
+            groups[one.requested_time].add(one.group)
+    for (time, group), twins in sorted(done.items()):
+        if len(twins) > 1:
+            names = ", ".join(sorted(subject.path(one) for one in twins))
+            subject.findings.add(
+                COMPLETED_TWICE,
+                f"The {group} {time} has {len(twins)} completed files: {names}.",
+                file=subject.path(twins[1]),
+                instant=time,
+            )
+    for time, found in sorted(groups.items()):
+        if len(found) > 1:
+            subject.findings.add(
+                COMPLETED_TWICE, f"The time {time} is that of a {' and of a '.join(sorted(found))}.", instant=time
+            )
+
+
+def _check_states(subject: Subject) -> None:
+    """A requested file comes before an inflight one, but for savepoints, which have none."""
+    requested = {(one.requested_time, one.group) for one in subject.states if one.state == State.REQUESTED}
+    for one in subject.timeline.pending:
+        begun = one.state == State.INFLIGHT and one.action != _SAVEPOINT
+        if begun and (one.requested_time, one.group) not in requested and not subject.in_archive(one):
+            subject.tell(NO_REQUESTED, one, f"The {called(one)} is inflight and was never requested.")
+
+
+def _check_archived(subject: Subject) -> None:
+    for one in subject.timeline.instants:
+        if not subject.in_archive(one):
+            continue
+        path = subject.path(one)
+        if one.state == State.COMPLETED:
+            what = f"The {called(one)} is archived, and {path} is still there."
+            subject.tell(IN_BOTH_PLACES, one, what)
+        else:
+            what = f"The {called(one)} is complete in the archive and looks pending on the timeline."
+            subject.tell(PENDING_ARCHIVED, one, what)

@@ -1,0 +1,125 @@
+"""What lies about: left-overs of instants, old locks, checksums of other bytes, a metadata table out of date."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from ...storage.base import Storage, join, sidecar, split
+from ...storage.parallel import for_each
+from ...table.config import PROPERTIES_PATH
+from ...table.files.partitions import metafile_of
+from ...timeline.instants import Instant, State
+from ...timeline.layout import LayoutV2
+from ...timeline.writers import heartbeat, markers, owner
+from .sicknesses import LEFT_OVER, LOCK_LEFT, METADATA_LOST, METADATA_STALE, STALE_CHECKSUM
+from .subject import Subject, called
+
+LOCK = ".hoodie/lock"
+METADATA = ".hoodie/metadata"
+_METADATA_TIMELINE = f"{METADATA}/.hoodie/timeline"
+_METADATA_FIRST = "00000000000000"
+_MAGIC = b"crc\x00"
+_CHUNK = 1 << 22
+
+
+def check_left_overs(subject: Subject) -> None:
+    """Look for what writers that are gone left for one another."""
+    pending = {one.requested_time for one in subject.timeline.pending}
+    places = {
+        "markers": (markers.ROOT, subject.storage.look(markers.ROOT).folders),
+        "a working folder": (owner.ROOT, subject.storage.look(owner.ROOT).folders),
+        "a heartbeat": (
+            heartbeat.ROOT,
+            tuple(split(one.path)[1] for one in subject.storage.look(heartbeat.ROOT).files),
+        ),
+    }
+    for what, (root, names) in places.items():
+        for time in names:
+            path = join(root, time)
+            if time.isdecimal() and time not in pending and _is_deserted(subject, path):
+                subject.findings.add(
+                    LEFT_OVER, f"{path}: {what} of the instant {time}, which is not pending.", file=path, instant=time
+                )
+    if subject.is_old(subject.storage.modified(LOCK)):
+        subject.findings.add(LOCK_LEFT, f"{LOCK} is old.", file=LOCK)
+
+
+def _is_deserted(subject: Subject, path: str) -> bool:
+    times = [info.modified for info in subject.storage.list(path, recursive=True, strict=False)]
+    own = subject.storage.modified(path)
+    return subject.is_old(max([*times, *([] if own is None else [own])], default=0.0))
+
+
+def check_checksums(subject: Subject) -> None:
+    """Hold files against the checksums that Hadoop keeps beside them on a local disk."""
+    if subject.storage.remote:
+        return
+    paths = [PROPERTIES_PATH, *(info.path for info in subject.storage.look(subject.config.timeline_folder).files)]
+    paths += [metafile_of(partition) for partition in subject.folders.partitions]
+    if subject.deep:
+        paths += [file.path for file in subject.newest()]
+    for_each(subject.storage, lambda path: _check_checksum(subject, path), paths)
+
+
+def _check_checksum(subject: Subject, path: str) -> None:
+    beside = sidecar(path)
+    try:
+        sums = subject.storage.read(beside)
+    except FileNotFoundError:
+        return
+    with subject.findings.turning(STALE_CHECKSUM, file=path):
+        try:
+            fits = _fits(subject.storage, path, sums)
+        except FileNotFoundError:
+            return
+        if not fits:
+            subject.findings.add(STALE_CHECKSUM, f"{path} does not fit {beside}.", file=path)
+
+
+def _fits(storage: Storage, path: str, sums: bytes) -> bool:
+    """Return whether a file has the checksums of ``ChecksumFileSystem``: a CRC-32 of each so many bytes."""
+    size = int.from_bytes(sums[4:8], "big")
+    if not sums.startswith(_MAGIC) or size < 1:
+        return False
+    at = 8
+    with storage.open_input(path) as stream:
+        while True:
+            data = pa.py_buffer(stream.read(max(_CHUNK // size, 1) * size))
+            if not data.size:
+                return at == len(sums)
+            found = b"".join(
+                zlib.crc32(data.slice(start, min(size, data.size - start))).to_bytes(4, "big")
+                for start in range(0, data.size, size)
+            )
+            if sums[at : at + len(found)] != found:
+                return False
+            at += len(found)
+
+
+def check_metadata(subject: Subject) -> None:
+    """Look whether a metadata table that readers trust knows of every completed write."""
+    named = subject.config.metadata_partitions
+    if not named:
+        return
+    if not subject.storage.has_files(METADATA):
+        what = f"{PROPERTIES_PATH} names the metadata partitions {', '.join(named)}, and {METADATA} is not there."
+        subject.findings.add(METADATA_LOST, what, file=PROPERTIES_PATH)
+        return
+    known = _metadata_instants(subject.storage)
+    first = min((time for time in known if not time.startswith(_METADATA_FIRST)), default="")
+    made = max(
+        (one.completion_time or "" for time, one in known.items() if time.startswith(_METADATA_FIRST)), default=""
+    )
+    for one in subject.timeline.writes:
+        if one.requested_time >= first and one.visible_since > made and one.requested_time not in known:
+            what = f"The {called(one)} is complete, and the metadata table does not know of it."
+            subject.tell(METADATA_STALE, one, what)
+
+
+def _metadata_instants(storage: Storage) -> Mapping[str, Instant]:
+    layout = LayoutV2(_METADATA_TIMELINE)
+    found: Iterable[Instant | None] = (layout.parse(split(info.path)[1]) for info in storage.look(layout.folder).files)
+    return {one.requested_time: one for one in found if one is not None and one.state == State.COMPLETED}

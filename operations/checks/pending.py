@@ -1,0 +1,196 @@
+"""What is not finished: writes, table services, and decisions that nobody has carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...storage.base import join, split
+from ...table.files.names import FileGroupId
+from ...table.files.written import FileGroups
+from ...timeline.instants import Instant, State
+from ...timeline.writers import decisions, owner
+from ...timeline.writers.decisions import Decision, Kind
+from ...timeline.writers.patience import Patience
+from .bodies import read_record
+from .sicknesses import (
+    CLAIMED_TWICE,
+    CLEAN_TAKES_LIVE,
+    DECISION_OPEN,
+    PENDING_RESTORE,
+    PENDING_SERVICE,
+    PENDING_WRITE,
+    PLAN_REPLACED,
+    ROLLBACK_UNFINISHED,
+    SAVEPOINT_FILE_LOST,
+    SAVEPOINT_WITHOUT_COMMIT,
+    TORN_INSTANT,
+)
+from .subject import Subject, called
+
+_WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+# In whose way a pending service is.
+_IN_THE_WAY = {
+    "clean": "the next clean carries it out before it plans its own",
+    "rollback": "the next write of Apache Hudi carries it out, even where its victim is complete",
+    "compaction": "pyhudi refuses to write, and Apache Hudi puts later rows into log files",
+    "logcompaction": "pyhudi refuses to write",
+    "clustering": "updates of its file groups are refused, and pyhudi refuses to write",
+    "indexing": "Apache Hudi does not archive beyond it",
+    "savepoint": "it keeps nothing",
+}
+
+
+def check_pending(subject: Subject) -> None:
+    """Look for what broke off, and for plans that would do harm were they carried out."""
+    for one in subject.timeline.pending:
+        with subject.findings.turning(TORN_INSTANT, file=subject.path(one), instant=one.requested_time):
+            if subject.in_archive(one):
+                continue
+            if one.action == "restore":
+                what = f"The restore {one.requested_time} is pending; every write is refused."
+                subject.tell(PENDING_RESTORE, one, what)
+            elif one.action in _WRITES:
+                _check_write(subject, one)
+            elif subject.is_old(_touched(subject, one)):
+                what = f"The {called(one)} is pending: {_IN_THE_WAY.get(one.action, 'nobody waits for it')}."
+                subject.tell(PENDING_SERVICE, one, what)
+    _check_claims(subject)
+    _check_cleans(subject)
+    _check_rollbacks(subject)
+    _check_savepoints(subject)
+    _check_decision(subject)
+
+
+def kept_by_savepoints(subject: Subject) -> dict[str, str]:
+    """Return the files that completed savepoints keep, by path, each with the savepoint's time."""
+    kept: dict[str, str] = {}
+    for one in subject.timeline.completed:
+        if one.action == "savepoint":
+            with subject.findings.turning(TORN_INSTANT, file=subject.path(one), instant=one.requested_time):
+                record = read_record(subject.timeline, one)
+                for partition, part in (record.get("partitionMetadata") or {}).items():
+                    kept |= {join(partition, name): one.requested_time for name in part["savepointDataFile"]}
+    return kept
+
+
+def _touched(subject: Subject, instant: Instant) -> float | None:
+    times = [subject.storage.modified(subject.path(instant.at(state))) for state in (State.REQUESTED, State.INFLIGHT)]
+    return max((time for time in times if time is not None), default=None)
+
+
+def _check_write(subject: Subject, instant: Instant) -> None:
+    """Tell of a pending write whose writer is dead, and of one of which nobody can tell for long."""
+    found = owner.judge(
+        subject.timeline.files,
+        instant,
+        Patience(),
+        now_s=subject.storage.now(),
+        zone=subject.config.timezone,
+        may_wait=False,
+    )
+    if found.alive and not subject.is_old(_touched(subject, instant) if found.beat is None else found.beat):
+        return
+    sign = "its writer may live" if found.alive else "its writer is dead"
+    what = f"The {called(instant)} is pending, and {sign} ({found.reason})."
+    subject.tell(PENDING_WRITE, instant, what)
+
+
+def _check_claims(subject: Subject) -> None:
+    """Look for file groups that two pending services want, and for those of a plan that are replaced by now."""
+    view_replaced = _replaced(subject)
+    claims: dict[FileGroupId, Instant] = {}
+    for one in subject.timeline.pending:
+        if one.action not in {"compaction", "logcompaction", "clustering"}:
+            continue
+        path = subject.path(one.at(State.REQUESTED))
+        record: Mapping[str, Any] = {}
+        with subject.findings.turning(TORN_INSTANT, file=path, instant=one.requested_time):
+            record = read_record(subject.timeline, one.at(State.REQUESTED))
+        for group in _claimed(record):
+            other = claims.setdefault(group, one)
+            shown = f"the file group {group.file_id} of the partition {group.partition_path!r}"
+            if other is not one:
+                what = f"The {called(one)} and the {called(other)} both want {shown}."
+                subject.tell(CLAIMED_TWICE, one, what)
+            if one.action == "clustering" and (group.partition_path, group.file_id) in view_replaced:
+                what = f"The clustering {one.requested_time} wants {shown}, which is replaced."
+                subject.tell(PLAN_REPLACED, one, what)
+
+
+def _replaced(subject: Subject) -> FileGroups:
+    return frozenset(
+        (partition, one) for _, body in subject.said.bodies for partition, ids in body.replaced.items() for one in ids
+    )
+
+
+def _claimed(record: Mapping[str, Any]) -> Iterator[FileGroupId]:
+    operations = record.get("operations") or ()
+    groups = (record.get("clusteringPlan") or {}).get("inputGroups") or ()
+    for one in [*operations, *(piece for group in groups for piece in group.get("slices") or ())]:
+        yield FileGroupId(one.get("partitionPath") or "", one.get("fileId") or "")
+
+
+def _check_cleans(subject: Subject) -> None:
+    """A pending clean will be carried out as it stands, whoever planned it."""
+    cleans = [one for one in subject.timeline.pending if one.action == "clean"]
+    if not cleans:
+        return
+    needed = {file.path: "which readers see" for file in subject.newest()}
+    needed |= {path: f"which the savepoint {time} keeps" for path, time in kept_by_savepoints(subject).items()}
+    for one in cleans:
+        path = subject.path(one.at(State.REQUESTED))
+        with subject.findings.turning(TORN_INSTANT, file=path, instant=one.requested_time):
+            record = read_record(subject.timeline, one.at(State.REQUESTED))
+            for partition, files in (record.get("filePathsToBeDeletedPerPartition") or {}).items():
+                for file in files:
+                    name = split(file.get("filePath") or "")[1]
+                    taken = join(partition, name)
+                    if taken in needed:
+                        what = f"The clean {one.requested_time} is going to delete {taken}, {needed[taken]}."
+                        subject.findings.add(CLEAN_TAKES_LIVE, what, file=taken, instant=one.requested_time)
+
+
+def _check_rollbacks(subject: Subject) -> None:
+    for one in subject.timeline.completed:
+        if one.action != "rollback":
+            continue
+        path = subject.path(one)
+        with subject.findings.turning(TORN_INSTANT, file=path, instant=one.requested_time):
+            for victim in read_record(subject.timeline, one).get("commitsRollback") or ():
+                found = subject.timeline.find(victim)
+                # A compaction or clustering goes back to requested, and may have been carried out again since.
+                done_again = found is not None and found.visible_since > one.visible_since
+                if found is not None and not done_again and (found.state == State.COMPLETED or found.action in _WRITES):
+                    what = f"The {called(one)} is complete, and the {called(found)} is still on the timeline."
+                    subject.tell(ROLLBACK_UNFINISHED, found, what)
+
+
+def _check_savepoints(subject: Subject) -> None:
+    for path, time in sorted(kept_by_savepoints(subject).items()):
+        if not subject.storage.exists(path):
+            subject.findings.add(
+                SAVEPOINT_FILE_LOST, f"{path} is gone, which the savepoint {time} keeps.", file=path, instant=time
+            )
+    for one in subject.timeline.completed:
+        if one.action == "savepoint" and not subject.is_complete(one.requested_time):
+            what = f"The savepoint {one.requested_time} keeps an instant that is neither on the timeline nor archived."
+            subject.tell(SAVEPOINT_WITHOUT_COMMIT, one, what)
+
+
+def _check_decision(subject: Subject) -> None:
+    known = decisions.numbers(subject.storage)
+    if not known:
+        return
+    path = decisions.path_of(known[-1])
+    if not subject.is_old(subject.storage.modified(path)):
+        return
+    with subject.findings.turning(DECISION_OPEN, file=path):
+        found = Decision.parse(subject.storage.read(path))
+        if found is None:
+            subject.findings.add(DECISION_OPEN, f"{path} is not whole, and binds nobody.", file=path)
+        elif found.kind == Kind.MAKE and found.instant.state == State.COMPLETED:
+            group = (found.instant.requested_time, found.instant.group)
+            if any((one.requested_time, one.group) == group for one in subject.timeline.pending):
+                what = f"The {found.instant.action} {found.instant.requested_time} was decided, and is not complete."
+                subject.findings.add(DECISION_OPEN, what, file=path, instant=found.instant.requested_time)

@@ -1,0 +1,123 @@
+"""What ``hoodie.properties`` says, and what it should."""
+
+from __future__ import annotations
+
+from ...errors import NotATableError, PyHudiError, StorageError, TableError, TableNotFoundError, UnsupportedTableError
+from ...storage.base import Storage
+from ...storage.bounds import MOST_OF_PROPERTIES
+from ...table.config import BACKUP_PATH, PROPERTIES_PATH, TableConfig, check_supported, load_config
+from ...table.config import property_keys as key
+from ...table.files.partitions import METAFILE
+from ...table.keys.generator import KeyGenerator
+from ...table.keys.partition_paths import parse_partition_path
+from ...timeline.layout import layout_of
+from .finding import Findings
+from .sicknesses import (
+    NOT_CHECKED,
+    PARTITION_FIELDS_MISSING,
+    PARTITION_NAME,
+    PROPERTIES_BACKUP,
+    PROPERTIES_UNUSABLE,
+    PROPERTY_INVALID,
+    PROPERTY_MISSING,
+)
+from .subject import Subject, shown
+
+_LAYOUTS = {6: "1", 8: "2", 9: "2"}
+
+
+def load(storage: Storage, findings: Findings, stale_s: float) -> TableConfig | None:
+    """Return a table's properties, those of the backup where nothing else is left; None where none can be used.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        NotATableError: The path holds something else.
+        StorageError: The store cannot be reached.
+    """
+    config: TableConfig | None = None
+    try:
+        config = load_config(storage)
+    except (TableNotFoundError, NotATableError):
+        raise
+    except StorageError:
+        storage.look("")
+        findings.add(
+            PROPERTIES_UNUSABLE,
+            f"{PROPERTIES_PATH} is there, and no file; nothing else was checked.",
+            file=PROPERTIES_PATH,
+        )
+        return None
+    except TableError as error:
+        findings.add(PROPERTIES_UNUSABLE, f"{error.what} Nothing else was checked.", file=PROPERTIES_PATH)
+        return None
+    changed = storage.modified(BACKUP_PATH)
+    if changed is not None and storage.now() - changed > stale_s:
+        findings.add(PROPERTIES_BACKUP, f"{BACKUP_PATH} is left of a change that broke off.", file=BACKUP_PATH)
+    with findings.turning(PROPERTIES_UNUSABLE, file=PROPERTIES_PATH):
+        try:
+            TableConfig.parse(storage.read(PROPERTIES_PATH, MOST_OF_PROPERTIES), storage.uri(PROPERTIES_PATH))
+        except FileNotFoundError:
+            findings.add(
+                PROPERTIES_UNUSABLE,
+                f"{PROPERTIES_PATH} is gone, and only its backup is there, which hudi-rs does not read.",
+                file=PROPERTIES_PATH,
+            )
+    return config
+
+
+def is_known(storage: Storage, config: TableConfig, findings: Findings) -> bool:
+    """Return whether the table's version is one whose timeline can be checked, and tell of what cannot be."""
+    try:
+        layout_of(config)
+    except PyHudiError as error:
+        findings.add(NOT_CHECKED, f"{error.what} Only its properties were checked.", file=PROPERTIES_PATH)
+        return False
+    try:
+        check_supported(config, storage.path, writing=False)
+    except UnsupportedTableError as error:
+        findings.add(NOT_CHECKED, f"{error.what} What that means for its files was not checked.", file=PROPERTIES_PATH)
+    return True
+
+
+def check_properties(subject: Subject) -> None:
+    """Look for properties that are missing, mean nothing, or do not fit the table's folders."""
+    config, findings = subject.config, subject.findings
+    layout = config.properties[key.LAYOUT_VERSION]
+    if layout != _LAYOUTS.get(config.version, layout):
+        said = f"{key.VERSION}={config.version} and {key.LAYOUT_VERSION}={layout}, which do not go together"
+        findings.add(PROPERTY_INVALID, f"{PROPERTIES_PATH} says {said}.", file=PROPERTIES_PATH)
+    if not config.properties.get(key.MERGE_MODE):
+        findings.add(
+            PROPERTY_MISSING,
+            f"{PROPERTIES_PATH} lacks {key.MERGE_MODE}, without which Apache Hudi's writers fail.",
+            file=PROPERTIES_PATH,
+        )
+    with findings.turning(PROPERTY_INVALID, file=PROPERTIES_PATH):
+        _check_partition_fields(subject)
+    for generator in (lambda: config.key_generator, lambda: KeyGenerator(config)):
+        with findings.turning(NOT_CHECKED, file=PROPERTIES_PATH):
+            generator()
+
+
+def _check_partition_fields(subject: Subject) -> None:
+    config, findings = subject.config, subject.findings
+    partitions = set(subject.folders.partitions)
+    if not config.partition_fields:
+        if partitions - {""}:
+            findings.add(
+                PARTITION_FIELDS_MISSING,
+                f"{PROPERTIES_PATH} names no partition fields, and the table has the partitions {shown(partitions)}.",
+                file=PROPERTIES_PATH,
+            )
+        return
+    if "" in partitions:
+        by = ", ".join(config.partition_fields)
+        findings.add(PARTITION_NAME, f"The table is partitioned by {by}, and its root is a partition.", file=METAFILE)
+    styled = config.hive_style and not config.flag(key.SLASH_DATES)
+    for partition in sorted(partitions - {""}):
+        if styled and parse_partition_path(partition, config) is None:
+            findings.add(
+                PARTITION_NAME,
+                f"The partition {partition!r} is not named by {', '.join(config.partition_fields)}.",
+                file=partition,
+            )

@@ -1,0 +1,203 @@
+"""The table that is checked, looked at once: its folders, its instants, what is archived, what completed writes say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...index.base import Index
+from ...index.registry import index_for
+from ...storage.base import FileInfo, Storage, join
+from ...storage.parallel import for_each
+from ...table.config import TableConfig
+from ...table.files.file_group import BaseFile, FileGroup
+from ...table.files.partitions import is_partition
+from ...table.files.view import FileView
+from ...table.files.written import Written
+from ...timeline.instants import Instant, State
+from ...timeline.metadata.codec import CommitFiles
+from ...timeline.timeline import Timeline
+from .finding import Findings, Sickness
+from .sicknesses import NOT_CHECKED
+
+META_FOLDER = ".hoodie"
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """What one walk through a table's folders found, Hudi's own left out.
+
+    Attributes:
+        partitions: The files of each partition that readers see, by its path.
+        nested: Partitions that lie inside another one, each with the outer one.
+        plain: The files of the folders that are no partition and have any.
+        links: Paths of symbolic links.
+    """
+
+    partitions: Mapping[str, tuple[FileInfo, ...]]
+    nested: Mapping[str, str]
+    plain: Mapping[str, tuple[FileInfo, ...]]
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """What a completed write says of one data file.
+
+    Attributes:
+        instant: The write's requested time.
+        size: Bytes; 0 where it does not say.
+        rows: How many; None where it does not say, as of log files.
+    """
+
+    instant: str
+    size: int
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the completed writes say that could be parsed.
+
+    Attributes:
+        files: The data files that they name, by path.
+        bodies: The file ids and paths of each, in order of requested time.
+        silent: Requested times of those that cannot be parsed, of whose files nothing is known.
+        operations: What each did, by its requested time.
+    """
+
+    files: dict[str, NamedFile] = field(default_factory=dict)
+    bodies: list[tuple[Instant, CommitFiles]] = field(default_factory=list)
+    silent: set[str] = field(default_factory=set)
+    operations: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A table under examination.
+
+    Attributes:
+        storage: Rooted at the table.
+        config: Its properties.
+        findings: Where every check puts what it finds.
+        folders: Its folders, listed before its timeline was.
+        states: Each state of an instant that has a file on the timeline.
+        timeline: The newest of them.
+        archived: The instants of the archive that could be read.
+        said: What its completed writes say.
+        stale_s: After how many seconds something that broke off is told of; it may be at work before.
+        deep: Whether rows are read.
+    """
+
+    storage: Storage
+    config: TableConfig
+    findings: Findings
+    folders: Folders
+    states: tuple[Instant, ...]
+    timeline: Timeline
+    archived: tuple[Instant, ...]
+    said: Said
+    stale_s: float
+    deep: bool
+    _archived: frozenset[str] = field(init=False, repr=False)
+    _archived_times: frozenset[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_archived", frozenset(one.identity for one in self.archived))
+        times = frozenset(one.requested_time for one in self.archived if one.is_write)
+        object.__setattr__(self, "_archived_times", times)
+
+    def path(self, instant: Instant) -> str:
+        """Return where the file of an instant's state is."""
+        return self.timeline.files.path(instant)
+
+    def is_archived(self, requested_time: str) -> bool:
+        """Return whether a write is in the archive."""
+        return requested_time in self._archived_times
+
+    def in_archive(self, instant: Instant) -> bool:
+        """Return whether an instant of any action is in the archive."""
+        return instant.identity in self._archived
+
+    def is_complete(self, requested_time: str) -> bool:
+        """Return whether a write completed, as far as timeline and archive tell."""
+        found = self.timeline.find(requested_time)
+        on_timeline = found is not None and found.is_write and found.state == State.COMPLETED
+        return on_timeline or self.is_archived(requested_time)
+
+    def is_old(self, modified: float | None) -> bool:
+        """Return whether nobody has touched a file for so long that nobody seems to be at work on it."""
+        return modified is not None and self.storage.now() - modified > self.stale_s
+
+    def tell(self, sickness: Sickness, about: Instant | BaseFile, what: str) -> None:
+        """Tell of one thing that is wrong with an instant or a base file."""
+        if isinstance(about, Instant):
+            self.findings.add(sickness, what, file=self.path(about), instant=about.requested_time)
+        else:
+            self.findings.add(sickness, what, file=about.path, instant=about.instant_time)
+
+    def view(self) -> FileView:
+        """Return the file slices that readers see, going by the writes that could be parsed."""
+        written = Written().joined_by(self.said.bodies)
+        return FileView(self.storage, self.timeline, written, self.folders.partitions)
+
+    @cached_property
+    def live(self) -> tuple[FileGroup, ...]:
+        """The live file groups of all partitions; asked for once all is read that completed writes say."""
+        view = self.view()
+        return tuple(
+            group for partition in sorted(self.folders.partitions) for group in view.groups(partition).values()
+        )
+
+    def newest(self) -> list[BaseFile]:
+        """Return the base files that readers of the table as it is see."""
+        return [group.newest.base_file for group in self.live]
+
+    @cached_property
+    def index(self) -> Index | None:
+        """The table's index; None where it cannot be known."""
+        with self.findings.turning(NOT_CHECKED):
+            return index_for(self.config)
+        return None
+
+
+def walk(storage: Storage) -> Folders:
+    """Look into every folder of a table once.
+
+    Raises:
+        StorageError: The store cannot be reached.
+    """
+    partitions: dict[str, tuple[FileInfo, ...]] = {}
+    nested: dict[str, str] = {}
+    plain: dict[str, tuple[FileInfo, ...]] = {}
+    links: list[str] = []
+    level: list[tuple[str, str | None]] = [("", None)]
+    while level:
+        below: list[tuple[str, str | None]] = []
+        looks = for_each(storage, lambda one: storage.look(one[0]), level)
+        for (folder, outer), content in zip(level, looks, strict=True):
+            links += [join(folder, name) for name in content.links]
+            if not is_partition(folder, content.files):
+                if content.files:
+                    plain[folder] = content.files
+            elif outer is None:
+                partitions[folder] = content.files
+            else:
+                nested[folder] = outer
+            around = folder if folder in partitions else outer
+            below += [(join(folder, name), around) for name in content.folders if folder or name != META_FOLDER]
+        level = below
+    return Folders(partitions, nested, plain, tuple(links))
+
+
+def called(instant: Instant) -> str:
+    """Return how a sentence calls an instant."""
+    return f"{instant.action} {instant.requested_time}"
+
+
+def shown(paths: Iterable[str], most: int = 3) -> str:
+    """Return some paths for a sentence, and how many more there are."""
+    named = sorted(paths)
+    more = len(named) - most
+    return ", ".join(named[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,78 @@
+"""Whether a table is whole: every invariant of the format that can be told from its files, whoever wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from ...storage.base import Storage
+from ...timeline.instant_files import open_instants
+from ..checks.archive import check_archive
+from ..checks.bodies import hear
+from ..checks.duplicates import check_duplicates
+from ..checks.files import check_files
+from ..checks.finding import FINDINGS_SCHEMA, Findings
+from ..checks.folders import check_folders
+from ..checks.footers import check_footers
+from ..checks.instants import check_instants, list_states, timeline_of
+from ..checks.left_overs import check_checksums, check_left_overs, check_metadata
+from ..checks.pending import check_pending
+from ..checks.properties import check_properties, is_known, load
+from ..checks.rows import check_rows
+from ..checks.sicknesses import NOT_CHECKED
+from ..checks.subject import Subject, walk
+
+# What a writer may be at work on is not told of before it is so old.
+STALE_S = 3600.0
+
+# Files come first: what they learn of archived writes the others go by.
+_CHECKS: tuple[Callable[[Subject], None], ...] = (
+    check_files,
+    check_properties,
+    check_folders,
+    check_instants,
+    check_pending,
+    check_footers,
+    check_left_overs,
+    check_checksums,
+    check_metadata,
+)
+_CHECKS_OF_ROWS: tuple[Callable[[Subject], None], ...] = (check_rows, check_duplicates)
+
+
+def validate(storage: Storage, *, deep: bool = False, stale_s: float = STALE_S) -> pa.Table:
+    """Return what is wrong with a table; nothing is changed.
+
+    Args:
+        storage: Rooted at the table.
+        deep: Whether the rows of the newest base files are read, and what archived writes say; else only names,
+            instants and footers are.
+        stale_s: After how many seconds what is not finished, or lies about, is told of.
+
+    Returns:
+        One row for each finding, errors first; columns as in `FINDINGS_SCHEMA`.
+
+    Raises:
+        TableNotFoundError: There is no table.
+        NotATableError: The path holds something else.
+        StorageError: The store cannot be reached.
+    """
+    findings = Findings()
+    config = load(storage, findings, stale_s)
+    if config is None or not is_known(storage, config, findings):
+        return findings.table(storage.path)
+    # Folders first: a data file's instant is on the timeline before the file is there.
+    folders, instants = walk(storage), open_instants(storage, config)
+    states = list_states(instants, findings, stale_s)
+    timeline = timeline_of(instants, states)
+    archived = check_archive(storage, config.archive_folder, findings, stale_s)
+    said = hear(timeline, states, findings)
+    subject = Subject(storage, config, findings, folders, states, timeline, archived, said, stale_s, deep)
+    for check in (*_CHECKS, *(_CHECKS_OF_ROWS if deep else ())):
+        with findings.turning(NOT_CHECKED):
+            check(subject)
+    return findings.table(storage.path)
+
+
+__all__ = ["FINDINGS_SCHEMA", "STALE_S", "validate"]
