@@ -66,13 +66,9 @@ def check_checksums(subject: Subject) -> None:
 
 def _check_checksum(subject: Subject, path: str) -> None:
     beside = sidecar(path)
-    try:
-        sums = subject.storage.read(beside)
-    except FileNotFoundError:
-        return
     with subject.findings.turning(STALE_CHECKSUM, file=path):
         try:
-            fits = _fits(subject.storage, path, sums)
+            fits = _fits(subject.storage, path, subject.storage.read(beside))
         except FileNotFoundError:
             return
         if not fits:

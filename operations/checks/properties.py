@@ -10,6 +10,7 @@ from ...table.config import property_keys as key
 from ...table.files.partitions import METAFILE
 from ...table.keys.generator import KeyGenerator
 from ...table.keys.partition_paths import parse_partition_path
+from ...table.schema.columns import arrow_schema
 from ...timeline.layout import layout_of
 from .finding import Findings
 from .sicknesses import (
@@ -94,6 +95,9 @@ def check_properties(subject: Subject) -> None:
         )
     with findings.turning(PROPERTY_INVALID, file=PROPERTIES_PATH):
         _check_partition_fields(subject)
+    with findings.turning(PROPERTY_INVALID, file=PROPERTIES_PATH):
+        if config.create_schema:
+            arrow_schema(config.create_schema, f"{PROPERTIES_PATH} ({key.CREATE_SCHEMA})")
     for generator in (lambda: config.key_generator, lambda: KeyGenerator(config)):
         with findings.turning(NOT_CHECKED, file=PROPERTIES_PATH):
             generator()

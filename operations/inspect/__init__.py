@@ -1,1 +1,1 @@
-"""What is told of a table without reading its rows."""
+"""What is told of a table."""

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import re
+import shutil
+import zlib
+from pathlib import Path
+
+import pytest
+from pyhudi.errors import NotATableError, StorageError, TableNotFoundError
+from pyhudi.operations.checks import bodies, duplicates
+from pyhudi.operations.checks.sicknesses import ALL
+from pyhudi.operations.inspect.validate import FINDINGS_SCHEMA, validate
+from pyhudi.storage import open_storage
+from support.bad_inputs.case import GOOD, KEYED
+from support.drive import write
+from support.fixture_tables import TABLES, unpack
+from support.health import codes, errors, findings
+from support.places import files_below
+from support.sick_tables import SICK, Sick
+from support.symptoms import SYMPTOMS, Symptom, make_healthy, newest_files, rows
+
+DOCS = Path(__file__).parents[3] / "docs" / "upkeep.md"
+# Of a kind that pyhudi does not write, and whole all the same.
+HEALTHY = {"hoodie.record.merge.mode CUSTOM", "hoodie.table.cdc.enabled true", "half a delete marker"}
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("healthy") / "t"
+    make_healthy(path)
+    return path
+
+
+@pytest.fixture
+def table(healthy: Path, tmp_path: Path) -> Path:
+    """A copy of the healthy table."""
+    return Path(shutil.copytree(healthy, tmp_path / "t"))
+
+
+def test_nothing_is_wrong_with_a_healthy_table_and_nothing_is_changed(table: Path) -> None:
+    before = files_below(table)
+
+    found = validate(open_storage(str(table)), deep=True, stale_s=0)
+
+    assert found.schema.equals(FINDINGS_SCHEMA)
+    assert found.to_pylist() == []
+    assert files_below(table) == before
+
+
+@pytest.mark.parametrize("case", SYMPTOMS, ids=lambda case: f"{case.code}-{case.name}".replace(" ", "-"))
+def test_each_sickness_is_told_with_its_place_and_cure(table: Path, case: Symptom) -> None:
+    case.spoil(table)
+
+    found = [one for one in findings(table, deep=case.deep, stale_s=0) if one["code"] == case.code]
+
+    assert any(case.says in f"{one['file']} {one['what']}" for one in found), found
+    (sickness,) = (one for one in ALL if one.code == case.code)
+    assert {(one["table"], one["severity"], one["cure"]) for one in found} == {
+        (str(table), sickness.severity, sickness.cure)
+    }
+
+
+@pytest.mark.parametrize("case", [one for one in SYMPTOMS if one.deep], ids=lambda case: f"{case.code}-{case.name}")
+def test_what_only_rows_show_is_not_read_unless_asked_for(table: Path, case: Symptom) -> None:
+    case.spoil(table)
+
+    assert case.code not in codes(table, deep=False)
+
+
+def test_every_sickness_has_been_made_and_is_documented() -> None:
+    page = DOCS.read_text(encoding="utf-8")
+
+    assert {one.code for one in ALL} == {one.code for one in SYMPTOMS}
+    assert len({one.code for one in ALL}) == len(ALL)
+    for one in ALL:
+        assert f"| `{one.code}` | {one.severity} | {one.meaning} | {one.cure} |" in page
+
+
+@pytest.mark.parametrize("case", [one for one in SICK if one.name not in HEALTHY], ids=lambda case: case.name)
+def test_no_table_that_pyhudi_refuses_passes_for_healthy(tmp_path: Path, case: Sick) -> None:
+    path = tmp_path / "t"
+    write(path, GOOD, table=KEYED)
+    case.spoil(path)
+
+    assert findings(path, stale_s=0)
+
+
+@pytest.mark.parametrize("name", sorted(one.stem for one in TABLES.glob("*.zip")))
+def test_tables_of_apache_hudi_have_nothing_wrong(tmp_path: Path, name: str) -> None:
+    assert errors(unpack(name, tmp_path)) == []
+
+
+def test_noise_in_any_file_raises_nothing(table: Path) -> None:
+    """Empty, cut off, or with other bytes in the middle, each is a finding, or of no concern to anybody."""
+    # Requests and profiles of what is in flight may be empty, and are read by nobody; a property may be another one.
+    told = re.compile(r".*(_\d{17}\.\w+|\.parquet|metadata)")
+    for name, data in files_below(table).items():
+        half = len(data) // 2
+        for bad in (b"", data[:half], data[:half] + b"\xff\0\xee" + data[half + 3 :]):
+            (table / name).write_bytes(bad)
+
+            assert findings(table, stale_s=0) or not told.fullmatch(name), name
+        (table / name).write_bytes(data)
+
+
+def test_a_path_without_a_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError):
+        validate(open_storage(str(tmp_path / "none")))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("")
+    with pytest.raises(NotATableError):
+        validate(open_storage(str(tmp_path / "other")))
+
+
+def test_a_store_that_cannot_be_listed_is_no_sick_table(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = open_storage(str(table))
+
+    def refuse(folder: str) -> None:
+        raise StorageError(f"The store could not list {folder}.", "Try again.")
+
+    monkeypatch.setattr(type(storage), "look", lambda self, folder: refuse(folder))
+    with pytest.raises(StorageError):
+        validate(storage)
+
+
+def test_what_is_young_may_be_at_work(table: Path) -> None:
+    """A write that has just begun, and left-overs of one that has just ended, are nobody's sickness."""
+    for name in (
+        ".hoodie/timeline/20260101000000000.commit.requested",
+        ".hoodie/timeline/20260101000000001.clean.inflight",
+        ".hoodie/timeline/20260101000000001.clean.requested",
+        ".hoodie/.heartbeat/20260101000000003",
+        ".hoodie/lock",
+    ):
+        (table / name).parent.mkdir(exist_ok=True)
+        (table / name).write_bytes(b"")
+
+    assert {one["code"] for one in findings(table)} == {"EMPTY_INSTANT"}
+    assert codes(table) == {"EMPTY_INSTANT", "PENDING_WRITE", "PENDING_SERVICE", "LEFT_OVER", "LOCK_LEFT"}
+
+
+def test_duplicates_are_found_however_few_hashes_fit_into_memory(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(table, rows("x", 5, count=5), operation="insert")
+    seen = [one["what"] for one in findings(table) if one["code"] == "KEY_ADDED_TWICE"]
+    monkeypatch.setattr(duplicates, "MOST_HASHES", 3)
+
+    assert [one["what"] for one in findings(table) if one["code"] == "KEY_ADDED_TWICE"] == seen
+    assert "5 record keys" in seen[0]
+
+
+def test_a_checksum_of_hadoop_that_fits_is_right(table: Path) -> None:
+    for file in [*newest_files(table), table / ".hoodie/hoodie.properties"]:
+        data = file.read_bytes()
+        sums = b"".join(zlib.crc32(data[at : at + 512]).to_bytes(4, "big") for at in range(0, len(data), 512))
+        file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + sums)
+
+    assert codes(table) == set()
+
+
+def test_every_action_that_chokes_somebody_is_one_of_the_timeline() -> None:
+    known = re.compile(
+        "commit|deltacommit|replacecommit|compaction|logcompaction|clean|rollback|restore|savepoint|indexing"
+    )
+
+    assert all(known.fullmatch(action) for action, _ in bodies._CHOKES)
