@@ -459,7 +459,7 @@ SYMPTOMS = [
     ),
     Symptom("SAVEPOINT_FILE_LOST", "gone", "x/gone.parquet", lambda p: savepoint_of(p, ["gone.parquet"])),
     Symptom("SAVEPOINT_WITHOUT_COMMIT", "none", SOON, lambda p: savepoint_of(p, [], SOON)),
-    Symptom("ARCHIVE_MANIFEST", "version", "'7'", archived(at(f"{HISTORY}/_version_", lambda _: b"7"))),
+    Symptom("ARCHIVE_MANIFEST", "version", "_version_", archived(at(f"{HISTORY}/_version_", lambda _: b"7"))),
     Symptom("ARCHIVE_MANIFEST", "noise", "manifest_1", archived(at(f"{HISTORY}/manifest_1", lambda _: b"{"))),
     Symptom(
         "ARCHIVE_MANIFEST",

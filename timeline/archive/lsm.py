@@ -177,16 +177,6 @@ def row_groups(storage: Storage, folder: str, files: Iterable[ArchiveFile], sche
                 yield file.read_row_group(number, use_threads=False).select(schema.names).cast(schema)
 
 
-def read_archived(storage: Storage, path: str) -> tuple[Instant, ...]:
-    """Return the instants in one file of the archive, as they stand there.
-
-    Raises:
-        CorruptInstantError: The file cannot be read.
-        StorageError: It is gone, or the store failed.
-    """
-    return tuple(_instants(_read(storage, path, _COLUMNS)))
-
-
 def archive_state(storage: Storage, folder: str) -> str:
     """Return what changes whenever instants are archived, in one listing and one read."""
     names = sorted(one.name for one in read_manifest(storage, folder).files)
