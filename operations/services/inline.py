@@ -67,7 +67,7 @@ def _clean(storage: Storage, timeline: Timeline, upkeep: Upkeep, metadata_enable
         return None
     from .clean import clean  # noqa: PLC0415
 
-    return clean(storage, settings, metadata_enable=metadata_enable)
+    return clean(storage, settings, metadata_enable=metadata_enable, inline=True)
 
 
 def _archive(

@@ -35,8 +35,11 @@ class Services:
             monkeypatch.setitem(sys.modules, f"pyhudi.operations.services.{name}", module)
 
     def _service(self, name: str, expected: object) -> Callable[..., ServiceResult]:
-        def service(storage: object, settings: object, *, metadata_enable: bool | None) -> ServiceResult:
+        def service(
+            storage: object, settings: object, *, metadata_enable: bool | None, inline: bool = False
+        ) -> ServiceResult:
             assert settings == expected
+            assert inline is (name == "clean")
             assert metadata_enable is False
             self.asked.append(name)
             if name in self.fail:
