@@ -1,7 +1,7 @@
 """Whether a table on disk is whole: told from its files alone, by rules written down here a second time.
 
 Nothing of `pyhudi` decides here, so that a mistake in its hash, its names or its view cannot hide itself. The rules are
-those of tables that pyhudi alone has written and nobody has cleaned.
+those of tables that pyhudi alone has written and cleaned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ METAFILE = ".hoodie_partition_metadata"
 DATA_FILE = re.compile(r"(?P<file_id>(?P<bucket>\d{8})-[0-9a-f-]{27}-0)_\d+-\d+-\d+_(?P<instant>\d{17})\.parquet")
 COMPLETED = re.compile(r"(?P<instant>\d{17})_(?P<at>\d{17})\.(?P<action>[a-z]+)")
 PENDING = re.compile(r"(?P<instant>\d{17})\.(?:(?P<asked>[a-z]+)\.requested|(?:(?P<begun>[a-z]+)\.)?inflight)")
-KNOWN = re.compile(r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|\.pyhudi/sealed/\d{17}|\.pyhudi/decisions/\d{12}")
+KNOWN = re.compile(r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|\.pyhudi/(sealed/\d{17}|decisions/\d{12}|cleaned)")
 # What makes all attempts invent one file id; tables out there hold ids made with it.
 NAMESPACE = uuid.UUID("5a4cb0ba-5b4a-5d0c-8d75-3c2a2f5c6e1e")
 
@@ -57,11 +57,13 @@ def _assert_whole(root: Path, unique: bool) -> None:
         if completed[name]["action"] in {"commit", "replacecommit"}:
             _take(replay, files[name], completed[name]["instant"])
     data = {name for name in files if name.endswith(".parquet")}
-    assert data == set(replay.written), "the data files are those that the commits name"
+    cleaned = _cleaned(files, completed)
+    assert not cleaned & {stat["path"] for stat in replay.live.values()}, "a clean took a file that the table needs"
+    assert data == set(replay.written) - cleaned, "the data files are those that the commits name and no clean took"
     buckets = int(properties["hoodie.bucket.index.num.buckets"])
     instants = {one["instant"] for one in completed.values()}
-    for name, stat in replay.written.items():
-        _assert_file(files[name], name, stat, instants)
+    for name in data:
+        _assert_file(files[name], name, replay.written[name], instants)
     for partition in {stat["partitionPath"] for stat in replay.written.values()}:
         _assert_partition(root, partition)
         _assert_keys(root, partition, replay, buckets, properties, unique=unique)
@@ -115,6 +117,23 @@ def _completed(files: dict[str, Path]) -> dict[str, dict[str, str]]:
     assert len(set(times)) == len(times), "no two instants completed at one time"
     assert all(one["at"] > one["instant"] for one in completed.values())
     return completed
+
+
+def _cleaned(files: dict[str, Path], completed: dict[str, dict[str, str]]) -> set[str]:
+    """Return the paths of the files that cleans say they took."""
+    found: set[str] = set()
+    for name in (one for one, parts in completed.items() if parts["action"] == "clean"):
+        with files[name].open("rb") as stream:
+            (metadata,) = list(fastavro.reader(stream))
+        assert isinstance(metadata, dict)
+        taken = [
+            f"{partition}/{file}".lstrip("/")
+            for partition, part in metadata["partitionMetadata"].items()
+            for file in part["successDeleteFiles"]
+        ]
+        assert metadata["totalFilesDeleted"] == len(set(taken)) > 0, f"{name} says how many"
+        found.update(taken)
+    return found
 
 
 def _assert_no_leftovers(files: dict[str, Path]) -> None:

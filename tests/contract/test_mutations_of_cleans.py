@@ -1,0 +1,104 @@
+"""Mistakes of cleans, put into the code on purpose: each must turn the checks of the real tests red."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhudi.operations.services import clean, clean_plan, clean_scope
+from pyhudi.operations.services.clean_plan import Survey
+from pyhudi.table.files.file_group import FileGroup, FileSlice
+from support.cleans import (
+    check_clean_history,
+    check_readers_keep_their_slices,
+    check_savepoint_keeps_its_files,
+    check_slow_writer_keeps_its_base,
+)
+
+Patch = pytest.MonkeyPatch
+RED = (AssertionError, pytest.fail.Exception)
+
+
+def the_slice_before_the_earliest_commit_goes(patch: Patch) -> None:
+    def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
+        since = survey.earliest.requested_time if survey.earliest else ""
+        return (group.newest, *(piece for piece in group.slices if piece.base_time >= since))
+
+    patch.setattr(clean_plan, "live_slices", live_slices)
+
+
+def a_group_that_was_taken_away_goes_at_once(patch: Patch) -> None:
+    patch.setattr(clean_plan, "_replaced_slices", lambda *_: ())
+
+
+def a_group_that_was_taken_away_stays(patch: Patch) -> None:
+    patch.setattr(clean_plan, "_replaced_slices", lambda _, group: group.slices)
+
+
+def savepoints_are_ignored(patch: Patch) -> None:
+    def none(*_: Any) -> Mapping[str, frozenset[str]]:
+        return {}
+
+    patch.setattr(clean_scope, "read_savepoints", none)
+    patch.setattr(clean, "read_savepoints", none)
+
+
+def a_savepoint_that_is_gone_is_not_missed(patch: Patch) -> None:
+    patch.setattr(clean, "find_progress", _forgetting_savepoints(clean.find_progress))
+
+
+def pending_writes_are_ignored(patch: Patch) -> None:
+    patch.setattr(clean_plan, "first_pending", lambda _: "")
+
+
+def what_completed_late_is_not_looked_at(patch: Patch) -> None:
+    original = clean.find_progress
+
+    def find_progress(*given: Any) -> Any:
+        found = original(*given)
+        return found and replace(found, until="9")
+
+    patch.setattr(clean, "find_progress", find_progress)
+
+
+def updated_file_groups_are_not_looked_at(patch: Patch) -> None:
+    patch.setattr(clean_scope, "_replacing", lambda body: [one for one, ids in body.replaced.items() if ids])
+
+
+def _forgetting_savepoints(original: Callable[..., Any]) -> Callable[..., Any]:
+    def find_progress(*given: Any) -> Any:
+        found = original(*given)
+        return found and replace(found, savepoints=())
+
+    return find_progress
+
+
+def check_lives(folder: Path) -> None:
+    for seed in (0, 1, 3, 4, 6, 7):
+        check_clean_history(folder, seed)
+
+
+MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
+    (the_slice_before_the_earliest_commit_goes, check_readers_keep_their_slices),
+    (a_group_that_was_taken_away_goes_at_once, check_lives),
+    (a_group_that_was_taken_away_stays, check_lives),
+    (savepoints_are_ignored, check_savepoint_keeps_its_files),
+    (a_savepoint_that_is_gone_is_not_missed, check_savepoint_keeps_its_files),
+    (pending_writes_are_ignored, check_slow_writer_keeps_its_base),
+    (what_completed_late_is_not_looked_at, check_lives),
+    (updated_file_groups_are_not_looked_at, check_lives),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutate", "check"), [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in MUTATIONS]
+)
+def test_a_mistake_turns_red(
+    tmp_path: Path, monkeypatch: Patch, mutate: Callable[[Patch], None], check: Callable[[Path], None]
+) -> None:
+    mutate(monkeypatch)
+    with pytest.raises(RED):
+        check(tmp_path)

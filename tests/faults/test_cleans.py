@@ -1,0 +1,184 @@
+"""Cleans that fail or die at every step, two at once, and beside writers."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhudi.errors import RetryError
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
+from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.storage import open_storage
+from pyhudi.timeline.instants import State
+from support.checks import assert_whole
+from support.cleans import SCHEMA, TABLE, conflicting, data_files, rows, run_clean, slices_of, timeline_of
+from support.drive import carry_out, plan, rows_of, task, write
+from support.faulty import Faults, FaultyStorage, Killed
+from support.places import files_below
+
+ONE = CleanSettings(commits=1)
+EXPECTED = [("a", "k1", 3), ("a", "k2", 3), ("b", "k1", 0)]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of which a clean takes four files."""
+    table = tmp_path_factory.mktemp("made") / "t"
+    write(table, rows("b", "k1"), table=TABLE)
+    for value in range(4):
+        write(table, rows("a", "k1", "k2", value=value))
+    return table
+
+
+def steps_of(made: Path, copy: Path) -> int:
+    """Return how many steps a clean takes."""
+    count = Faults()
+    clean(FaultyStorage(open_storage(str(shutil.copytree(made, copy))), count), ONE)  # type: ignore[arg-type]
+    return len(count.steps)
+
+
+def cleans(table: Path) -> list[State]:
+    return [one.state for one in timeline_of(table).instants if one.action == "clean"]
+
+
+@pytest.mark.parametrize("how", ["before", "after", "killed"])
+def test_a_clean_that_fails_at_any_step_is_finished_by_the_next(made: Path, tmp_path: Path, how: str) -> None:
+    """Its plan is carried out as it is, once it stands; until then another one is made."""
+    total, raised = steps_of(made, tmp_path / "count"), 0
+    writes = [one.requested_time for one in timeline_of(made).writes]
+    kept = {writes[0], *writes[-2:]}
+    assert total > 20
+    for number in range(1, total + 1):
+        table = shutil.copytree(made, tmp_path / f"t{number}")
+        faults = Faults(at=number, after=how == "after", kill=how == "killed")
+        try:
+            clean(FaultyStorage(open_storage(str(table)), faults), ONE)  # type: ignore[arg-type]
+        except (RetryError, Killed):
+            raised += 1
+        name = faults.name_of(number)
+        assert rows_of(table, "p", "id", "value") == EXPECTED, f"step {number} ({name})"
+        run_clean(table, ONE)
+
+        assert {one[2] for one in slices_of(data_files(table))} == kept, f"step {number} ({name})"
+        assert cleans(table) == [State.COMPLETED], f"step {number} ({name})"
+        assert_whole(table)
+    # What follows the completed file, and a step of a decision that is looked at again, may fail unnoticed.
+    assert raised > total // 2
+
+
+def test_two_cleans_at_once_do_what_one_does(made: Path, tmp_path: Path) -> None:
+    """Each has its own storage and meets the other wherever it stands; the instant is one, and completes once."""
+    for round_ in range(6):
+        table = shutil.copytree(made, tmp_path / f"t{round_}")
+        failed: list[BaseException] = []
+        start = threading.Barrier(3)
+
+        def run(table: Path = table, start: threading.Barrier = start, failed: list[BaseException] = failed) -> None:
+            start.wait()
+            try:
+                run_clean(table, ONE)
+            except BaseException as error:  # noqa: BLE001
+                failed.append(error)
+
+        threads = [threading.Thread(target=run) for _ in range(3)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+
+        assert failed == []
+        assert cleans(table) == [State.COMPLETED]
+        assert len(data_files(table)) == 5
+        assert_whole(table)
+
+
+def test_a_clean_that_slept_while_others_finished_it_changes_nothing(made: Path, tmp_path: Path) -> None:
+    """At any step (every third is tried): what its plan names is gone by then, and what came since is not in it."""
+    for number in range(1, steps_of(made, tmp_path / "count") + 1, 3):
+        table = shutil.copytree(made, tmp_path / f"t{number}")
+        after: list[set[str]] = []
+
+        class Sleeper(Faults):
+            at_number, path, left = number, table, after
+
+            def take(self, name: str, effect: Any) -> Any:
+                self.steps.append(name)
+                if len(self.steps) == self.at_number:
+                    run_clean(self.path, ONE)
+                    write(self.path, rows("a", "k1", "k2", value=8))
+                    run_clean(self.path, ONE)
+                    self.left.append(data_files(self.path))
+                return effect()
+
+        clean(FaultyStorage(open_storage(str(table)), Sleeper()), ONE)  # type: ignore[arg-type]
+
+        assert data_files(table) == after[0], f"step {number}"
+        assert rows_of(table, "p", "id", "value") == [("a", "k1", 8), ("a", "k2", 8), ("b", "k1", 0)]
+        assert set(cleans(table)) == {State.COMPLETED}
+        assert_whole(table)
+
+
+@pytest.mark.parametrize(
+    ("policy", "same_group", "every"),
+    [
+        (KEEP_LATEST_FILE_VERSIONS, True, 7),
+        pytest.param(KEEP_LATEST_FILE_VERSIONS, True, 1, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_FILE_VERSIONS, False, 1, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_COMMITS, True, 1, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_COMMITS, False, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_a_clean_at_any_step_of_a_slow_write_takes_nothing_of_it(
+    made: Path, tmp_path: Path, faults: Faults, policy: str, same_group: bool, every: int
+) -> None:
+    """The write is planned, others complete, and then a clean comes in between any two of its steps."""
+    settings = CleanSettings(policy=policy, commits=1, file_versions=1)
+    for number in range(1, 200, every):
+        table = shutil.copytree(made, tmp_path / f"t{number}")
+        slow, other = plan(table, SCHEMA), plan(table, SCHEMA)
+        carry_out(other, [rows("a" if same_group else "c", "k1", value=5)])
+        faults.steps.clear()
+
+        def take(name: str, effect: Any, table: Path = table, number: int = number) -> Any:
+            faults.steps.append(name)
+            if len(faults.steps) == number:
+                run_clean(table, settings)
+            return effect()
+
+        with pytest.MonkeyPatch.context() as patch, conflicting() as conflicts:
+            patch.setattr(faults, "take", take)
+            commit_write(slow, [task(slow, rows("a", "k1", value=9), 0)])
+        if conflicts:
+            abort_write(slow)
+        assert bool(conflicts) == same_group, f"step {number}"
+        others = [] if same_group else [("c", "k1", 5)]
+        expected = [("a", "k1", 5 if same_group else 9), *EXPECTED[1:], *others]
+        assert rows_of(table, "p", "id", "value") == expected
+        assert_whole(table)
+        if len(faults.steps) < number:
+            return
+    raise AssertionError("the write takes more steps than this test looks at")
+
+
+def test_a_clean_that_finds_nothing_fails_at_any_step_without_a_trace(tmp_path: Path) -> None:
+    """But for the note, which it writes whole or not at all."""
+    table = tmp_path / "t"
+    for value in range(3):
+        write(table, rows("abc"[value], "k1"), table=TABLE)
+    before = files_below(table)
+    for number in range(1, 40):
+        faults = Faults(at=number)
+        reached = False
+        with contextlib.suppress(RetryError):
+            clean(FaultyStorage(open_storage(str(table)), faults), ONE)  # type: ignore[arg-type]
+            reached = len(faults.steps) < number
+        if reached:
+            break
+        assert files_below(table) == before
+    assert set(files_below(table)) - set(before) == {".hoodie/.pyhudi/cleaned"}
