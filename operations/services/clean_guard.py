@@ -15,7 +15,7 @@ from ...storage.local import local_path
 from ...storage.parallel import for_each
 from ...table.files.marked_files import parse_data_file
 from ...table.files.view import FileView
-from ...table.files.written import read_written
+from ...table.files.written import read_replaced
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from .clean_plan import CleanPlan
@@ -116,7 +116,7 @@ def _sizes(storage: Storage, timeline: Timeline, instant: Instant, named: Mappin
         CorruptInstantError: The plan names the newest slice of a file group that is part of the table.
     """
     listings = dict(zip(named, map(tuple, for_each(storage, storage.list, named)), strict=True))
-    view = FileView(storage, timeline, read_written(storage, timeline), listings)
+    view = FileView(storage, timeline, read_replaced(storage, timeline), listings)
     for partition, paths in named.items():
         newest = {(file_id, group.newest.base_time) for file_id, group in view.groups(partition).items()}
         for path in paths:

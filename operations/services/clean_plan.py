@@ -6,7 +6,7 @@ may have read stays under every policy, and so does a file group that a pending 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ...storage.base import FileInfo, split
@@ -110,8 +110,22 @@ def plan_clean(survey: Survey) -> CleanPlan:
     """Return which of the files of a survey a clean deletes."""
     files: dict[str, tuple[str, ...]] = {}
     size = 0
+    saved = frozenset[str]().union(*survey.savepoints.values())
+    replaced_in = {partition for partition, _ in survey.replaced_at}
     for partition, listing in survey.listings.items():
-        expired = _with_change_data(list(_expired(survey, partition)), listing)
+        groups = [*((one, live_slices(survey, one)) for one in survey.view.groups(partition).values())]
+        if partition in replaced_in:
+            taken = survey.view.replaced_groups(partition).values()
+            groups += [(one, _replaced_slices(survey, one)) for one in taken]
+        needless = [
+            piece
+            for group, kept in groups
+            if group.id not in survey.held
+            for times in [{one.base_time for one in kept}]
+            for piece in group.slices
+            if piece.base_time not in times and piece.base_file.name not in saved
+        ]
+        expired = _with_change_data(needless, listing)
         if expired:
             files[partition] = tuple(info.path for info in expired)
             size += sum(info.size for info in expired)
@@ -124,21 +138,6 @@ def plan_clean(survey: Survey) -> CleanPlan:
         savepoints=tuple(sorted(survey.savepoints)),
         bytes=size,
     )
-
-
-def _expired(survey: Survey, partition: str) -> Iterator[FileSlice]:
-    """Yield the slices of one partition that nobody needs, oldest first within their file group."""
-    kept_names = frozenset[str]().union(*survey.savepoints.values())
-    groups = [
-        *((group, live_slices(survey, group)) for group in survey.view.groups(partition).values()),
-        *((group, _replaced_slices(survey, group)) for group in survey.view.replaced_groups(partition).values()),
-    ]
-    for group, kept in groups:
-        if group.id in survey.held:
-            continue
-        for piece in group.slices:
-            if piece not in kept and piece.base_file.name not in kept_names:
-                yield piece
 
 
 def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:

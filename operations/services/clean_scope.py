@@ -19,7 +19,7 @@ from ...table.config import TableConfig
 from ...table.files.names import FileGroupId
 from ...table.files.partitions import walk_partitions
 from ...table.files.view import FileView
-from ...table.files.written import Written, read_written
+from ...table.files.written import Written, read_replaced
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
@@ -94,7 +94,7 @@ def make_survey(
         named = _partitions_to_look_at(storage, timeline, earliest, known, saved)
         listings = _listed(storage, named)
     if listings:
-        written, held = read_written(storage, timeline), _held(storage, timeline)
+        written, held = read_replaced(storage, timeline), _held(storage, timeline)
     return Survey(
         timeline=timeline,
         earliest=earliest,

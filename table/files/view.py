@@ -115,12 +115,16 @@ class FileView:
 
 def _group(group: FileGroupId, files: list[BaseFile]) -> FileGroup:
     """Return a file group of its base files; of two that one instant left, the later attempt's counts."""
-    slices = {file.instant_time: FileSlice(group, file.instant_time, file) for file in sorted(files, key=_age)}
+    slices: dict[str, FileSlice] = {}
+    for file in sorted(files, key=lambda one: one.instant_time):
+        known = slices.get(file.instant_time)
+        if known is None or _attempt(file) > _attempt(known.base_file):
+            slices[file.instant_time] = FileSlice(group, file.instant_time, file)
     return FileGroup(group, tuple(slices.values()))
 
 
-def _age(file: BaseFile) -> tuple[str, WriteToken]:
-    return file.instant_time, WriteToken.parse(file.write_token)
+def _attempt(file: BaseFile) -> WriteToken:
+    return WriteToken.parse(file.write_token)
 
 
 def _base_files(listing: Iterable[FileInfo]) -> Iterator[BaseFile]:

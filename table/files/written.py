@@ -95,19 +95,10 @@ def read_written(storage: Storage, timeline: Timeline) -> Written:
     if not writes:
         return Written()
     place, wanted = (storage.path, timeline.files.folder), frozenset(writes)
-    with _LOCK:
-        exact = _KNOWN.get((place, wanted))
-        if exact is not None:
-            _KNOWN.move_to_end((place, wanted))
-            return exact
-        # Beside what is wanted it may know of older writes, which were archived since.
-        first = writes[0].requested_time
-        usable = [
-            known
-            for (where, instants), known in _KNOWN.items()
-            if where == place and all(one.requested_time < first for one in instants - wanted)
-        ]
-    base = max(usable, key=lambda one: len(one.instants & wanted), default=Written())
+    first = writes[0].requested_time
+    base = _best_known(place, wanted, first)
+    if base.instants == wanted:
+        return base
     fresh = [one for one in writes if one not in base.instants]
     found = base.since(first).joined_by(zip(fresh, _read(storage, timeline, fresh), strict=True))
     with _LOCK:
@@ -116,6 +107,45 @@ def read_written(storage: Storage, timeline: Timeline) -> Written:
         while len(_KNOWN) > _MOST_KNOWN or (len(_KNOWN) > 1 and sum(one.size for one in _KNOWN.values()) > _MOST_NAMES):
             _KNOWN.popitem(last=False)
     return found
+
+
+def read_replaced(storage: Storage, timeline: Timeline) -> Written:
+    """Return what the completed writes of a timeline say of replaced file groups, and perhaps no more.
+
+    It reads as few bodies as that takes, where `read_written` reads all that the process has not read yet.
+
+    Raises:
+        CorruptInstantError: A body cannot be parsed.
+        StorageError: A body is gone, or the store failed.
+    """
+    writes = timeline.writes
+    if not writes:
+        return Written()
+    place, first = (storage.path, timeline.files.folder), writes[0].requested_time
+    known = _best_known(place, frozenset(writes), first).since(first)
+    fresh = [one for one in writes if one.group == "replacecommit" and one not in known.instants]
+    return known.joined_by(zip(fresh, _read(storage, timeline, fresh), strict=True))
+
+
+def _best_known(place: _Place, wanted: frozenset[Instant], first: str) -> Written:
+    """Return what the process knows of most of the wanted writes, and perhaps of older ones, which were archived since.
+
+    Args:
+        place: The table's path with its timeline's folder.
+        wanted: The writes.
+        first: Requested time of the first of them.
+    """
+    with _LOCK:
+        exact = _KNOWN.get((place, wanted))
+        if exact is not None:
+            _KNOWN.move_to_end((place, wanted))
+            return exact
+        usable = [
+            known
+            for (where, instants), known in _KNOWN.items()
+            if where == place and all(one.requested_time < first for one in instants - wanted)
+        ]
+    return max(usable, key=lambda one: len(one.instants & wanted), default=Written())
 
 
 def _read(storage: Storage, timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
