@@ -10,11 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.settings import CleanSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files import written
 from pyhudi.table.files.base_file import BaseFileReader
+from support import drive
 from support.drive import plan, task
 from support.s3 import S3Server, new_url
 
@@ -187,3 +190,26 @@ def test_a_fresh_process_reads_each_commit_once(s3: S3Server) -> None:
         reads.append(sum(requests.values()))
     assert reads[0] == reads[1] + 11
     assert reads[1] <= READ.of(0, 1, 2)
+
+
+def test_a_clean_takes_requests_by_what_changed(s3: S3Server) -> None:
+    """However many partitions and commits there are: a listing and a request of deletion for each that changed."""
+
+    def requests_of(url: str, partitions: int) -> dict[str, int]:
+        write(s3, url, (1, partitions, 2), 0, True)
+        names = [f"p{one}" for one in range(partitions)]
+        for value in range(1, 5):
+            ids = [f"{names[0]}-{key}" for key in range(80)]
+            rows = pa.table([ids, [names[0]] * 80, [value] * 80], schema=SCHEMA)
+            drive.write(url, rows, settings=WriteSettings(colocated=True))
+            written._KNOWN.clear()
+            with s3.watched() as requests:
+                done = clean(open_storage(url), CleanSettings(commits=1))
+            assert done.files == (0 if value < 2 else 2)
+        return dict(requests)
+
+    few, many = requests_of(new_url(), 2), requests_of(new_url(), 12)
+    print(f"clean: {sum(many.values())} {many}")  # noqa: T201
+
+    assert few == many
+    assert sum(many.values()) <= 30
