@@ -7,7 +7,7 @@ The result is one line of JSON, the fields of `CommitResult` or `ServiceResult`;
 The exit code says what the caller can do:
 
     0  it is done                               4  run it again (RetryError)
-    1  something else failed                    5  look at the table (TableError), or at what validate found
+    1  something else failed                    5  look at the table (TableError), or at the errors that validate found
     2  change the arguments (OptionError)
     3  change the rows (DataError)
 
@@ -46,7 +46,7 @@ SERVICES = {
     "rollback": "take one write back: the newest, or a pending one whose writer is dead",
     "savepoint": "keep the table as it was after one write",
     "delete_savepoint": "keep a savepoint's files no longer",
-    "restore": "take back all writes after a savepoint",
+    "restore": "take back all that came after one write",
     VALIDATE: "look for everything that is wrong with the table",
 }
 
@@ -65,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_code(error)
     for line in lines:
         print(json.dumps(line, default=str))  # noqa: T201
-    return WRONG if asked.operation == VALIDATE and lines else 0
+    # A table with warnings can be worked with; the first finding is the worst.
+    return WRONG if asked.operation == VALIDATE and lines and lines[0]["severity"] == "error" else 0
 
 
 def exit_code(error: PyHudiError) -> int:
@@ -80,7 +81,7 @@ def _run(asked: argparse.Namespace, options: dict[str, str]) -> list[dict[str, A
         from .service_job import run_service, run_validate  # noqa: PLC0415
 
         if asked.operation == VALIDATE:
-            return run_validate(asked.path, options)
+            return run_validate(asked.path, options, deep=asked.deep)
         return [asdict(run_service(asked.operation, asked.path, options, asked))]
     source_options = _pairs(asked.source_option)
     from .write_job import run_write  # noqa: PLC0415
@@ -130,7 +131,9 @@ def _service_arguments(job: argparse.ArgumentParser, name: str) -> None:
         job.add_argument("--comment", default="", help="what it is for")
         job.add_argument("--user", default="", help="who wants it")
     if name == "restore":
-        job.add_argument("--to", required=True, metavar="INSTANT", help="the savepoint")
+        job.add_argument("--to", required=True, metavar="INSTANT", help="the write's requested time")
+    if name == VALIDATE:
+        job.add_argument("--deep", action="store_true", help="read rows too")
 
 
 def _repeated(job: argparse.ArgumentParser, name: str, what: str) -> None:

@@ -31,15 +31,20 @@ def run_service(service: str, path: str, given: Mapping[str, str], asked: Namesp
     return _SERVICES[service](storage, options, asked)
 
 
-def run_validate(path: str, given: Mapping[str, str]) -> list[dict[str, Any]]:
+def run_validate(path: str, given: Mapping[str, str], *, deep: bool) -> list[dict[str, Any]]:
     """Return everything that is wrong with a table, one mapping for each finding.
+
+    Args:
+        path: The table's path.
+        given: Options, as a write takes them.
+        deep: Whether rows are read.
 
     Raises:
         PyHudiError: The table cannot be looked at.
     """
     from ..operations.inspect.validate import validate  # noqa: PLC0415
 
-    findings: list[dict[str, Any]] = validate(_opened(path, given)[1]).to_pylist()
+    findings: list[dict[str, Any]] = validate(_opened(path, given)[1], deep=deep).to_pylist()
     return findings
 
 
@@ -65,7 +70,8 @@ def _archive(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceRes
 def _rollback(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:
     from ..operations.services.rollback import rollback  # noqa: PLC0415
 
-    return rollback(storage, asked.instant, metadata_enable=options.metadata_enable)
+    patience = options.write_settings().patience
+    return rollback(storage, asked.instant, metadata_enable=options.metadata_enable, patience=patience)
 
 
 def _savepoint(storage: Storage, _: HudiOptions, asked: Namespace) -> ServiceResult:
@@ -83,7 +89,8 @@ def _delete_savepoint(storage: Storage, _: HudiOptions, asked: Namespace) -> Ser
 def _restore(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:
     from ..operations.services.restore import restore  # noqa: PLC0415
 
-    return restore(storage, asked.to, metadata_enable=options.metadata_enable)
+    patience = options.write_settings().patience
+    return restore(storage, asked.to, metadata_enable=options.metadata_enable, patience=patience)
 
 
 _SERVICES: dict[str, Callable[[Storage, HudiOptions, Namespace], ServiceResult]] = {

@@ -8,7 +8,6 @@ from pydantic import BaseModel
 
 from ...errors import OptionConflictError
 from ...operations.services.settings import (
-    KEEP_LATEST_BY_HOURS,
     KEEP_LATEST_COMMITS,
     ArchiveSettings,
     CleanSettings,
@@ -20,6 +19,9 @@ logger = logging.getLogger("pyhudi")
 
 CLEAN, ARCHIVE = CleanSettings(), ArchiveSettings()
 COMMITS, LEAST, MOST = "hoodie.clean.commits.retained", "hoodie.keep.min.commits", "hoodie.keep.max.commits"
+
+# So many more stay than those whose slices a clean keeps.
+MORE_THAN_CLEANED = 2
 
 _told: set[str] = set()
 
@@ -102,8 +104,8 @@ class UpkeepOptions(BaseModel):
                 f"{MOST} is {most} and {LEAST} is {least}: archiving would begin before there is anything to archive.",
                 f"Give {MOST} a greater number than {LEAST}.",
             )
-        if self.clean_policy == KEEP_LATEST_COMMITS and least <= self.clean_commits:
-            more = self.clean_commits + 1 - least
+        more = self.clean_commits + MORE_THAN_CLEANED - least
+        if self.clean_policy == KEEP_LATEST_COMMITS and more > 0:
             _tell(
                 f"{LEAST} is {least}, and {COMMITS} keeps the file slices of {self.clean_commits} commits: "
                 f"{least + more} commits stay on the timeline, and some are archived when there are more than "
@@ -125,7 +127,6 @@ class UpkeepOptions(BaseModel):
                 min_commits=least,
                 max_commits=most,
                 batch=self.archive_batch,
-                hours=self.clean_hours if self.clean_policy == KEEP_LATEST_BY_HOURS else 0,
             ),
         )
 

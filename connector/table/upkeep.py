@@ -71,13 +71,14 @@ class TableUpkeep(TableBase):
             The instant of the rollback, and the files that it deleted.
 
         Raises:
-            PyHudiError: Something stands on the write, or what it replaced is cleaned away; or the rollback failed. It
-                may be run again.
+            UndoError: Something stands on the write, or what it replaced is cleaned away.
+            PyHudiError: The rollback failed. It may be run again.
         """
         from ...operations.services.rollback import rollback  # noqa: PLC0415
 
         asked, storage = self._asked(options)
-        return rollback(storage, instant, metadata_enable=asked.metadata_enable)
+        patience = asked.write_settings().patience
+        return rollback(storage, instant, metadata_enable=asked.metadata_enable, patience=patience)
 
     def savepoint(self, instant: str | None = None, *, comment: str = "", user: str = "") -> ServiceResult:
         """Keep the table as it was after one write, so that it can be read and restored whatever comes.
@@ -91,7 +92,7 @@ class TableUpkeep(TableBase):
             The write's requested time, by which the savepoint is named, and the files that are kept.
 
         Raises:
-            PyHudiError: There is no such write, or some of its files are cleaned away already.
+            UndoError: There is no such write, or some of its files are gone.
         """
         from ...operations.services.savepoint import savepoint  # noqa: PLC0415
 
@@ -104,7 +105,7 @@ class TableUpkeep(TableBase):
             instant: The savepoint's name, as `savepoints` shows it.
 
         Raises:
-            PyHudiError: There is no such savepoint.
+            UndoError: There is no such savepoint.
         """
         from ...operations.services.savepoint import delete_savepoint  # noqa: PLC0415
 
@@ -119,36 +120,42 @@ class TableUpkeep(TableBase):
         return self._spark.createDataFrame(savepoints(self._storage))
 
     def restore(self, to: str, **options: Any) -> ServiceResult:
-        """Take back all writes after a savepoint; the table then is what it was, and their rows are gone for good.
+        """Take back all that came after one write; the table then is what it was, and later rows are gone for good.
 
         Nobody may write meanwhile. While a restore is pending all writes are refused; the same call finishes it.
 
         Args:
-            to: The savepoint, as `savepoints` shows it.
+            to: The write's requested time, such as `savepoints` or `history` shows it.
             options: Options of this call.
 
         Returns:
             The instant of the restore, how many instants it undid, and the files that it deleted.
 
         Raises:
-            PyHudiError: There is no such savepoint, or the restore failed. It may be run again.
+            UndoError: There is no such write, or some of its files are gone.
+            PyHudiError: The restore failed. It may be run again.
         """
         from ...operations.services.restore import restore  # noqa: PLC0415
 
         asked, storage = self._asked(options)
-        return restore(storage, to, metadata_enable=asked.metadata_enable)
+        patience = asked.write_settings().patience
+        return restore(storage, to, metadata_enable=asked.metadata_enable, patience=patience)
 
-    def validate(self) -> DataFrame:
-        """Look for everything that is wrong with the table: its timeline, its files, its keys.
+    def validate(self, *, deep: bool = False) -> DataFrame:
+        """Look for everything that is wrong with the table: its timeline, its files, their footers.
 
-        Nothing is changed. Base files are read in this process.
+        Nothing is changed, and this process does the reading.
+
+        Args:
+            deep: Whether to read the rows of the newest base files too, and what archived writes say.
 
         Returns:
-            One row for each finding, with what is wrong, where, and what to do about it; none where all is well.
+            One row for each finding, errors first, with the columns severity, code, table, file, instant, what and
+            cure; none where all is well.
         """
         from ...operations.inspect.validate import validate  # noqa: PLC0415
 
-        return self._spark.createDataFrame(validate(self._storage))
+        return self._spark.createDataFrame(validate(self._storage, deep=deep))
 
     def _asked(self, given: dict[str, Any]) -> tuple[HudiOptions, Storage]:
         options = self._resolve(given, WRITING, warn=True).options

@@ -41,15 +41,12 @@ class ArchiveSettings:
         min_commits: How many completed writes stay, at least.
         max_commits: More than so many are archived, down to the least.
         batch: How many files of one level of the archive are merged into one of the next.
-        hours: Writes that were requested in the last so many hours stay too: a clean by hours keeps their slices, and
-            goes by the timeline.
     """
 
     automatic: bool = True
     min_commits: int = 20
     max_commits: int = 30
     batch: int = 10
-    hours: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,12 @@ from pyhudi.errors import CommitConflictError
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
 from pyhudi.storage.local import LocalStorage
+from pyhudi.timeline.writers.patience import Patience
 
 NOTHING = SimpleNamespace(conf=SimpleNamespace(getAll={}))
 COMMITS = "hoodie.clean.commits.retained"
 ENABLE = "hoodie.metadata.enable"
+DEAD = "hoodie.clean.failed.writes.policy"
 HOMES = {
     "clean": "operations.services.clean",
     "archive": "operations.services.archive",
@@ -29,7 +31,6 @@ HOMES = {
     "savepoint": "operations.services.savepoint",
     "delete_savepoint": "operations.services.savepoint",
     "restore": "operations.services.restore",
-    "validate": "operations.inspect.validate",
 }
 Asked = list[tuple[str, tuple[object, ...], dict[str, object]]]
 
@@ -42,8 +43,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     def fake(name: str) -> Callable[..., object]:
         def service(storage: LocalStorage, *arguments: object, **named: object) -> object:
             calls.append((name, arguments, named))
-            if name == "validate":
-                return pa.table({"what": ["torn instant"], "file": ["a.commit"]})
             return ServiceResult(storage.path, name, "20261122090000000", files=2)
 
         return service
@@ -71,9 +70,9 @@ JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[obje
         ("archive", (ArchiveSettings(max_commits=99),), {"metadata_enable": None}),
     ),
     (
-        ["rollback", "--instant", ONE, "--option", f"{ENABLE}=false"],
-        lambda table: table.rollback(ONE, **{ENABLE: False}),
-        ("rollback", (ONE,), {"metadata_enable": False}),
+        ["rollback", "--instant", ONE, "--option", f"{ENABLE}=false", "--option", f"{DEAD}=EAGER"],
+        lambda table: table.rollback(ONE, **{ENABLE: False, DEAD: "EAGER"}),
+        ("rollback", (ONE,), {"metadata_enable": False, "patience": Patience(eager=True)}),
     ),
     (
         ["savepoint", "--comment", "before the move", "--user", "ada"],
@@ -91,9 +90,9 @@ JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[obje
         ("delete_savepoint", (ONE,), {}),
     ),
     (
-        ["restore", "--to", ONE, "--option", f"{ENABLE}=false"],
-        lambda table: table.restore(ONE, **{ENABLE: False}),
-        ("restore", (ONE,), {"metadata_enable": False}),
+        ["restore", "--to", ONE, "--option", f"{ENABLE}=false", "--option", f"{DEAD}=EAGER"],
+        lambda table: table.restore(ONE, **{ENABLE: False, DEAD: "EAGER"}),
+        ("restore", (ONE,), {"metadata_enable": False, "patience": Patience(eager=True)}),
     ),
 ]
 
@@ -117,17 +116,27 @@ def test_a_job_and_a_method_ask_a_service_for_the_same(
     assert asked == [call, call]
 
 
-def test_what_validate_finds_is_a_line_each_and_a_code(
-    tmp_path: Path, asked: Asked, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("severities", "code"), [(["error", "warning"], 5), (["warning"], 0), ([], 0)], ids=["wrong", "odd", "well"]
+)
+def test_what_validate_finds_is_a_line_each_and_an_error_a_code(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    severities: list[str],
+    code: int,
 ) -> None:
-    assert main(["validate", "--path", str(tmp_path)]) == 5
-    assert json.loads(capsys.readouterr().out) == {"what": "torn instant", "file": "a.commit"}
+    depths = []
+    module = types.ModuleType("validate")
+    found = pa.table({"severity": pa.array(severities, pa.string()), "file": ["a.commit"] * len(severities)})
+    module.validate = lambda _, *, deep: depths.append(deep) or found  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pyhudi.operations.inspect.validate", module)
 
-    well = pa.table({"what": pa.array([], pa.string())})
-    monkeypatch.setattr(sys.modules["pyhudi.operations.inspect.validate"], "validate", lambda _: well)
-
-    assert main(["validate", "--path", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == ""
+    assert main(["validate", "--path", str(tmp_path)]) == code
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert printed == [{"severity": severity, "file": "a.commit"} for severity in severities]
+    assert main(["validate", "--path", str(tmp_path), "--deep"]) == code
+    assert depths == [False, True]
 
 
 @pytest.mark.parametrize(
