@@ -18,9 +18,9 @@ from ...operations.services.inline import run_inline
 from ...operations.write.alone import write_without_rows
 from ...operations.write_ids import GENERATED_ID
 from ...storage import Storage, open_storage
-from ...table.config import TableConfig, load_config
+from ...table.config import load_config
 from ...table.schema.columns import POSITION
-from ...timeline.timeline import load_timeline
+from ...timeline.timeline import Timeline, load_timeline
 from ..options.names import OPTIONS, name_of
 from ..options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
 from ..options.types import Placing
@@ -76,8 +76,9 @@ def write_placed(
         OPTIONS["write_id"].key: write_id,
         OPTIONS["application"].key: options.application or _application(spark),
     }
-    # Only a write that was named can have been done before.
-    before = load_timeline(storage, target.config).writes if options.write_id and target.exists else ()
+    # Only a write that was named can have been done before; one that is new is younger than all that there is.
+    named = bool(options.write_id) and target.exists
+    until = load_timeline(storage, target.config).greatest_time() if named else None
     make_active(spark)
     with own_errors():
         placed = _placed(df, target, storage, options.place_rows)
@@ -89,19 +90,20 @@ def write_placed(
         rows.write.format(PyHudiDataSource.name()).options(**settings).mode("append").save(path)
     # A first write that came without rows, and was to leave no instant then, has made no table.
     made = find_config(storage) if creates else load_config(storage)
-    done = None if made is None else find_write(load_timeline(storage, made), made, write_id)
-    if made is None or done is None:
+    timeline = None if made is None else load_timeline(storage, made)
+    done = None if made is None or timeline is None else find_write(timeline, made, write_id)
+    if timeline is None or done is None:
         return _told(CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id), began)
-    if all(one.requested_time != done.instant for one in before):
-        done = _looked_after(done, made, resolved)
+    if done.instant > (until or ""):
+        done = _looked_after(done, timeline, resolved)
     return _told(done, began)
 
 
-def _looked_after(done: CommitResult, config: TableConfig, resolved: ResolvedOptions) -> CommitResult:
+def _looked_after(done: CommitResult, timeline: Timeline, resolved: ResolvedOptions) -> CommitResult:
     """Return what a write did together with what was done to keep its table small, which is done here."""
     options = resolved.options
     storage = open_storage(done.path, options.storage_options, durable=options.durable)
-    services = run_inline(storage, config, options.upkeep(), metadata_enable=options.metadata_enable)
+    services = run_inline(storage, timeline, options.upkeep(), metadata_enable=options.metadata_enable)
     return with_services(done, services)
 
 

@@ -7,8 +7,7 @@ import time
 from dataclasses import replace
 
 from ...storage.base import Storage
-from ...timeline.layout import HasTimeline
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ..result import ARCHIVE, CLEAN, ServiceResult
 from .settings import KEEP_LATEST_COMMITS, Upkeep
 
@@ -18,7 +17,7 @@ logger = logging.getLogger("pyhudi")
 
 
 def run_inline(
-    storage: Storage, config: HasTimeline, upkeep: Upkeep, *, metadata_enable: bool | None = None
+    storage: Storage, timeline: Timeline, upkeep: Upkeep, *, metadata_enable: bool | None = None
 ) -> tuple[ServiceResult, ...]:
     """Clean and archive after a write that is complete.
 
@@ -26,7 +25,7 @@ def run_inline(
 
     Args:
         storage: Rooted at the table.
-        config: The table's properties.
+        timeline: As it was before the write or after it, which is enough to tell where there is nothing to do.
         upkeep: What is to be done.
         metadata_enable: False lets a service retire an expensive metadata table.
 
@@ -34,7 +33,6 @@ def run_inline(
         One result for each service that ran.
     """
     done: list[ServiceResult] = []
-    timeline = None
     for name, automatic, service in (
         (CLEAN, upkeep.clean.automatic, _clean),
         (ARCHIVE, upkeep.archive.automatic, _archive),
@@ -43,7 +41,6 @@ def run_inline(
             continue
         began = time.monotonic()
         try:
-            timeline = timeline or load_timeline(storage, config)
             result = service(storage, timeline, upkeep, metadata_enable)
         except Exception as error:
             logger.warning(
@@ -62,7 +59,7 @@ def run_inline(
 def _clean(storage: Storage, timeline: Timeline, upkeep: Upkeep, metadata_enable: bool | None) -> ServiceResult | None:
     settings = upkeep.clean
     left_over = any(one.action == CLEAN for one in timeline.pending)
-    if settings.policy == KEEP_LATEST_COMMITS and len(timeline.writes) <= settings.commits and not left_over:
+    if settings.policy == KEEP_LATEST_COMMITS and len(timeline.writes) < settings.commits and not left_over:
         # All of them are kept, and with them what they replaced.
         return None
     from .clean import clean  # noqa: PLC0415
@@ -73,7 +70,7 @@ def _clean(storage: Storage, timeline: Timeline, upkeep: Upkeep, metadata_enable
 def _archive(
     storage: Storage, timeline: Timeline, upkeep: Upkeep, metadata_enable: bool | None
 ) -> ServiceResult | None:
-    if len(timeline.writes) <= upkeep.archive.max_commits:
+    if len(timeline.writes) < upkeep.archive.max_commits:
         return None
     from .archive import archive  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ from ...table.files.marked_files import marked_files
 from ...table.files.names import FileGroupId
 from ...table.files.partitions import metafile_of, write_partition_metafile
 from ...timeline.instants import State
-from ...timeline.timeline import load_timeline
+from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import heartbeat, owner
 from ...writer.group_writer import GroupOutcome
 from ..decisions import retired_metadata
@@ -59,13 +59,14 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
     """
     work = plan.transaction
     storage = work.storage()
-    done = completed_write(plan, storage)
+    timeline = load_timeline(storage, plan.config)
+    done = completed_write(plan, timeline)
     if done is not None:
         return done
     nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=work.write_id)
     if plan.replays is not None:
         # Its instant has left the timeline; the tasks took no rows, so that there is nothing to commit.
-        return find_write(load_timeline(storage, plan.config), plan.config, work.write_id) or nothing
+        return find_write(timeline, plan.config, work.write_id) or nothing
     if not any(result.rows for result in results):
         if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
             return nothing
@@ -79,18 +80,17 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
     if plan.creates_table:
         announce(plan.config, plan.path)
     upkeep, enable = plan.settings.upkeep, plan.settings.metadata_enable
-    result = with_services(result, run_inline(storage, plan.config, upkeep, metadata_enable=enable))
+    result = with_services(result, run_inline(storage, timeline, upkeep, metadata_enable=enable))
     logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result
 
 
-def completed_write(plan: WritePlan, storage: Storage) -> CommitResult | None:
+def completed_write(plan: WritePlan, timeline: Timeline) -> CommitResult | None:
     """Return what the write did if it is completed: a replay, or one whose answer was lost; None otherwise.
 
     Raises:
         ConcurrentWriteError: Another write that began in the same millisecond completed the instant.
     """
-    timeline = load_timeline(storage, plan.config)
     found = timeline.find(plan.replays or plan.instant_time)
     if found is None or found.state != State.COMPLETED:
         return None

@@ -61,7 +61,7 @@ def write(path: Path, upkeep: Upkeep = SOON, rows: pa.Table = ROWS, **options: o
 
 
 def test_a_service_starts_once_there_may_be_something_to_do(tmp_path: Path, services: Services) -> None:
-    """So many commits are kept; a write before spends one listing on it and imports nothing."""
+    """So many commits are kept; a write before asks the store for nothing more, and imports nothing."""
     asked = []
     for _ in range(4):
         write(tmp_path)
@@ -136,20 +136,6 @@ def test_a_service_that_fails_leaves_the_write_complete(
     assert len(caplog.records) == 1
     assert f"table {tmp_path}: the write is complete, and the clean after it failed" in caplog.text
     assert "the clean after it failed" in repr(result)
-
-
-def test_a_timeline_that_cannot_be_read_after_the_write_does_not_fail_it(
-    tmp_path: Path, services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: object) -> None:
-        raise StorageError("The store is away.", "Run again.")
-
-    monkeypatch.setattr("pyhudi.operations.services.inline.load_timeline", fails)
-
-    result = write(tmp_path)
-
-    assert result.inserts == 2
-    assert [one.service for one in result.services if one.error] == ["clean", "archive"]
 
 
 def test_a_replay_and_a_write_that_left_nothing_do_nothing_else(tmp_path: Path, services: Services) -> None:
