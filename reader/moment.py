@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..errors import OptionConflictError, UnreadableTimeError
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
-from .query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query, is_beginning, resolve
+from .query import AS_OF, END, AsOf, Changes, Query, is_beginning, resolve
 from .window import Window, plan_window
 
 
@@ -67,7 +67,7 @@ def find_moment(
             f"Let {END} be the later one.",
         )
     gone = () if begin is None and end is None else _only_archived(archived(), now)
-    _check_reach(query, begin, end, gone, where)
+    _check_reach(query, end, gone, where)
     window = plan_window([*gone, *now.writes], begin, end)
     return Moment(now, latest, window) if end is None else Moment(now.as_of_completion(end), min(end, latest), window)
 
@@ -78,19 +78,13 @@ def _only_archived(archived: Iterable[Instant], now: Timeline) -> tuple[Instant,
     return tuple(one for one in archived if one.requested_time not in active)
 
 
-def _check_reach(query: Changes, begin: str | None, end: str | None, gone: Iterable[Instant], where: str) -> None:
+def _check_reach(query: Changes, end: str | None, gone: Iterable[Instant], where: str) -> None:
     archived_until = max((one.visible_since for one in gone), default="")
     if end is not None and end < archived_until:
         raise UnreadableTimeError(
             f"The table {where} cannot be shown as it was at {query.end}, the window's end: commits until "
             f"{archived_until} are archived, so that the first readable end is {archived_until}.",
             f"Give {END}={archived_until} or a later one, or leave it out.",
-        )
-    if begin is not None and begin < archived_until and not query.full_scan:
-        raise UnreadableTimeError(
-            f"What changed in the table {where} since {query.begin} cannot be told from its timeline: commits until "
-            f"{archived_until} are archived, so that the first readable begin is {archived_until}.",
-            f"Give {BEGIN}={archived_until} or a later one, or {FULL_SCAN}=true to search the whole table.",
         )
 
 

@@ -15,10 +15,11 @@ from ..table.files.names import PARQUET
 from ..table.files.partitions import walk_partitions
 from ..table.files.view import FileView
 from ..table.files.written import read_written
+from ..timeline.archive.lsm import archived_bodies
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from .moment import Moment
-from .query import AS_OF, END, AsOf, Query
+from .query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
 from .window import Window, plan_window
 
 
@@ -106,7 +107,13 @@ class SliceFilter:
 
 
 def slices_shown(
-    storage: Storage, timeline: Timeline, now: Timeline, moment: Moment, query: Query | None, wanted: SliceFilter
+    storage: Storage,
+    timeline: Timeline,
+    now: Timeline,
+    moment: Moment,
+    query: Query | None,
+    wanted: SliceFilter,
+    archive_folder: str,
 ) -> list[FileSlice]:
     """Return the file slices that a query shows, in order of partition path and file id.
 
@@ -117,16 +124,20 @@ def slices_shown(
         moment: What of it the query shows.
         query: None for the table as it is.
         wanted: What of that is wanted.
+        archive_folder: Where archived instants are, relative to the table's root.
 
     Raises:
-        UnreadableTimeError: A clean took away a file that would be among them.
+        UnreadableTimeError: A clean took away a file that would be among them, or nobody knows what an archived commit
+            of the window wrote.
         MissingFileError: Such a file is gone, and no clean took it.
         StorageError: Such a file was rolled back meanwhile.
     """
     window = moment.window
     if window is not None and not window.instants:
         return []
-    partitions = None if window is None or window.times is None else _written(storage, timeline, window)
+    partitions = None
+    if window is not None and window.times is not None:
+        partitions = _written(storage, timeline, window, archive_folder, isinstance(query, Changes) and query.full_scan)
     files = ListedFiles.find(storage, timeline, now, moment.time, partitions)
     inside = _inside(window, wanted)
     lost = files.taken(inside.lost(files, moment.timeline, moment.time), moment.timeline, moment.time)
@@ -162,13 +173,36 @@ def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tupl
     return not any(name.rpartition("_")[2] > newest + PARQUET for name in names if name.endswith(PARQUET))
 
 
-def _written(storage: Storage, timeline: Timeline, window: Window) -> frozenset[str] | None:
-    """Return the partitions that the commits of a window wrote to, None where one of them is archived."""
+def _written(
+    storage: Storage, timeline: Timeline, window: Window, archive_folder: str, full_scan: bool
+) -> frozenset[str] | None:
+    """Return the partitions that the commits of a window wrote to; None where nobody knows, and all may be looked at.
+
+    Raises:
+        UnreadableTimeError: Nobody knows, and not all may be looked at.
+    """
     active = {one.requested_time for one in timeline.writes}
-    if any(one.requested_time not in active for one in window.instants):
+    commits = for_each(
+        storage, timeline.files.read_written_files, [one for one in window.instants if one.requested_time in active]
+    )
+    archived = [one for one in window.instants if one.requested_time not in active]
+    bodies = archived_bodies(storage, archive_folder, archived)
+    untold = [one for one in archived if one not in bodies]
+    if untold and full_scan:
         return None
-    commits = for_each(storage, timeline.files.read_commit, window.instants)
-    return frozenset(partition for commit in commits for partition in commit.partition_to_write_stats)
+    if untold:
+        raise UnreadableTimeError(
+            f"What changed in the table {storage.path} since {window.begin} cannot be told: the archive does not say "
+            f"what the {untold[-1].action} {untold[-1].requested_time} wrote, so that the first readable begin is "
+            f"{max(one.visible_since for one in untold)}.",
+            f"Give {BEGIN} that time or a later one, or {FULL_SCAN}=true to look for its rows in the whole table.",
+        )
+    codec = timeline.files.codec
+    commits += [
+        codec.decode_files(body, f"{one.requested_time} in the archive", replaces=one.group == "replacecommit")
+        for one, body in bodies.items()
+    ]
+    return frozenset(partition for commit in commits for partition in commit.stats)
 
 
 def _inside(window: Window | None, wanted: SliceFilter) -> SliceFilter:

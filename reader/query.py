@@ -35,8 +35,8 @@ class Changes:
         begin: The window holds what completed after this time: in a spelling of `query_time`, or `is_beginning`.
         end: It holds what completed until this time, that included; None for now.
         path_glob: Only file slices whose path ends in what this pattern matches; "" for all.
-        full_scan: Whether the whole table is read where commits of the window are archived, so that nobody knows which
-            files they wrote.
+        full_scan: Whether the whole table is read where commits of the window are archived, and the archive does not
+            tell what they wrote.
         schema_of_end: Whether the rows are shown in the columns that the table had at the end.
     """
 

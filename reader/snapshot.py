@@ -69,7 +69,8 @@ class Snapshot:
         """Return the file slices that may hold rows which satisfy every predicate; no file is opened.
 
         Raises:
-            UnreadableTimeError: A clean took away a file that would be among them.
+            UnreadableTimeError: A clean took away a file that would be among them, or nobody knows what an archived
+                commit of the window wrote.
             MissingFileError: A commit names such a file, and it is gone.
         """
         buckets = self._buckets(predicates)
@@ -81,7 +82,8 @@ class Snapshot:
                 and pattern.fullmatch(join(self.storage.path, file.path)) is not None
             ),
         )
-        return slices_shown(self.storage, self.timeline, self.now, self.moment, self.query, wanted)
+        folder = self.config.archive_folder
+        return slices_shown(self.storage, self.timeline, self.now, self.moment, self.query, wanted, folder)
 
     def plan(self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int) -> list[Split]:
         """Return what each task reads.

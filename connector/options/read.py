@@ -44,7 +44,7 @@ class ReadOptions(BaseModel):
     )
     incremental_full_scan: bool = option(
         False,
-        "Whether an incremental query searches the whole table where its first commits are archived.",
+        "Whether an incremental query searches the whole table where the archive does not tell what commits wrote.",
         FULL_SCAN,
     )
     incremental_end_schema: bool = option(

@@ -77,8 +77,14 @@ def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: 
     return deleted
 
 
-def archive(path: Path | str, count: int) -> None:
-    """Move the first instants to the archive, as Apache Hudi writes it: the file, the manifest, then the deletions."""
+def archive(path: Path | str, count: int, *, told: bool = True) -> None:
+    """Move the first instants to the archive, as Apache Hudi writes it: the file, the manifest, then the deletions.
+
+    Args:
+        path: The table.
+        count: How many instants.
+        told: Whether the archive says what they did.
+    """
     storage = open_storage(str(path))
     timeline = load_timeline(storage, load_config(storage))
     instants, gone = timeline.files, timeline.completed[:count]
@@ -87,7 +93,7 @@ def archive(path: Path | str, count: int) -> None:
         "instantTime": [one.requested_time for one in gone],
         "completionTime": [one.completion_time for one in gone],
         "action": [one.action for one in gone],
-        "metadata": pa.array([storage.read(instants.path(one)) for one in gone], pa.binary()),
+        "metadata": pa.array([storage.read(instants.path(one)) if told else None for one in gone], pa.binary()),
         "plan": pa.array([storage.read(one) or None if storage.exists(one) else None for one in plans], pa.binary()),
         "version": pa.array([1] * len(gone), pa.int32()),
     }

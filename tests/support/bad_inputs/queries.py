@@ -50,14 +50,14 @@ def cleaned(given: Mapping[str, object]) -> Callable[[Path], Act]:
     return prepare
 
 
-def archived(given: Mapping[str, object]) -> Callable[[Path], Act]:
+def archived(given: Mapping[str, object], *, told: bool = True) -> Callable[[Path], Act]:
     """Read a table of three writes, two of them archived, with options that may name its {first} commit."""
 
     def prepare(path: Path) -> Act:
         times = times_of_the_first(path)
         for _ in range(2):
             write(path, GOOD)
-        archive(path, 2)
+        archive(path, 2, told=told)
         return read({key: str(value).format(**times) for key, value in given.items()})(path)
 
     return prepare
@@ -133,8 +133,8 @@ QUERIES = [
     Case(
         "changes since an archived commit",
         errors.UnreadableTimeError,
-        ("{path}", "are archived", "first readable begin", BEGIN, FULL_SCAN),
-        archived({**CHANGES, BEGIN: "{first}"}),
+        ("{path}", "the archive does not say", "first readable begin", BEGIN, FULL_SCAN),
+        archived({**CHANGES, BEGIN: "{first}"}, told=False),
     ),
     Case(
         "changes until an archived commit",

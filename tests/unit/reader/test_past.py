@@ -140,8 +140,8 @@ def test_a_window_that_ends_before_it_begins_is_refused(past: Past, begin: str, 
         past.shown(Changes(begin, end))
 
 
-def test_a_begin_before_the_archived_commits_names_the_first_readable_one(past: Past) -> None:
-    archive(past.path, 2)
+def test_a_begin_before_archived_commits_of_which_nobody_knows_names_the_first_readable_one(past: Past) -> None:
+    archive(past.path, 2, told=False)
     first, second, third = past.commits
 
     for begin in ("2020-01-01", first.instant, first.completed, second.instant):
@@ -152,8 +152,17 @@ def test_a_begin_before_the_archived_commits_names_the_first_readable_one(past: 
     assert past.shown(Changes("earliest")) == past.as_of("3")
 
 
-def test_the_whole_table_is_searched_for_archived_commits_when_asked(past: Past) -> None:
+def test_a_window_begins_among_archived_commits_that_tell_what_they_wrote(past: Past) -> None:
     archive(past.path, 2)
+    first, second, third = past.commits
+
+    for begin in (first.completed, "2020-01-01", second.completed, third.completed):
+        assert past.shown(Changes(begin)) == past.changes(begin, None)
+    assert past.shown(Changes(first.completed, second.completed)) == past.changes(first.completed, second.completed)
+
+
+def test_the_whole_table_is_searched_for_archived_commits_when_asked(past: Past) -> None:
+    archive(past.path, 2, told=False)
     first, second, third = past.commits
 
     for begin in (first.completed, "2020-01-01", second.completed, third.completed):
@@ -187,7 +196,7 @@ def test_a_commit_that_completed_late_and_was_archived_early_is_not_forgotten(pa
     """A consumer that stopped at the second commit has not seen the first, which was requested before it."""
     first, second, _ = past.commits
     past.exchange(first, second)
-    archive(past.path, 1)
+    archive(past.path, 1, told=False)
 
     text = refused(past, Changes(second.completed))
 
