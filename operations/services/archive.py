@@ -58,20 +58,22 @@ def archive(storage: Storage, settings: ArchiveSettings, *, metadata_enable: boo
     check_supported(config, storage.path, writing=True)
     result = ServiceResult(storage.path, "archive")
     timeline = load_timeline(storage, config)
-    wanted = _wanted(storage, config, timeline, settings)
+    announced = announcements.announced(storage)
+    if len(timeline.writes) <= settings.max_commits and not announced:
+        return replace(result, seconds=time.monotonic() - began)
+    wanted = _wanted(storage, config, timeline, settings, announced)
     if wanted:
         retired_metadata.check_retirable(config, metadata_enable, storage.path)
         announcements.announce(storage, wanted[-1].requested_time)
         result = _Round(storage, config, settings, timeline.reload()).carry_out(wanted, result)
+        timeline = timeline.reload()
+    announcements.forget_before(storage, _first_write(timeline.instants))
     return replace(result, seconds=time.monotonic() - began)
 
 
 def _wanted(
-    storage: Storage, config: TableConfig, timeline: Timeline, settings: ArchiveSettings
+    storage: Storage, config: TableConfig, timeline: Timeline, settings: ArchiveSettings, announced: Sequence[str]
 ) -> tuple[Instant, ...]:
-    announced = announcements.announced(storage)
-    if len(timeline.writes) <= settings.max_commits and not announced:
-        return ()
     held = _held(storage, config, timeline, announced)
     wanted = candidates(timeline, settings, retained_by_cleaning(storage, timeline), held)
     return before_replaced_files(storage, timeline, wanted)
@@ -107,8 +109,7 @@ class _Round:
         gone = cut(self.timeline, wanted)
         if gone:
             self._retire_metadata()
-            left = {*self.timeline.instants} - {*gone}
-            first = min(one.requested_time for one in left if one.is_write)
+            first = _first_write({*self.timeline.instants} - {*gone})
             orphans = delete_orphans(self.storage, self.config.archive_folder, self.timeline, first)
             self._put(gone)
             note_write_ids(self.storage, self.config)
@@ -122,10 +123,6 @@ class _Round:
                 bytes=sum(info.size for info in orphans),
             )
             logger.info("table %s: archived %d instants up to %s", self.storage.path, count, result.instant)
-        now = self.timeline.reload()
-        announcements.forget_before(
-            self.storage, next((one.requested_time for one in now.instants if one.is_write), "")
-        )
         return result
 
     def _retire_metadata(self) -> None:
@@ -192,6 +189,10 @@ class _Round:
         if merged:
             note_write_ids(self.storage, self.config, merged)
         tidy(self.storage, folder, len(merged))
+
+
+def _first_write(instants: Iterable[Instant]) -> str:
+    return min((one.requested_time for one in instants if one.is_write), default="")
 
 
 def _read(storage: Storage, path: str) -> bytes | None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,35 +20,12 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
-from support.faulty import Faults, FaultyStorage
+from support.faulty import FaultyStorage
 from support.races import IMPATIENT, SCHEMA, TABLE, rows
+from support.stops import Stop, counted
 from support.stores import merge_in_one_thread, wrap_stores
 
 COLOCATED = replace(IMPATIENT, colocated=True)
-
-
-@dataclass
-class Stop(Faults):
-    """Stops before one of the steps of a storage; whatever others do then takes no steps of its own.
-
-    Attributes:
-        meanwhile: What happens while the step waits.
-    """
-
-    meanwhile: Callable[[], None] = lambda: None
-    asleep: bool = False
-    awake: bool = field(default=False)
-
-    def take(self, name: str, effect: Callable[[], Any]) -> Any:
-        """Take a step, or stop there."""
-        if self.asleep or not self.awake:
-            return effect()
-        self.steps.append(name)
-        if len(self.steps) == self.at:
-            self.asleep = True
-            self.meanwhile()
-            self.asleep = False
-        return effect()
 
 
 @pytest.fixture
@@ -58,17 +34,6 @@ def stop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stop]:
     wrap_stores(monkeypatch, lambda store: FaultyStorage(store, found))
     merge_in_one_thread(monkeypatch)
     yield found
-
-
-@contextmanager
-def counted(stop: Stop, at: int) -> Iterator[None]:
-    """Count the steps of the block, and stop at one."""
-    stop.steps.clear()
-    stop.at, stop.awake = at, True
-    try:
-        yield
-    finally:
-        stop.awake = False
 
 
 def others(table: Path, said: list[str]) -> None:

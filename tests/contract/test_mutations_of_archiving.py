@@ -1,0 +1,81 @@
+"""Mistakes about what leaves the timeline, put into the code on purpose: each must turn the checks red."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhudi.operations.services import archivable, archive
+from pyhudi.operations.transaction import begin
+from pyhudi.timeline.archive import lsm_writer
+from pyhudi.timeline.timeline import Timeline
+from support.archiving import (
+    check_begins_late,
+    check_nothing_is_lost,
+    check_replaced_groups_stay_away,
+    check_rolled_back_without_markers,
+)
+
+Patch = pytest.MonkeyPatch
+RED = (AssertionError, pytest.fail.Exception)
+
+
+def an_archived_instant_counts_as_pending(patch: Patch) -> None:
+    patch.setattr(Timeline, "is_committed", lambda self, time: time in self._committed)
+
+
+def orphans_stay(patch: Patch) -> None:
+    patch.setattr(archive, "delete_orphans", lambda *_: [])
+
+
+def what_was_replaced_is_not_looked_for(patch: Patch) -> None:
+    patch.setattr(archive, "before_replaced_files", lambda _, __, wanted: wanted)
+
+
+def instants_go_whether_or_not_the_archive_holds_them(patch: Patch) -> None:
+    original = archive._Round._take_off
+
+    def take_off(self: Any, gone: Any) -> int:
+        patch.setattr(archive, "archived_instants", lambda *_: gone)
+        return original(self, gone)
+
+    patch.setattr(archive._Round, "_take_off", take_off)
+    patch.setattr(archive, "append", lambda storage, folder, rows: lsm_writer.append(storage, folder, rows[1:]))
+
+
+def archived_bodies_are_left_out(patch: Patch) -> None:
+    original = archive.Row
+    patch.setattr(archive, "Row", lambda instant, body, plan: original(instant, body[:-1], plan))
+
+
+def nothing_is_in_the_way(patch: Patch) -> None:
+    patch.setattr(archivable, "_stays", lambda instant, wanted: False)
+
+
+def nobody_looks_for_an_announcement(patch: Patch) -> None:
+    patch.setattr(begin, "_take_back_if_announced", lambda *_: None)
+
+
+MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
+    (an_archived_instant_counts_as_pending, check_nothing_is_lost),
+    (instants_go_whether_or_not_the_archive_holds_them, check_nothing_is_lost),
+    (archived_bodies_are_left_out, check_nothing_is_lost),
+    (orphans_stay, check_rolled_back_without_markers),
+    (what_was_replaced_is_not_looked_for, check_replaced_groups_stay_away),
+    (nobody_looks_for_an_announcement, check_begins_late),
+    (nothing_is_in_the_way, check_begins_late),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutate", "check"), [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in MUTATIONS]
+)
+def test_a_mistake_turns_red(
+    tmp_path: Path, monkeypatch: Patch, mutate: Callable[[Patch], None], check: Callable[[Path], None]
+) -> None:
+    """The check sees it."""
+    mutate(monkeypatch)
+    with pytest.raises(RED):
+        check(tmp_path)

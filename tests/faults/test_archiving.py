@@ -1,0 +1,84 @@
+"""Archiving that fails, dies or sleeps at any of its steps, while others archive, write, or begin late."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyhudi.errors import PyHudiError
+from pyhudi.storage import open_storage
+from support.archiving import ROWS, assert_tidy, check_begins_late, in_archive, move, on_timeline, tables, written
+from support.drive import rows_of
+from support.faulty import Faults, FaultyStorage, Killed
+from support.stops import Stop
+
+Meanwhile = Callable[[Path, list[str]], None]
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of which four of six instants are to go."""
+    return written(tmp_path_factory.mktemp("first") / "t", 6)
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("how", [pytest.param("before", marks=SLOW), pytest.param("after", marks=SLOW), "killed"])
+def test_every_step_that_fails_is_made_good_by_the_next_round(first: Path, tmp_path: Path, how: str) -> None:
+    """Nobody's rows and nobody's history are missing in between, and nothing is left of it afterwards."""
+    before = on_timeline(first)
+    for number, table in tables(first, tmp_path):
+        faults = Faults(at=number, after=how == "after", kill=how == "killed")
+        with contextlib.suppress(PyHudiError, Killed):
+            move(FaultyStorage(open_storage(str(table)), faults))
+        name = f"step {number} ({faults.name_of(number)})"
+        assert rows_of(table, "id") == ROWS, name
+        written(table, 1, first=6)
+        known = on_timeline(table)
+        assert known | in_archive(table) == before | known, name
+        move(table)
+        assert rows_of(table, "id") == [*ROWS, ("k6",)], name
+        assert known | before == on_timeline(table) | in_archive(table), name
+        assert_tidy(table)
+        if len(faults.steps) < number:
+            assert number > 25
+            return
+
+
+def others_archive(table: Path, said: list[str]) -> None:
+    written(table, 2, first=6)
+    said += ["k6", "k7"]
+    move(table)
+
+
+def others_write(table: Path, said: list[str]) -> None:
+    written(table, 1, first=6)
+    said.append("k6")
+
+
+@pytest.mark.parametrize("meanwhile", [others_archive, pytest.param(others_write, marks=SLOW)])
+def test_an_archiver_that_sleeps_at_any_step_while_others_go_on(
+    first: Path, tmp_path: Path, meanwhile: Meanwhile
+) -> None:
+    """Whoever archives meanwhile may be done with the same instants, and with later ones."""
+    for number, table in tables(first, tmp_path):
+        said: list[str] = []
+        stop = Stop(at=number, awake=True, meanwhile=lambda table=table, said=said: meanwhile(table, said))
+        with contextlib.suppress(PyHudiError):
+            move(FaultyStorage(open_storage(str(table)), stop))
+        name = f"step {number} ({stop.name_of(number)})"
+        assert rows_of(table, "id") == sorted([*ROWS, *((one,) for one in said)]), name
+        move(table)
+        assert rows_of(table, "id") == sorted([*ROWS, *((one,) for one in said)]), name
+        assert len(on_timeline(table) | in_archive(table)) == 6 + len(said), name
+        assert_tidy(table)
+        if len(stop.steps) < number:
+            return
+
+
+def test_a_write_that_was_planned_long_ago_begins_at_any_step(tmp_path: Path) -> None:
+    """It is on the timeline before the archiver looks, or is refused; what it writes is there if it says so."""
+    check_begins_late(tmp_path)
