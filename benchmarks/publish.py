@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from limits import FLUSH, LIMIT
+from long_life import LIFE, lives
 from picture import draw
 from promises import verdicts
 from run import ROOT, table
@@ -25,7 +26,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((LIMIT, FLUSH, SIZE))}
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((LIMIT, FLUSH, SIZE, LIFE))}
     limits = {row: of_row for row, of_row in seconds.items() if row.startswith(LIMIT)}
     flushing = {row: of_row for row, of_row in seconds.items() if row.startswith(FLUSH)}
     return {
@@ -34,6 +35,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "flushing": table(flushing),
         "promises": verdicts(seconds),
         "sizes": sizes(seconds),
+        "life": lives(seconds),
     }
 
 
