@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...errors import CorruptFileError
-from ...storage.base import FileInfo, Storage, join, split
-from ...storage.bounds import MOST_OF_A_NOTE, parse_json
+from ...storage.base import FileInfo, Storage, split
 from ...storage.parallel import for_each
 from ...table.files.names import BaseFileName
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ...timeline.writers.owner import ROOT
 from .settings import ArchiveSettings
 
-_CLEANED = join(ROOT, "cleaned")
 # They go along with the writes around them; of all others Apache Hudi archives none.
 _ALONG = frozenset({"clean", "rollback"})
 # While one of them is at work, what it undoes has to stay where it is.
@@ -27,14 +23,14 @@ _MORE_THAN_RETAINED = 2
 
 
 def candidates(
-    timeline: Timeline, settings: ArchiveSettings, retained: str | None, held: Iterable[Instant] = ()
+    timeline: Timeline, settings: ArchiveSettings, retained: str, held: Iterable[Instant] = ()
 ) -> tuple[Instant, ...]:
     """Return the instants that may be archived, in order of requested time.
 
     Args:
         timeline: As of a moment ago.
         settings: How many commits stay.
-        retained: From which instant on cleaning keeps what readers may ask for; None where nothing says so.
+        retained: From which instant on cleaning keeps what readers may ask for; "" where nothing says so.
         held: Instants that the archive holds already, as somebody died before they left the timeline.
     """
     writes = timeline.writes
@@ -86,26 +82,6 @@ def before_replaced_files(storage: Storage, timeline: Timeline, wanted: tuple[In
             earlier = {other for other in wanted if other.requested_time < one.requested_time}
             return cut(timeline, earlier)
     return wanted
-
-
-def retained_by_cleaning(storage: Storage, timeline: Timeline) -> str | None:
-    """Return the earliest instant that the newest clean kept readable; None where none says so.
-
-    A look that found nothing to clean leaves a note, and no instant.
-    """
-    from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
-
-    known = []
-    newest = next((one for one in reversed(timeline.completed) if one.action == "clean"), None)
-    done = None if newest is None else timeline.files.read_clean(newest)
-    if isinstance(done, CleanMetadata):
-        known.append(done.earliest_commit_to_retain)
-    try:
-        noted = parse_json(storage.read(_CLEANED, MOST_OF_A_NOTE))
-        known.append(noted["earliest"] if isinstance(noted["earliest"], str) else "")
-    except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
-        pass  # a note that nobody can read says nothing
-    return max(known, default="") or None
 
 
 def _stays(instant: Instant, wanted: set[Instant]) -> bool:

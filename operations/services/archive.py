@@ -24,7 +24,8 @@ from ...timeline.writers.owner import ROOT
 from ..decisions import retired_metadata
 from ..result import ServiceResult
 from ..write_ids import note_write_ids
-from .archivable import before_replaced_files, candidates, cut, retained_by_cleaning
+from .archivable import before_replaced_files, candidates, cut
+from .clean_scope import find_progress
 from .orphans import delete_orphans
 from .settings import ArchiveSettings
 
@@ -75,7 +76,8 @@ def _wanted(
     storage: Storage, config: TableConfig, timeline: Timeline, settings: ArchiveSettings, announced: Sequence[str]
 ) -> tuple[Instant, ...]:
     held = _held(storage, config, timeline, announced)
-    wanted = candidates(timeline, settings, retained_by_cleaning(storage, timeline), held)
+    cleaned = find_progress(storage, timeline)
+    wanted = candidates(timeline, settings, cleaned.earliest if cleaned else "", held)
     return before_replaced_files(storage, timeline, wanted)
 
 

@@ -27,7 +27,7 @@ def timeline(*others: Instant, commits: int = 8) -> Timeline:
 
 
 def archivable(
-    given: Timeline, retained: str | None = None, held: tuple[Instant, ...] = (), settings: ArchiveSettings = FEW
+    given: Timeline, retained: str = "", held: tuple[Instant, ...] = (), settings: ArchiveSettings = FEW
 ) -> list[int]:
     return [int(one.requested_time) for one in candidates(given, settings, retained, held)]
 
