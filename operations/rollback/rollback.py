@@ -54,8 +54,9 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, p
     timeline = decide(storage, config, partial(_naming, storage, config, planned, patience))
     found = timeline.write_at(planned.victim.requested_time)
     going = pending_rollbacks(timeline).get(planned.victim.requested_time, ())
-    dead = found is not None and found.state != State.COMPLETED
-    if dead or any(one.requested_time == planned.at for one in going):
+    if going:
+        carry_on(storage, config, timeline, going[0].requested_time)
+    elif found is not None and found.state != State.COMPLETED:
         carry_on(storage, config, timeline, planned.at)
 
 
@@ -103,7 +104,7 @@ def _naming(
 ) -> Decision | None:
     """Return the decision that names a dead write to be rolled back; None where it is over, or is named already."""
     found = timeline.write_at(planned.victim.requested_time)
-    if found is None or found.state == State.COMPLETED or _is_there(timeline, planned.at):
+    if found is None or found.state == State.COMPLETED or found.requested_time in pending_rollbacks(timeline):
         return None
     if not planned.certain:
         refuse_living(storage, found, config, patience, known_beat=planned.beat, may_wait=False)

@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from functools import partial
 
+from ...errors import ConcurrentWriteError
 from ...storage.base import Storage, split
 from ...table.config import TableConfig
 from ...table.files.names import BaseFileName
@@ -68,9 +69,7 @@ def restore(
     config = open_for_service(storage, metadata_enable)
     timeline = load_timeline(storage, config)
     if pending_restore(timeline) is None:
-        _settle(storage, config, timeline, to, patience)
-        decide(storage, config, partial(_requesting, storage, config, to, patience))
-        timeline = load_timeline(storage, config)
+        timeline = _decide(storage, config, timeline, to, patience)
     pending = pending_restore(timeline)
     if pending is None:
         # There was nothing to undo, or another process has done it meanwhile.
@@ -90,6 +89,23 @@ def restore(
     return ServiceResult(
         storage.path, _ACTION, pending.requested_time, files=files, instants=len(undone), seconds=seconds
     )
+
+
+def _decide(storage: Storage, config: TableConfig, timeline: Timeline, to: str, patience: Patience) -> Timeline:
+    """Decide what a restore undoes, unless another process does, and return the timeline afterwards."""
+    while True:
+        try:
+            _settle(storage, config, timeline, to, patience)
+            decide(storage, config, partial(_requesting, storage, config, to, patience))
+        except ConcurrentWriteError:
+            # Who lists instants while another process undoes them may find one of them pending.
+            now = timeline.reload()
+            if now.instants == timeline.instants:
+                raise
+            if pending_restore(now) is None:
+                timeline = now
+                continue
+        return load_timeline(storage, config)
 
 
 def _settle(storage: Storage, config: TableConfig, timeline: Timeline, to: str, patience: Patience) -> None:

@@ -12,6 +12,7 @@ from ...storage.base import Storage
 from ...table.config import TableConfig
 from ...timeline.archive.lsm import archived_writes
 from ...timeline.clock import next_time
+from ...timeline.going import pending_rollbacks
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline, load_timeline
@@ -20,7 +21,7 @@ from ...timeline.writers.patience import Patience
 from ..decisions.decide import decide
 from ..result import ServiceResult
 from ..rollback.pending import PlannedRollback, broken_off
-from ..rollback.rollback import files_of, naming, roll_back
+from ..rollback.rollback import carry_on, files_of, naming, roll_back
 from .standing import (
     completed_write,
     dead_writes,
@@ -66,6 +67,10 @@ def rollback(
     elif found is not None:
         _roll_back_completed(storage, config, timeline, instant_time, patience)
     now = load_timeline(storage, config)
+    for one in pending_rollbacks(now).get(instant_time, ()):
+        # Another process has taken the write off the timeline, and may be gone.
+        carry_on(storage, config, now, one.requested_time)
+        now = now.reload()
     told = _told(now, instant_time)
     if told is None:
         completed_write(storage, now, instant_time)

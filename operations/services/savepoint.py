@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
 
-from ...errors import ConcurrentWriteError, UndoError
+from ...errors import PyHudiError, StorageError, UndoError
 from ...storage.base import Storage
 from ...table.config import TableConfig, check_supported, load_config
 from ...table.files.file_group import FileSlice
@@ -49,9 +50,10 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
         made = timeline.files.start(Instant(at, _ACTION, State.INFLIGHT))
         try:
             decide(storage, config, partial(_keeping, storage, config, at, user, comment))
-        except (UndoError, ConcurrentWriteError):
+        except PyHudiError:
             if made:
-                timeline.files.remove_pending(Instant(at, _ACTION, State.INFLIGHT))
+                with suppress(StorageError):
+                    timeline.files.remove_pending(Instant(at, _ACTION, State.INFLIGHT))
             raise
     kept = _kept(load_timeline(storage, config), at)
     return ServiceResult(storage.path, _ACTION, at, files=kept, seconds=time.monotonic() - began)

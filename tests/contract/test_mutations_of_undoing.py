@@ -1,0 +1,108 @@
+"""Mistakes in undoing, put into the code on purpose: each must turn the checks of the real tests red."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhudi.errors import PyHudiError
+from pyhudi.operations.rollback import rollback as steps
+from pyhudi.operations.services import restore, rollback
+from pyhudi.operations.transaction import conflicts
+from pyhudi.table.files import written
+from support.undoing import (
+    check_each_rolled_back,
+    check_kept,
+    check_only_the_newest,
+    check_restored_to_each,
+    check_what_comes_back,
+)
+
+Patch = pytest.MonkeyPatch
+RED = (AssertionError, pytest.fail.Exception, PyHudiError)
+
+
+def savepoints_are_ignored(patch: Patch) -> None:
+    for module in (rollback, restore):
+        patch.setattr(module, "refuse_savepoints", lambda *_, **__: None)
+
+
+def a_rollback_leaves_a_file(patch: Patch) -> None:
+    """The first that its listing shows; the plan says so too."""
+    original = steps.files_of
+    for module in (rollback, steps):
+        patch.setattr(module, "files_of", lambda *given, **named: original(*given, **named)[1:])
+
+
+def replaced_file_groups_stay_away(patch: Patch) -> None:
+    """A process remembers what a replacecommit took away, though it is rolled back."""
+    remembered: dict[Any, Any] = {}
+    original = written.Written.joined_by
+
+    def joined(self: written.Written, bodies: Any) -> written.Written:
+        found = original(self, bodies)
+        remembered.update(found.replaced_by)
+        return replace(found, replaced_by=dict(remembered))
+
+    patch.setattr(written.Written, "joined_by", joined)
+
+
+def a_restore_leaves_one_write(patch: Patch) -> None:
+    """The oldest of those that it should undo."""
+    original = restore.RestorePlan
+    patch.setattr(
+        restore,
+        "RestorePlan",
+        lambda instants_to_rollback, **named: original(instants_to_rollback=instants_to_rollback[:-1], **named),
+    )
+
+
+def a_restore_leaves_the_data(patch: Patch) -> None:
+    patch.setattr(restore, "walk_partitions", lambda _: {})
+
+
+def completed_files_stay(patch: Patch) -> None:
+    """Data is deleted under a write that readers still see."""
+    for module in (steps, restore):
+        patch.setattr(module, "hide", lambda *_: None)
+
+
+def partitions_stay(patch: Patch) -> None:
+    patch.setattr(steps, "forget_partitions", lambda *_: None)
+
+
+def any_write_is_the_newest(patch: Patch) -> None:
+    patch.setattr(rollback, "_stands_on", lambda _: False)
+
+
+def what_is_undone_does_not_conflict(patch: Patch) -> None:
+    patch.setattr(conflicts, "_check_undone", lambda *_: None)
+
+
+MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
+    (savepoints_are_ignored, check_kept),
+    (a_rollback_leaves_a_file, check_each_rolled_back),
+    (replaced_file_groups_stay_away, check_each_rolled_back),
+    (completed_files_stay, check_each_rolled_back),
+    (completed_files_stay, check_restored_to_each),
+    (partitions_stay, check_each_rolled_back),
+    (a_restore_leaves_one_write, check_restored_to_each),
+    (a_restore_leaves_the_data, check_restored_to_each),
+    (any_write_is_the_newest, check_only_the_newest),
+    (what_is_undone_does_not_conflict, check_what_comes_back),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutate", "check"), [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in MUTATIONS]
+)
+def test_a_mistake_turns_red(
+    tmp_path: Path, monkeypatch: Patch, mutate: Callable[[Patch], None], check: Callable[[Path], None]
+) -> None:
+    """The check sees it."""
+    mutate(monkeypatch)
+    with pytest.raises(RED):
+        check(tmp_path)

@@ -1,0 +1,339 @@
+"""Writes taken back, kept and gone back to; what was planned or is read beside that is right, or says so loudly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyhudi.errors import CommitConflictError, ConcurrentWriteError, StorageError, UnreadableTimeError, WriteSealedError
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
+from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.reader.query import AsOf
+from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.storage import open_storage
+from pyhudi.timeline.instants import State
+from pyhudi.timeline.writers import heartbeat
+from support.attempts import IMPATIENT, PARTED, parted, rows
+from support.checks import assert_whole
+from support.drive import KEYED, carry_out, plan, read, rows_of, task, write
+from support.undoing import (
+    Life,
+    assert_gone,
+    check_each_rolled_back,
+    check_kept,
+    check_only_the_newest,
+    check_restored_to_each,
+    check_what_comes_back,
+    condemn,
+    content,
+    lived,
+    timeline_at,
+)
+
+SCHEMA = parted("a", 1, value=1).schema
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Life:
+    return lived(tmp_path / "t")
+
+
+def names(path: Path, pattern: str) -> list[str]:
+    return sorted(one.name for one in (path / ".hoodie" / "timeline").glob(pattern))
+
+
+def body(path: Path, pattern: str) -> dict[str, object]:
+    """Return what the one file of a pattern holds, as Apache Hudi would read it."""
+    (name,) = names(path, pattern)
+    with (path / ".hoodie" / "timeline" / name).open("rb") as stream:
+        (found,) = list(fastavro.reader(stream))
+    return found  # type: ignore[return-value]
+
+
+def test_each_write_is_rolled_back_to_the_one_before(tmp_path: Path) -> None:
+    """Base files, partitions, replaced file groups and columns are as before; the first leaves an empty table."""
+    check_each_rolled_back(tmp_path)
+
+
+def test_what_a_savepoint_keeps_is_not_undone(tmp_path: Path) -> None:
+    check_kept(tmp_path)
+
+
+def test_a_write_on_which_another_stands_is_not_rolled_back(tmp_path: Path) -> None:
+    check_only_the_newest(tmp_path)
+
+
+def test_a_table_is_restored_to_each_of_its_writes(tmp_path: Path) -> None:
+    check_restored_to_each(tmp_path)
+
+
+def test_a_rollback_is_spelt_as_apache_hudi_spells_it(life: Life) -> None:
+    """One request for each file, found by listing, under plain absolute paths."""
+    files = sorted(str(one) for one in life.path.glob(f"*/*_{life.instants[-1]}.parquet"))
+    rollback(open_storage(str(life.path)), life.instants[-1])
+
+    requested, done = body(life.path, "*.rollback.requested"), body(life.path, "*.rollback")
+    victim = {"commitTime": life.instants[-1], "action": "commit"}
+    assert requested["instantToRollback"] == victim
+    assert [one["filesToBeDeleted"] for one in requested["RollbackRequests"]] == [[one] for one in files]  # type: ignore[attr-defined]
+    assert {(one["fileId"], one["latestBaseInstant"]) for one in requested["RollbackRequests"]} == {("", "")}  # type: ignore[attr-defined]
+    assert (done["commitsRollback"], done["instantsRollback"], done["totalFilesDeleted"]) == (
+        [life.instants[-1]],
+        [victim],
+        2,
+    )
+
+
+def test_a_restore_is_spelt_as_apache_hudi_spells_it(life: Life) -> None:
+    """Newest first, each undone write with what a rollback of it would say; rollbacks since are forgotten."""
+    storage = open_storage(str(life.path))
+    rollback(storage, life.instants[-1])
+    told = restore(storage, life.instants[1])
+
+    requested, done = body(life.path, "*.restore.requested"), body(life.path, "*.restore")
+    undone = [{"commitTime": one, "action": "replacecommit"} for one in (life.instants[3], life.instants[2])]
+    assert (requested["instantsToRollback"], requested["savepointToRestoreTimestamp"]) == (undone, life.instants[1])
+    assert (done["instantsToRollback"], done["restoreInstantInfo"]) == (
+        [one["commitTime"] for one in undone],
+        undone,
+    )
+    parts = done["hoodieRestoreMetadata"]
+    assert {time: [one["commitsRollback"] for one in each] for time, each in parts.items()} == {  # type: ignore[attr-defined]
+        one["commitTime"]: [[one["commitTime"]]] for one in undone
+    }
+    assert names(life.path, "*rollback*") == []
+    assert told.files == 1
+    assert restore(storage, life.instants[1]).instant == ""
+
+
+def test_a_savepoint_names_the_slices_of_its_moment(life: Life) -> None:
+    """As of an earlier write, though later ones have changed and replaced them; twice is no error."""
+    storage = open_storage(str(life.path))
+    first = savepoint(storage, life.instants[1], user="me", comment="before the flood")
+    again = savepoint(storage, life.instants[1])
+
+    assert first == again
+    assert names(life.path, "*savepoint*") == [
+        f"{life.instants[1]}.savepoint.inflight",
+        *names(life.path, f"{life.instants[1]}_*.savepoint"),
+    ]
+    assert (life.path / ".hoodie/timeline" / f"{life.instants[1]}.savepoint.inflight").read_bytes() == b""
+    kept = body(life.path, "*.savepoint")
+    assert (kept["savepointedBy"], kept["comments"]) == ("me", "before the flood")
+    found = {p: sorted(one["savepointDataFile"]) for p, one in kept["partitionMetadata"].items()}  # type: ignore[attr-defined]
+    moment = open_snapshot(str(life.path), query=AsOf(life.instants[1]))
+    expected: dict[str, list[str]] = {}
+    for one in moment.slices():
+        expected.setdefault(one.partition_path, []).append(one.base_file.name)
+    assert found == {p: sorted(one) for p, one in expected.items()}
+    delete_savepoint(storage, life.instants[1])
+    assert names(life.path, "*savepoint*") == []
+    assert_whole(life.path)
+
+
+def test_columns_are_those_of_the_newest_write_that_is_left(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    write(table, rows(1, 2, value=1), table=KEYED)
+    wider = rows(2, 3, value=2).append_column("more", pa.array(["x", "y"]))
+    second = write(table, wider).instant
+    assert "more" in read(table).column_names
+    rollback(open_storage(str(table)), second)
+
+    assert "more" not in read(table).column_names
+    write(table, rows(3, value=3))
+    assert rows_of(table, "id", "value") == [("k1", 1), ("k2", 1), ("k3", 3)]
+    assert_whole(table)
+
+
+# --- who planned before
+
+
+@pytest.mark.parametrize("when", ["decided", "done"])
+@pytest.mark.parametrize("partition", ["a", "b"], ids=["kept rows", "opened"])
+def test_a_write_built_on_what_is_undone_conflicts(tmp_path: Path, when: str, partition: str) -> None:
+    """It changed a file group that the write before had changed or opened; its plan had seen that."""
+    table = tmp_path / "t"
+    write(table, parted("a", 1, value=1), table=PARTED)
+    second = write(table, [parted("a", 1, 2, value=2), parted("b", 1, value=2)]).instant
+    planned = plan(table, SCHEMA)
+    undo = condemn if when == "decided" else lambda path, one: rollback(open_storage(str(path)), one)
+    undo(table, second)
+    with pytest.raises(CommitConflictError, match=f"{second}.*rolled back meanwhile"):
+        carry_out(planned, [parted(partition, 1, 2, value=3)])
+
+    write(table, parted("c", 1, value=4))
+    assert content(table) == [("a", "k1", 1), ("c", "k1", 4)]
+    assert_whole(table)
+
+
+def test_a_write_beside_what_is_undone_commits(tmp_path: Path) -> None:
+    """Nothing that it saw of its own file groups has changed."""
+    table = tmp_path / "t"
+    write(table, [parted("a", 1, value=1), parted("b", 1, value=1)], table=PARTED)
+    second = write(table, parted("a", 1, 2, value=2)).instant
+    planned = plan(table, SCHEMA)
+    rollback(open_storage(str(table)), second)
+    carry_out(planned, [parted("b", 1, value=3)])
+
+    assert content(table) == [("a", "k1", 1), ("b", "k1", 3)]
+    assert_whole(table)
+
+
+def test_a_write_conflicts_where_replaced_file_groups_come_back(tmp_path: Path) -> None:
+    """It opened a new file group in a partition that was empty for it, and is not any more."""
+    check_what_comes_back(tmp_path)
+
+
+def test_a_write_that_was_built_on_the_only_one_conflicts(tmp_path: Path) -> None:
+    """It is then the oldest on the timeline, and the one before looks like an archived one."""
+    table = tmp_path / "t"
+    first = write(table, parted("a", 1, 2, value=1), table=PARTED).instant
+    planned = plan(table, SCHEMA)
+    rollback(open_storage(str(table)), first)
+    with pytest.raises(CommitConflictError, match="rolled back meanwhile"):
+        carry_out(planned, [parted("a", 2, value=3)])
+
+    assert content(table) == []
+
+
+def test_a_write_planned_before_a_restore_conflicts(life: Life) -> None:
+    """Whatever it writes to."""
+    planned = plan(life.path, SCHEMA)
+    restore(open_storage(str(life.path)), life.instants[2])
+    with pytest.raises(CommitConflictError, match="took the table back"):
+        carry_out(planned, [parted("z", 1, value=3)])
+
+    assert content(life.path) == life.contents[3]
+    assert_whole(life.path)
+
+
+# --- what broke off
+
+
+def test_the_next_write_finishes_a_rollback_that_was_only_decided(life: Life) -> None:
+    """Readers see the write until then, and the next one neither sees it nor is refused for it."""
+    condemn(life.path, life.instants[-1])
+    assert content(life.path) == life.contents[-1]
+    write(life.path, parted("b", 9, value=9), settings=IMPATIENT)
+
+    assert content(life.path) == sorted([*life.contents[-2], ("b", "k9", 9)])
+    assert_gone(life.path, life.instants[-1])
+    assert_whole(life.path)
+
+
+def test_a_replay_of_a_write_that_is_being_undone_writes_again(tmp_path: Path) -> None:
+    """Its write id is not taken for done."""
+    table = tmp_path / "t"
+    write(table, parted("a", 1, value=1), table=PARTED)
+    second = write(table, parted("a", 2, value=2), write_id="mine").instant
+    condemn(table, second)
+    again = write(table, parted("a", 2, value=2), write_id="mine")
+
+    assert again.instant > second
+    assert content(table) == [("a", "k1", 1), ("a", "k2", 2)]
+    assert_whole(table)
+
+
+def test_while_a_restore_is_pending_nobody_writes(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says how to go on; so do those of another restore and of a rollback."""
+    from pyhudi.operations.services import restore as service
+
+    storage = open_storage(str(life.path))
+    with monkeypatch.context() as patch:
+        patch.setattr(service, "hide", lambda *_: (_ for _ in ()).throw(StorageError("Gone.", "Try again.")))
+        with pytest.raises(StorageError, match="Gone"):
+            restore(storage, life.instants[1])
+    for act in (
+        lambda: write(life.path, parted("a", 1, value=1), settings=IMPATIENT),
+        lambda: restore(storage, life.instants[2]),
+        lambda: rollback(storage, life.instants[-1]),
+        lambda: savepoint(storage),
+    ):
+        with pytest.raises(ConcurrentWriteError, match=rf"HudiTable.restore\('{life.instants[1]}'\) again"):
+            act()
+    assert content(life.path) == life.contents[-1]
+    restore(storage, life.instants[1])
+
+    assert content(life.path) == life.contents[2]
+    assert_whole(life.path)
+
+
+def test_a_dead_write_is_no_reason_to_wait(life: Life) -> None:
+    """It is rolled back first; nothing of it is left either."""
+    task(plan(life.path, SCHEMA), parted("a", 1, value=9), 0)
+    impatient = IMPATIENT.patience
+    rollback(open_storage(str(life.path)), life.instants[-1], patience=impatient)
+    assert content(life.path) == life.contents[-2]
+    assert_whole(life.path)
+    task(plan(life.path, SCHEMA), parted("a", 1, value=9), 0)
+    restore(open_storage(str(life.path)), life.instants[0], patience=impatient)
+
+    assert content(life.path) == life.contents[1]
+    assert_whole(life.path)
+
+
+# --- pending writes by name
+
+
+def test_a_write_that_lives_is_rolled_back_by_name_and_fails_loudly(life: Life) -> None:
+    """Its heart beats and its process is there; the user says that it is dead, and it can do no harm."""
+    slow = plan(life.path, SCHEMA)
+    with heartbeat.HeartbeatThread(open_storage(str(life.path)), slow.instant_time, interval_s=1):
+        first = task(slow, parted("a", 1, value=9), 0)
+        told = rollback(open_storage(str(life.path)), slow.instant_time)
+        with pytest.raises(WriteSealedError, match="given up"):
+            task(slow, parted("c", 1, value=9), 1)
+        with pytest.raises(CommitConflictError, match="no longer pending"):
+            commit_write(slow, [first])
+    abort_write(slow)
+
+    assert told.instants == 1
+    assert content(life.path) == life.contents[-1]
+    assert_gone(life.path, slow.instant_time)
+    write(life.path, parted("a", 1, value=10))
+    assert_whole(life.path)
+
+
+# --- readers
+
+
+def test_a_dataframe_made_before_says_that_what_it_saw_is_gone(life: Life) -> None:
+    """Neither fewer rows nor those of now are shown in its place."""
+    before = open_snapshot(str(life.path)).timeline.watermark()
+    rollback(open_storage(str(life.path)), life.instants[-1])
+    with pytest.raises(UnreadableTimeError, match=f"{life.instants[-1]} was rolled back since"):
+        open_snapshot(str(life.path), watermark=before)
+
+
+def test_a_dataframe_of_the_only_write_says_so_when_another_came(tmp_path: Path) -> None:
+    """The one that is gone is older than the timeline's first, as an archived one would be."""
+    table = tmp_path / "t"
+    first = write(table, parted("a", 1, value=1), table=PARTED).instant
+    before = open_snapshot(str(table)).timeline.watermark()
+    rollback(open_storage(str(table)), first)
+    write(table, parted("b", 1, value=1))
+    with pytest.raises(UnreadableTimeError, match=f"{first} was rolled back since"):
+        open_snapshot(str(table), watermark=before)
+
+
+def test_a_reader_that_listed_instants_before_a_rollback_is_told_to_run_again(life: Life) -> None:
+    snapshot = open_snapshot(str(life.path))
+    rollback(open_storage(str(life.path)), life.instants[-1])
+    with pytest.raises(StorageError, match="was rolled back"):
+        snapshot.slices()
+
+
+def test_a_pending_clustering_is_taken_back_by_name(life: Life) -> None:
+    """It blocks writes, and only the user can know that nobody is going to carry it out."""
+    at = f"{int(life.instants[-1]) + 1}"
+    for state in ("requested", "inflight"):
+        (life.path / ".hoodie/timeline" / f"{at}.clustering.{state}").write_bytes(b"")
+    rollback(open_storage(str(life.path)), at)
+
+    assert timeline_at(life.path).find(at) is None
+    assert [one.state for one in timeline_at(life.path).instants] == [State.COMPLETED] * (len(life.instants) + 1)

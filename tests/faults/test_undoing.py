@@ -1,0 +1,185 @@
+"""Rollbacks, savepoints and restores that fail or are killed at every step, and two at once: one end in every case."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyhudi.errors import CommitConflictError, PyHudiError, StorageError
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
+from pyhudi.storage import Storage, open_storage
+from support.attempts import IMPATIENT, parted
+from support.checks import assert_whole
+from support.drive import write
+from support.faulty import Faults, FaultyStorage, Killed
+from support.undoing import Life, content, lived, timeline_at
+
+Act = Callable[[Storage, Life], object]
+
+
+def roll_back_an_upsert(storage: Storage, life: Life) -> object:
+    return rollback(storage, life.instants[-1])
+
+
+def roll_back_an_overwrite(storage: Storage, life: Life) -> object:
+    return rollback(storage, life.instants[2])
+
+
+def restore_to_the_first(storage: Storage, life: Life) -> object:
+    return restore(storage, life.instants[0])
+
+
+def keep_the_second(storage: Storage, life: Life) -> object:
+    return savepoint(storage, life.instants[1])
+
+
+def let_the_second_go(storage: Storage, life: Life) -> object:
+    return delete_savepoint(storage, life.instants[1])
+
+
+# What is done before, what is done, and which moments of the table's life it leads from and to.
+ACTS: dict[str, tuple[Callable[[Life], object], Act, int, int]] = {
+    "upsert": (lambda life: None, roll_back_an_upsert, 5, 4),
+    "overwrite": (lambda life: restore(open_storage(str(life.path)), life.instants[2]), roll_back_an_overwrite, 3, 2),
+    "restore": (lambda life: None, restore_to_the_first, 5, 1),
+    "savepoint": (lambda life: None, keep_the_second, 5, 5),
+    "delete savepoint": (
+        lambda life: savepoint(open_storage(str(life.path)), life.instants[1]),
+        let_the_second_go,
+        5,
+        5,
+    ),
+}
+
+
+def instants(life: Life) -> list[str]:
+    """Return what is on the timeline, but for when it was done."""
+    return [
+        f"{one.requested_time if one.requested_time in life.instants else ''} {one.action} {one.state.name}"
+        for one in timeline_at(life.path).instants
+    ]
+
+
+OFTEN = {("upsert", "killed"), ("restore", "killed"), ("savepoint", "after"), ("delete savepoint", "after")}
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        pytest.param(name, how, marks=() if (name, how) in OFTEN else pytest.mark.slow)
+        for name in ACTS
+        for how in ("after", "killed")
+    ],
+)
+def test_an_act_that_stops_at_any_step_and_is_done_again(tmp_path: Path, name: str, how: str) -> None:
+    """A reader finds some moment in between, and whoever does it again the same end as if it had never stopped."""
+    before, act, first, last = ACTS[name]
+    life = lived(tmp_path / "t")
+    before(life)
+    whole, faults = life.copied(tmp_path / "whole"), Faults()
+    act(FaultyStorage(open_storage(str(whole.path)), faults), whole)  # type: ignore[arg-type]
+    assert content(whole.path) == life.contents[last]
+    assert len(faults.steps) > 5
+    for number in range(1, len(faults.steps) + 1):
+        copy = life.copied(tmp_path / f"t{number}")
+        faults = Faults(at=number, after=how == "after", kill=how == "killed")
+        with contextlib.suppress(StorageError, Killed):
+            act(FaultyStorage(open_storage(str(copy.path)), faults), copy)  # type: ignore[arg-type]
+        step = f"step {number} ({faults.name_of(number)})"
+        assert content(copy.path) in life.contents[last : first + 1], step
+        # A savepoint that is gone is not deleted again.
+        with contextlib.suppress(PyHudiError if name == "delete savepoint" else ()):  # type: ignore[arg-type]
+            act(open_storage(str(copy.path)), copy)
+        assert content(copy.path) == life.contents[last], step
+        assert instants(copy) == instants(whole), step
+        assert_whole(copy.path)
+        shutil.rmtree(copy.path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["upsert", "overwrite"])
+def test_a_rollback_that_was_killed_at_any_step_is_finished_by_the_next_write(tmp_path: Path, name: str) -> None:
+    """Whatever it had undone; where it had not begun, the write that it was to undo stays.
+
+    A decision that was made and not carried out is found by the first write when it commits, and acted on by the next.
+    """
+    before, act, first, last = ACTS[name]
+    life = lived(tmp_path / "t")
+    before(life)
+    faults = Faults()
+    whole = life.copied(tmp_path / "whole")
+    act(FaultyStorage(open_storage(str(whole.path)), faults), whole)  # type: ignore[arg-type]
+    ends = set()
+    for number in range(1, len(faults.steps) + 1):
+        copy = life.copied(tmp_path / f"t{number}")
+        faults = Faults(at=number, kill=True)
+        with contextlib.suppress(Killed):
+            act(FaultyStorage(open_storage(str(copy.path)), faults), copy)  # type: ignore[arg-type]
+        with contextlib.suppress(CommitConflictError):
+            write(copy.path, parted("z", 1, value=9), settings=IMPATIENT)
+        write(copy.path, parted("z", 1, value=9), settings=IMPATIENT)
+        found = content(copy.path)
+        added = [("z", "k1", 9)]
+        assert found in ([*life.contents[first], *added], [*life.contents[last], *added]), f"step {number}"
+        ends.add(len(found))
+        assert_whole(copy.path)
+        shutil.rmtree(copy.path)
+    assert len(ends) == 2
+
+
+@pytest.mark.parametrize("name", ["upsert", "restore", "savepoint"])
+def test_two_processes_do_the_same_at_once(tmp_path: Path, name: str) -> None:
+    """Both come to the one end, whoever took which step."""
+    before, act, _, last = ACTS[name]
+    life = lived(tmp_path / "t")
+    before(life)
+    whole = life.copied(tmp_path / "whole")
+    act(open_storage(str(whole.path)), whole)
+    for number in range(6):
+        copy, failed = life.copied(tmp_path / f"t{number}"), []
+
+        def run(copy: Life = copy, failed: list[Exception] = failed) -> None:
+            try:
+                act(open_storage(str(copy.path)), copy)
+            except Exception as error:  # noqa: BLE001 (told by the other thread)
+                failed.append(error)
+
+        threads = [threading.Thread(target=run) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failed
+        assert content(copy.path) == life.contents[last]
+        assert instants(copy) == instants(whole)
+        assert_whole(copy.path)
+
+
+def test_a_savepoint_and_a_rollback_of_one_write_do_not_both_succeed(tmp_path: Path) -> None:
+    """Either the write is kept, and there, or it is gone, and nothing says that it is kept."""
+    life = lived(tmp_path / "t")
+    for number in range(6):
+        copy, refused = life.copied(tmp_path / f"t{number}"), []
+
+        def run(act: Callable[[Storage, str], object], copy: Life = copy, refused: list[str] = refused) -> None:
+            try:
+                act(open_storage(str(copy.path)), copy.instants[-1])
+            except PyHudiError as error:
+                refused.append(error.code)
+
+        threads = [threading.Thread(target=run, args=(act,)) for act in (savepoint, rollback)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        kept = any(one.action == "savepoint" for one in timeline_at(copy.path).instants)
+        assert content(copy.path) == life.contents[5 if kept else 4]
+        assert len(refused) == 1
+        assert set(refused) <= {"UNDO", "STORAGE"}
+        assert_whole(copy.path)
