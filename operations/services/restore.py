@@ -19,9 +19,11 @@ from ...table.files.names import BaseFileName
 from ...table.files.partitions import walk_partitions
 from ...timeline.clock import next_time
 from ...timeline.going import pending_restore
+from ...timeline.instant_files import open_instants
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata
 from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.writers.announcements import announced
 from ...timeline.writers.decisions import Decision, Kind
 from ...timeline.writers.patience import Patience
 from ..decisions.carried_out import opened_by
@@ -32,6 +34,7 @@ from ..rollback.pending import broken_off, restoring
 from ..rollback.rollback import forget, plan_of, result_of_plan, retirement_of, roll_back
 from ..rollback.undo import hide, take_off
 from .standing import (
+    archiving,
     completed_write,
     dead_writes,
     finish_rollbacks_first,
@@ -78,6 +81,7 @@ def restore(
     plan = timeline.files.read_restore_plan(pending)
     if plan is None or plan.savepoint_to_restore_timestamp != to:
         raise restoring(storage, timeline, pending)
+    _take_back_if_archived(storage, config, pending, to)
     undone = _undo(storage, config, timeline, pending, plan)
     seconds = time.monotonic() - began
     decide(storage, config, partial(_completing, storage, config, pending, plan, undone, seconds))
@@ -106,6 +110,22 @@ def _decide(storage: Storage, config: TableConfig, timeline: Timeline, to: str, 
                 timeline = now
                 continue
         return load_timeline(storage, config)
+
+
+def _take_back_if_archived(storage: Storage, config: TableConfig, pending: Instant, to: str) -> None:
+    """Give a restore up that has not begun while what it goes back to is being archived.
+
+    Whoever archives has read the timeline before the restore stood there, or stops at it: which of them, nobody knows.
+
+    Raises:
+        UndoError: It was.
+    """
+    if pending.state != State.REQUESTED or all(one < to for one in announced(storage)):
+        return
+    # The decision comes first, or whoever decides next would request it again.
+    decide(storage, config, lambda _: Decision(Kind.GIVE_UP, pending.at(State.INFLIGHT)))
+    open_instants(storage, config).remove_pending(pending)
+    raise archiving(storage, to)
 
 
 def _settle(storage: Storage, config: TableConfig, timeline: Timeline, to: str, patience: Patience) -> None:

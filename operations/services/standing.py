@@ -6,21 +6,19 @@ from collections.abc import Iterable, Sequence
 
 from ...errors import ConcurrentWriteError, UndoError
 from ...reader.past import ListedFiles, SliceFilter
-from ...storage.base import Storage, split
+from ...storage.base import Storage
 from ...table.config import TableConfig, check_supported, load_config
 from ...table.files.cleaned import names_cleaned
 from ...table.files.file_group import FileSlice
 from ...timeline.going import pending_restore, pending_rollbacks
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ...timeline.writers.owner import ROOT
+from ...timeline.writers.announcements import announced
 from ...timeline.writers.patience import Patience
 from ..decisions.retired_metadata import check_retirable
 from ..rollback.pending import PlannedRollback, broken_off, refuse_living, restoring
 from ..rollback.rollback import roll_back
 
-# Whoever archives says here up to which requested time; the rest of the name's meaning is its own.
-_ARCHIVING = f"{ROOT}/archiving"
 _MOST_NAMED = 10
 
 
@@ -69,13 +67,17 @@ def completed_write(storage: Storage, timeline: Timeline, instant_time: str) -> 
             f"The {found.action} {instant_time} of the table {storage.path} is being rolled back.",
             "Choose an earlier instant.",
         )
-    announced = [split(info.path)[1] for info in storage.list(_ARCHIVING, strict=False)]
-    if any(instant_time <= one for one in announced):
-        raise UndoError(
-            f"The {found.action} {instant_time} of the table {storage.path} is being archived.",
-            "Run HudiTable.archive, which finishes that, and choose an instant that is on the timeline then.",
-        )
+    if any(instant_time <= one for one in announced(storage)):
+        raise archiving(storage, instant_time)
     return found
+
+
+def archiving(storage: Storage, instant_time: str) -> UndoError:
+    """Return the error of whoever needs a write that is about to leave the timeline."""
+    return UndoError(
+        f"The write {instant_time} of the table {storage.path} is being archived.",
+        "Run HudiTable.archive, which finishes that, and choose an instant that is on the timeline then.",
+    )
 
 
 def refuse_savepoints(storage: Storage, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import fastavro
 import pyarrow as pa
 import pytest
-from pyhudi.errors import CommitConflictError, ConcurrentWriteError, StorageError, UnreadableTimeError, WriteSealedError
+from pyhudi.errors import (
+    CommitConflictError,
+    ConcurrentWriteError,
+    StorageError,
+    UndoError,
+    UnreadableTimeError,
+    WriteSealedError,
+)
+from pyhudi.operations.services import standing
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
@@ -17,7 +26,7 @@ from pyhudi.reader.query import AsOf
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
-from pyhudi.timeline.writers import heartbeat
+from pyhudi.timeline.writers import announcements, heartbeat
 from support.attempts import IMPATIENT, PARTED, parted, rows
 from support.checks import assert_whole
 from support.drive import KEYED, carry_out, plan, read, rows_of, task, write
@@ -275,6 +284,34 @@ def test_a_dead_write_is_no_reason_to_wait(life: Life) -> None:
 
     assert content(life.path) == life.contents[1]
     assert_whole(life.path)
+
+
+@pytest.mark.parametrize("act", [rollback, savepoint, restore])
+def test_what_is_being_archived_is_neither_undone_nor_kept(life: Life, act: Callable[..., object]) -> None:
+    """Whoever archives has said so; nothing was begun."""
+    storage, to = open_storage(str(life.path)), life.instants[-1 if act is rollback else 1]
+    announcements.announce(storage, to)
+    with pytest.raises(UndoError, match="archived"):
+        act(storage, to)
+
+    assert content(life.path) == life.contents[-1]
+    assert len(timeline_at(life.path).instants) == len(life.instants)
+
+
+def test_a_restore_that_met_an_archiving_is_taken_back(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was announced after the restore had looked; nobody requests the restore again."""
+    storage = open_storage(str(life.path))
+    announcements.announce(storage, life.instants[1])
+    with monkeypatch.context() as patch, pytest.raises(UndoError, match="archived"):
+        patch.setattr(standing, "announced", lambda _: ())
+        restore(storage, life.instants[1])
+    announcements.forget_before(storage, life.instants[-1])
+    write(life.path, parted("b", 9, value=9))
+
+    assert content(life.path) == sorted([*life.contents[-1], ("b", "k9", 9)])
+    assert_whole(life.path)
+    restore(storage, life.instants[1])
+    assert content(life.path) == life.contents[2]
 
 
 # --- pending writes by name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from support.undoing import assert_gone, condemn, content
 pytestmark = pytest.mark.interop
 
 OPTIONS = {**SMALL, BUCKETS: "2"}
+TABLE = replace(PARTED, name=SMALL["hoodie.table.name"])
 _NAMES = itertools.count()
 Rows = list[tuple[object, ...]]
 
@@ -70,7 +72,7 @@ def life_of(java: ApacheHudi, table: Path) -> tuple[list[str], list[Rows]]:
             java.write(table, rows, OPTIONS)
             instants.append(newest(table))
         else:
-            instants.append(write(table, rows, operation=operation, table=PARTED).instant)
+            instants.append(write(table, rows, operation=operation, table=TABLE).instant)
         contents.append(content(table))
     return instants, contents
 
