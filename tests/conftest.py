@@ -10,6 +10,10 @@ import pytest
 from support.places import Place
 from support.s3 import S3Server, new_url
 
+# The tests' many small queries never repay Java's second compiler, nor a collector with threads of its own. Each Java
+# that a test starts, in whatever way, finds this.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def waits_for_no_disk() -> Iterator[None]:
