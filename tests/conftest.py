@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,20 @@ from support.s3 import S3Server, new_url
 # The tests' many small queries never repay Java's second compiler, nor a collector with threads of its own. Each Java
 # that a test starts, in whatever way, finds this.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# The thousands of small files that tests make and delete cost a disk more time than the code that writes them; where
+# memory serves as one, it does. What differs between file systems is tests/unit/storage's to ask, on the disk.
+MEMORY, DISK = Path("/dev/shm"), tempfile.gettempdir()  # noqa: S108
+ROOM = 4 << 30
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+@pytest.fixture
+def tmp_path_on_disk() -> Iterator[Path]:
+    """A folder that is in memory nowhere: for what is too large, and for what is about disks."""
+    with tempfile.TemporaryDirectory(dir=DISK, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session", autouse=True)
