@@ -17,9 +17,10 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
 from support.checks import assert_whole
-from support.cleans import SCHEMA, TABLE, conflicting, data_files, rows, run_clean, slices_of, timeline_of
+from support.cleans import SCHEMA, TABLE, conflicting, data_files, rows, run_clean, slices_of
 from support.drive import carry_out, plan, rows_of, task, write
 from support.faulty import Faults, FaultyStorage, Killed
+from support.long_ago import instants
 from support.places import files_below
 
 ONE = CleanSettings(commits=1)
@@ -44,14 +45,14 @@ def steps_of(made: Path, copy: Path) -> int:
 
 
 def cleans(table: Path) -> list[State]:
-    return [one.state for one in timeline_of(table).instants if one.action == "clean"]
+    return [one.state for one in instants(table).instants if one.action == "clean"]
 
 
 @pytest.mark.parametrize("how", ["before", "after", "killed"])
 def test_a_clean_that_fails_at_any_step_is_finished_by_the_next(made: Path, tmp_path: Path, how: str) -> None:
     """Its plan is carried out as it is, once it stands; until then another one is made."""
     total, raised = steps_of(made, tmp_path / "count"), 0
-    writes = [one.requested_time for one in timeline_of(made).writes]
+    writes = [one.requested_time for one in instants(made).writes]
     kept = {writes[0], *writes[-2:]}
     assert total > 20
     for number in range(1, total + 1):

@@ -16,8 +16,9 @@ from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.timeline.metadata.models import CleanMetadata
-from support.cleans import data_files, timeline_of
+from support.cleans import data_files
 from support.drive import rows_of, write
+from support.long_ago import instants
 
 pytestmark = pytest.mark.interop
 
@@ -60,7 +61,7 @@ def history(apache: ApacheHudi, tmp_path_factory: pytest.TempPathFactory) -> Pat
     for version in range(10, 13):
         write(table, rows(version, "a", *range(4)))
     register(apache, "history", table)
-    saved = timeline_of(table).writes[2].requested_time
+    saved = instants(table).writes[2].requested_time
     apache.sql(f"call create_savepoint(table => 'history', commit_time => '{saved}')")
     return table
 
@@ -95,7 +96,7 @@ def ours(table: Path, policy: str) -> CleanMetadata:
     """Clean a table, and return what the instant says."""
     done = clean(open_storage(str(table)), SETTINGS[policy])
     assert done.files
-    timeline = timeline_of(table)
+    timeline = instants(table)
     [instant] = [one for one in timeline.completed if one.requested_time == done.instant]
     found = timeline.files.read_clean(instant)
     assert isinstance(found, CleanMetadata)
@@ -120,7 +121,7 @@ def test_both_keep_the_same_files_and_go_on_from_each_other(
     assert files(mine) == files(theirs)
     assert len(files(mine)) < len(files(history))
     assert (data_files(mine) - files(mine), data_files(theirs) - files(theirs)) == (saved_of(history), set())
-    their_clean = timeline_of(theirs).files.read_clean(timeline_of(theirs).completed[-1])
+    their_clean = instants(theirs).files.read_clean(instants(theirs).completed[-1])
     assert isinstance(their_clean, CleanMetadata)
     assert _comparable(told) == _comparable(their_clean)
     for table in (mine, theirs):
@@ -141,7 +142,7 @@ def test_both_keep_the_same_files_and_go_on_from_each_other(
 
 def saved_of(table: Path) -> set[str]:
     """Return the savepoint's files in the partition that was deleted."""
-    timeline = timeline_of(table)
+    timeline = instants(table)
     [saved] = [one for one in timeline.completed if one.action == "savepoint"]
     return {f"c/{name}" for name in timeline.files.read_savepoint(saved).partition_metadata["c"].savepoint_data_file}
 

@@ -11,28 +11,34 @@ from pathlib import Path
 import fastavro
 import pyarrow as pa
 from pyhudi.errors import CommitConflictError, StorageError
-from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.settings import (
     KEEP_LATEST_COMMITS,
     KEEP_LATEST_FILE_VERSIONS,
+    ArchiveSettings,
     CleanSettings,
+    Upkeep,
 )
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.reader.query import AsOf
+from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
 from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import SavepointMetadata, SavepointPartition
-from pyhudi.timeline.timeline import Timeline, load_timeline
 from support.drive import carry_out, plan, rows_of, task, write
+from support.long_ago import instants
+from support.past import rows_of as shown
 from support.places import Place, below, files_below
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("value", pa.int64())])
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), bucket_count=2)
+# Writes that leave cleaning to the test.
+QUIET = WriteSettings(upkeep=Upkeep(CleanSettings(automatic=False), ArchiveSettings(automatic=False)))
 POLICIES = (KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS)
 TIMELINE = ".hoodie/timeline"
 
@@ -48,12 +54,6 @@ def rows(partition: str, *keys: str, value: int = 0) -> pa.Table:
 def run_clean(path: Place, settings: CleanSettings, **options: bool) -> ServiceResult:
     """Clean a table through a storage of its own."""
     return clean(open_storage(str(path)), settings, **options)
-
-
-def timeline_of(path: Place) -> Timeline:
-    """Return a table's timeline."""
-    storage = open_storage(str(path))
-    return load_timeline(storage, load_config(storage))
 
 
 def data_files(path: Place) -> set[str]:
@@ -73,7 +73,7 @@ def slices_of(paths: Iterable[str]) -> set[Slice]:
 
 def save(path: Place, instant: str) -> None:
     """Make a savepoint as Apache Hudi does."""
-    timeline = timeline_of(path)
+    timeline = instants(path)
     storage = timeline.files.storage
     newest: dict[tuple[str, str], str] = {}
     for name in sorted(data_files(path), key=lambda one: one.rpartition("_")[2]):
@@ -99,7 +99,7 @@ def save(path: Place, instant: str) -> None:
 
 def unsave(path: Place, instant: str) -> None:
     """Delete a savepoint."""
-    timeline = timeline_of(path)
+    timeline = instants(path)
     saved = next(one for one in timeline.completed if one.action == "savepoint" and one.requested_time == instant)
     timeline.files.storage.delete(
         timeline.files.path(saved), timeline.files.path(Instant(instant, "savepoint", State.INFLIGHT))
@@ -126,7 +126,7 @@ class Ledger:
 
     def write(self, data: pa.Table, operation: str = "upsert") -> str:
         """Write rows, and take down what the instant says of files."""
-        done = write(self.path, data, operation=operation, table=TABLE)
+        done = write(self.path, data, operation=operation, table=TABLE, settings=QUIET)
         self.note(done.instant)
         return done.instant
 
@@ -216,8 +216,8 @@ def check_clean_history(folder: Path, seed: int, *, steps: int = 14) -> None:
         partition, keys = chance.choice("abc"), chance.sample([f"k{n}" for n in range(6)], 3)
         choices = ["upsert", "insert_overwrite", "insert_overwrite_table", "delete_partition"]
         operation = chance.choices(choices, [12, 2, 1, 1])[0] if value else "upsert"
-        slow = plan(ledger.path, SCHEMA, table=TABLE) if value and chance.random() < 0.3 else None
-        other = plan(ledger.path, SCHEMA, operation=operation, table=TABLE)
+        slow = plan(ledger.path, SCHEMA, table=TABLE, settings=QUIET) if value and chance.random() < 0.3 else None
+        other = plan(ledger.path, SCHEMA, operation=operation, table=TABLE, settings=QUIET)
         late = rows("slow", f"s{value}", value=value)
         begun = [task(slow, late, 0)] if slow is not None and chance.random() < 0.5 else []
         ledger.note(carry_out(other, [rows(partition, *keys, value=value)]).instant)
@@ -285,9 +285,6 @@ def check_readers_keep_their_slices(folder: Place) -> None:
 
 
 def _rows_as_of(table: Place, time: str) -> list[tuple[object, ...]]:
-    from pyhudi.reader.query import AsOf
-    from pyhudi.reader.snapshot import open_snapshot
-    from support.past import rows_of as shown
 
     return sorted(row[:3] for row in shown(open_snapshot(str(table), query=AsOf(time))))
 
@@ -316,7 +313,7 @@ def check_slow_writer_keeps_its_base(folder: Place) -> None:
         table = below(folder, policy)
         for value in range(4):
             write(table, rows("a", "k1", "k2", value=value), table=TABLE)
-        base = {one for one in data_files(table) if timeline_of(table).writes[-1].requested_time in one}
+        base = {one for one in data_files(table) if instants(table).writes[-1].requested_time in one}
         slow, second, third = (plan(table, SCHEMA) for _ in range(3))
         reported = [task(slow, rows("a", "k1", value=9), 0)]
         carry_out(second, [rows("a", "k1", "k2", value=5)])

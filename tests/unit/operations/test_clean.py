@@ -40,8 +40,9 @@ from pyhudi.timeline.metadata.models import (
     RollbackPlan,
     SliceInfo,
 )
-from support.cleans import TABLE, data_files, rows, run_clean, save, timeline_of, unsave
+from support.cleans import TABLE, data_files, rows, run_clean, save, unsave
 from support.drive import plan, rows_of, task, write
+from support.long_ago import instants
 from support.past import Past
 from support.places import files_below
 
@@ -59,7 +60,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def times(table: Path) -> list[str]:
-    return [one.requested_time for one in timeline_of(table).writes]
+    return [one.requested_time for one in instants(table).writes]
 
 
 def slices(table: Path, time: str) -> list[str]:
@@ -67,7 +68,7 @@ def slices(table: Path, time: str) -> list[str]:
 
 
 def last_clean(table: Path) -> CleanMetadata:
-    timeline = timeline_of(table)
+    timeline = instants(table)
     found = timeline.files.read_clean(next(one for one in reversed(timeline.completed) if one.action == "clean"))
     assert isinstance(found, CleanMetadata)
     return found
@@ -80,7 +81,7 @@ def request(table: Path, *paths: str, partition: str = "a", **fields: Any) -> In
     files = {partition: [CleanFileInfo(file_path=one, is_bootstrap_base_file=False) for one in uris]}
     planned = CleanerPlan(policy="KEEP_LATEST_COMMITS", file_paths_to_be_deleted_per_partition=files)
     instant = Instant("20990101000000000", "clean", State.REQUESTED)
-    timeline_of(table).files.request(instant, encode(planned.model_copy(update=fields)))
+    instants(table).files.request(instant, encode(planned.model_copy(update=fields)))
     return instant
 
 
@@ -93,7 +94,7 @@ def test_a_clean_says_what_apache_hudi_s_says(table: Path) -> None:
     done = run_clean(table, ONE)
 
     assert (done.service, done.files, done.dry, done.error) == ("clean", 2, False, "")
-    timeline = timeline_of(table)
+    timeline = instants(table)
     [instant] = [one for one in timeline.instants if one.action == "clean"]
     assert (instant.requested_time, instant.state) == (done.instant, State.COMPLETED)
     requested = timeline.files.storage.read(timeline.files.path(instant.at(State.REQUESTED)))
@@ -193,7 +194,7 @@ def test_a_note_says_how_far_a_look_came_that_found_nothing(table: Path, monkeyp
     table = table.with_name("new")
 
     assert looked_at(table, ONE, monkeypatch) is None
-    assert [one for one in timeline_of(table).instants if one.action == "clean"] == []
+    assert [one for one in instants(table).instants if one.action == "clean"] == []
     write(table, rows("d", "k1"))
     assert looked_at(table, ONE, monkeypatch) == []
     (table / NOTE).write_text('{"earliest": 3}')
@@ -214,7 +215,7 @@ def test_everything_is_looked_at_where_the_last_clean_does_not_tell_enough(
     retained = times(table)[-1]
     for value in range(2):
         write(table, rows("a", "k1", value=value))
-    timeline = timeline_of(table)
+    timeline = instants(table)
     for one in timeline.instants:
         if one.requested_time <= retained:
             paths = [timeline.files.path(one), *(timeline.files.path(one.at(state)) for state in list(State)[:2])]
@@ -317,7 +318,7 @@ def test_a_plan_that_leads_through_a_link_is_refused(table: Path, tmp_path: Path
 @pytest.mark.parametrize("content", [b"", b"Obj\x01torn"])
 def test_a_plan_that_nobody_can_read_is_reported(table: Path, content: bytes) -> None:
     instant = Instant("20990101000000000", "clean", State.REQUESTED)
-    timeline_of(table).files.request(instant, content)
+    instants(table).files.request(instant, content)
     with pytest.raises(CorruptInstantError, match="20990101000000000"):
         run_clean(table, ONE)
     assert len(data_files(table)) == 8
@@ -356,7 +357,7 @@ def test_a_file_that_a_savepoint_has_come_to_keep_is_spared(table: Path, monkeyp
 )
 def test_nothing_is_cleaned_while_slices_may_come_back(table: Path, action: str, error: type[PyHudiError]) -> None:
     request(table, *slices(table, times(table)[0]))
-    timeline_of(table).files.request(Instant("20990102000000000", action, State.REQUESTED), encode(RollbackPlan()))
+    instants(table).files.request(Instant("20990102000000000", action, State.REQUESTED), encode(RollbackPlan()))
     before = files_below(table)
     for options in ({}, {"dry_run": True}, {"inline": True}):
         with pytest.raises(error, match=f"{action} 20990102000000000"):
@@ -365,7 +366,7 @@ def test_nothing_is_cleaned_while_slices_may_come_back(table: Path, action: str,
 
 
 def test_the_groups_of_a_pending_clustering_stay(table: Path) -> None:
-    timeline = timeline_of(table)
+    timeline = instants(table)
     file_id = slices(table, times(table)[0])[0].partition("/")[2].partition("_")[0]
     pieces = ClusteringGroup(slices=[SliceInfo(partition_path="a", file_id=file_id)])
     body = RequestedReplaceMetadata(clustering_plan=ClusteringPlan(input_groups=[pieces]))
@@ -395,7 +396,7 @@ def test_what_comes_between_plan_and_decision_counts(table: Path, monkeypatch: p
                     run_clean(table, ONE)
             else:
                 undone = Instant("20990101000000000", "rollback", State.COMPLETED, "20990101000000001")
-                timeline_of(table).complete(undone, b"")
+                instants(table).complete(undone, b"")
         return original(*given)
 
     monkeypatch.setattr(module, "request", between)
