@@ -16,7 +16,7 @@ from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.timeline.metadata.models import CleanMetadata
-from support.cleans import data_files
+from support.cleans import QUIET, data_files
 from support.drive import rows_of, write
 from support.long_ago import instants
 
@@ -44,22 +44,22 @@ def rows(version: int, partition: str, *ids: int) -> pa.Table:
 def go_on(table: Path, first: int) -> None:
     """Write to two partitions of those that are there, and to a new one."""
     for version, partition in enumerate(("a", "b", f"new{first}", "a"), first):
-        write(table, rows(version, partition, *range(4)))
+        write(table, rows(version, partition, *range(4)), settings=QUIET)
 
 
 @pytest.fixture(scope="module")
 def history(apache: ApacheHudi, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Updates, replaced partitions and a savepoint, by turns of both sides; nothing was cleaned."""
     table = tmp_path_factory.mktemp("history") / "t"
-    write(table, pa.concat_tables(rows(1, partition, *range(6)) for partition in "abc"), table=TABLE)
+    write(table, pa.concat_tables(rows(1, partition, *range(6)) for partition in "abc"), table=TABLE, settings=QUIET)
     for version in range(2, 6):
-        write(table, rows(version, "ab"[version % 2], *range(5)))
+        write(table, rows(version, "ab"[version % 2], *range(5)), settings=QUIET)
     apache.write(table, rows(6, "a", *range(3)), THEIRS)
-    write(table, rows(7, "b", 1, 2), operation="insert_overwrite")
-    write(table, rows(8, "c", 1), operation="delete_partition")
+    write(table, rows(7, "b", 1, 2), operation="insert_overwrite", settings=QUIET)
+    write(table, rows(8, "c", 1), operation="delete_partition", settings=QUIET)
     apache.write(table, rows(9, "b", 7, 8), THEIRS)
     for version in range(10, 13):
-        write(table, rows(version, "a", *range(4)))
+        write(table, rows(version, "a", *range(4)), settings=QUIET)
     register(apache, "history", table)
     saved = instants(table).writes[2].requested_time
     apache.sql(f"call create_savepoint(table => 'history', commit_time => '{saved}')")
