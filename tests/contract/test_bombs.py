@@ -210,7 +210,7 @@ def test_an_archive_of_too_many_instants_is_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(archive, "_MOST_ROWS", 9)
     storage = open_storage("memory://bombs")
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table({name: ["1"] * 10 for name in archive._COLUMNS}), sink)
+    pq.write_table(pa.table({name: ["1"] * 10 for name in archive.COLUMNS}), sink)
     storage.write("history/1_2_0.parquet", bytes(sink.getvalue()))
     with pytest.raises(CorruptInstantError, match="10 instants"):
         archive.archived_writes(storage, "history")
