@@ -33,7 +33,7 @@ logger = logging.getLogger("pyhudi")
 
 # Where files of the archive grow; what is left there of somebody who died, the next write sweeps up.
 _ASIDE = join(ROOT, "merging")
-# Bodies that are read at once, where a store waits for a network.
+# Bodies that are read at once where a store waits for a network, and files that are deleted at once where it does not.
 _AT_ONCE = 64
 
 
@@ -171,8 +171,12 @@ class _Round:
         ordered = [pair for one in gone if one in held for pair in files.get(one.identity, ())]
         # Without its completed file an instant is pending to whoever looks; so that one goes last.
         self.storage.delete(*(path for state, path in ordered if state != State.COMPLETED))
-        for path in (path for state, path in ordered if state == State.COMPLETED):
-            self.storage.delete(path)
+        completed = [path for state, path in ordered if state == State.COMPLETED]
+        # Ascending: whoever meets an older one while a younger is gone takes the younger for uncommitted. A disk
+        # deletes in the order of a call, a store of objects need not.
+        step = 1 if self.storage.remote else _AT_ONCE
+        for start in range(0, len(completed), step):
+            self.storage.delete(*completed[start : start + step])
         return len(held)
 
     def _files(self) -> dict[str, list[tuple[State, str]]]:

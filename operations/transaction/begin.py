@@ -88,6 +88,11 @@ def _take_back_if_given_up(work: Transaction, storage: Storage) -> None:
         refuse_sealed(work, storage)
 
 
+def _take_back_if_old(work: Transaction, storage: Storage) -> None:
+    _take_back_if_announced(work, storage)
+    _take_back_if_oldest(work, storage)
+
+
 def _take_back_if_oldest(work: Transaction, storage: Storage) -> None:
     """Undo the beginning of a write that is older than every other one on the timeline.
 
@@ -97,9 +102,10 @@ def _take_back_if_oldest(work: Transaction, storage: Storage) -> None:
     writes = [one.requested_time for one in timeline.instants if one.is_write]
     others = [time for time in writes if time != work.instant_time]
     found = timeline.find(work.instant_time)
-    if found is None or found.state == State.COMPLETED or not others or min(others) < work.instant_time:
+    is_done = found is not None and found.state == State.COMPLETED
+    if is_done or not others or min(others) < work.instant_time:
         return
-    timeline.files.remove_pending(found)
+    timeline.files.remove_pending(work.inflight)
     forget(storage, work.instant_time)
     raise ConcurrentWriteError(
         f"The write {work.instant_time} of the table {work.path} was planned before {min(others)}, the oldest write "
@@ -140,9 +146,11 @@ def _put_on_timeline(work: Transaction, storage: Storage, requested: Callable[[C
     sweep(storage, work.config, work.patience, own=work.instant_time)
     begin_markers(storage, work.instant_time)
     instants = work.instants(storage)
+    # As long as an older one stands there, readers take what was archived after it for uncommitted.
+    _take_back_if_old(work, storage)
     instants.request(work.inflight, requested(instants.codec))
-    _take_back_if_announced(work, storage)
-    _take_back_if_oldest(work, storage)
+    # Who archives looks after he has announced it, and this looks after its file stands: one of the two sees the other.
+    _take_back_if_old(work, storage)
     instants.start(work.inflight)
     _take_back_if_given_up(work, storage)
 
