@@ -246,6 +246,8 @@ def plan_of(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan
             file_id="",
             latest_base_instant="",
             files_to_be_deleted=_absolute(storage, [path]),
+            # Apache Hudi dies on null when it is to carry the plan out.
+            log_blocks_to_be_deleted={},
         )
         for path in paths
     ]
@@ -267,7 +269,12 @@ def result_of_plan(at: str, plan: RollbackPlan, seconds: float) -> RollbackMetad
         total_files_deleted=sum(map(len, deleted.values())),
         commits_rollback=[one.commit_time for one in victims],
         partition_metadata={
-            partition: RollbackPartition(partition_path=partition, success_delete_files=files)
+            partition: RollbackPartition(
+                partition_path=partition,
+                success_delete_files=files,
+                rollback_log_files={},
+                log_files_from_failed_commit={},
+            )
             for partition, files in deleted.items()
         },
         instants_rollback=victims,
