@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -90,13 +91,19 @@ def _check_columns(subject: Subject, file: BaseFile, columns: pa.Schema, schema:
 def _check_key_values(subject: Subject, file: BaseFile, footer: Mapping[bytes, bytes]) -> None:
     if _AVRO_SCHEMA in footer:
         with subject.findings.turning(FOOTER_INVALID, file=file.path, instant=file.instant_time):
-            arrow_schema(footer[_AVRO_SCHEMA].decode(), file.path)
+            _parse(footer[_AVRO_SCHEMA])
     if BLOOM in footer:
         try:
             _check_bloom(footer[BLOOM], dynamic=_BLOOM_TYPE in footer)
         except (ValueError, struct.error) as error:
             what = f"The bloom filter in the footer of {file.path} is none ({error})."
             subject.tell(BLOOM_CORRUPT, file, what)
+
+
+@lru_cache(maxsize=256)
+def _parse(text: bytes) -> pa.Schema:
+    """Return an Avro schema's columns; most files of a table have the same."""
+    return arrow_schema(text.decode(), "a base file")
 
 
 def _check_bloom(text: bytes, *, dynamic: bool) -> None:

@@ -28,9 +28,10 @@ from support.histories import (
     part,
     row,
 )
-from support.model import SCHEMA, Step, histories
+from support.model import SCHEMA, Step, histories, random_history
 from support.places import Place, below
 from support.s3 import S3Server, new_url
+from support.upkept import SERVICES
 
 
 @settings(max_examples=100, deadline=None)
@@ -55,6 +56,21 @@ def test_histories_on_s3_give_what_the_dict_says(
     """A store of objects has no folders, no renames and a clock of whole seconds; hudi-rs reads from it too."""
     bounds = replace(TINY if spills else ROOMY, colocated=colocated)
     check_history(history, bounds=bounds, seed=seed, table=new_url())
+
+
+@settings(max_examples=8, deadline=None)
+@given(histories(steps=7), st.integers(0, 1 << 30))
+def test_a_table_that_is_looked_after_holds_what_the_dict_says(history: list[Step], seed: int) -> None:
+    """Cleans, archives, rollbacks, savepoints and restores between the writes, and moments that are gone back to."""
+    check_history(history, seed=seed, services=SERVICES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_a_table_that_is_looked_after_for_long_holds_what_the_dict_says(seed: int) -> None:
+    life = check_history(random_history(seed, steps=30, keys=8), seed=seed, services=SERVICES)
+
+    assert life.undone, "some of it was taken back"
 
 
 def test_a_tie_goes_to_the_later_row_of_the_later_task(place: Place) -> None:

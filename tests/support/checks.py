@@ -1,11 +1,13 @@
 """Whether a table on disk is whole: told from its files alone, by rules written down here a second time.
 
 Nothing of `pyhudi` decides here, so that a mistake in its hash, its names or its view cannot hide itself. The rules are
-those of tables that pyhudi alone has written and cleaned.
+those of tables that pyhudi alone has written, cleaned and archived.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import uuid
 from collections import Counter
@@ -21,11 +23,26 @@ METAFILE = ".hoodie_partition_metadata"
 DATA_FILE = re.compile(r"(?P<file_id>(?P<bucket>\d{8})-[0-9a-f-]{27}-0)_\d+-\d+-\d+_(?P<instant>\d{17})\.parquet")
 COMPLETED = re.compile(r"(?P<instant>\d{17})_(?P<at>\d{17})\.(?P<action>[a-z]+)")
 PENDING = re.compile(r"(?P<instant>\d{17})\.(?:(?P<asked>[a-z]+)\.requested|(?:(?P<begun>[a-z]+)\.)?inflight)")
-KNOWN = re.compile(r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|\.pyhudi/(sealed/\d{17}|decisions/\d{12}|cleaned)")
+ARCHIVED = re.compile(r"(?P<least>\d{17})_(?P<greatest>\d{17})_\d\.parquet")
+KNOWN = re.compile(
+    r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|timeline/history/(_version_|manifest_\d+|\d{17}_\d{17}_\d\.parquet)"
+    r"|\.pyhudi/(sealed/\d{17}|decisions/\d{12}|archiving/\d{17}|cleaned|write_ids)"
+)
+HISTORY = ".hoodie/timeline/history"
 # What makes all attempts invent one file id; tables out there hold ids made with it.
 NAMESPACE = uuid.UUID("5a4cb0ba-5b4a-5d0c-8d75-3c2a2f5c6e1e")
 
 Stats = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A completed instant, on the timeline or archived, with what it holds."""
+
+    instant: str
+    at: str
+    action: str
+    body: bytes
 
 
 @dataclass
@@ -50,20 +67,27 @@ def assert_whole(path: Place, *, unique: bool = True) -> None:
 def _assert_whole(root: Path, unique: bool) -> None:
     files = {one.relative_to(root).as_posix(): one for one in root.rglob("*") if one.is_file()}
     properties = _properties(root)
-    completed = _completed(files)
+    completed = _completed(files) + _archived(root)
+    times = [one.at for one in completed]
+    assert len(set(times)) == len(times), "no two instants completed at one time"
+    assert all(one.at > one.instant for one in completed)
     _assert_no_leftovers(files)
     replay = _Replay()
-    for name in sorted(completed, key=lambda one: completed[one]["at"]):
-        if completed[name]["action"] in {"commit", "replacecommit"}:
-            _take(replay, files[name], completed[name]["instant"])
-    data = {name for name in files if name.endswith(".parquet")}
-    cleaned = _cleaned(files, completed)
-    assert not cleaned & {stat["path"] for stat in replay.live.values()}, "a clean took a file that the table needs"
-    assert data == set(replay.written) - cleaned, "the data files are those that the commits name and no clean took"
+    for one in sorted(completed, key=lambda one: one.at):
+        if one.action in {"commit", "replacecommit"}:
+            _take(replay, one)
+    data = {name for name in files if name.endswith(".parquet") and not name.startswith(".hoodie/")}
+    cleaned = {name for one in completed if one.action == "clean" for name in _cleaned(one)}
+    live = {stat["path"] for stat in replay.live.values()}
+    assert not cleaned & live, "no clean takes what readers see"
+    assert data == set(replay.written) - cleaned, "the data files are those that the commits name, less the cleaned"
+    kept = {name for one in completed if one.action == "savepoint" for name in _kept(one)}
+    assert kept <= data, "savepoints keep their files"
     buckets = int(properties["hoodie.bucket.index.num.buckets"])
-    instants = {one["instant"] for one in completed.values()}
-    for name in data:
-        _assert_file(files[name], name, replay.written[name], instants)
+    instants = {one.instant for one in completed}
+    there = {name: replay.written[name] for name in data}
+    for name, stat in there.items():
+        _assert_file(files[name], name, stat, instants)
     for partition in {stat["partitionPath"] for stat in replay.written.values()}:
         _assert_partition(root, partition)
         _assert_keys(root, partition, replay, buckets, properties, unique=unique)
@@ -93,16 +117,16 @@ def _properties(root: Path) -> dict[str, str]:
     return {key: value.replace("\\:", ":") for key, _, value in pairs}
 
 
-def _completed(files: dict[str, Path]) -> dict[str, dict[str, str]]:
-    """Return the completed instants by path, having checked that none is pending and none half there."""
-    names = {name: name.rpartition("/")[2] for name in files if name.startswith(".hoodie/timeline/")}
-    completed: dict[str, dict[str, str]] = {}
+def _completed(files: dict[str, Path]) -> list[_Done]:
+    """Return the completed instants of the timeline, having checked that none is pending and none half there."""
+    names = {name: Path(name).name for name in files if Path(name).parent == Path(".hoodie/timeline")}
+    completed: list[_Done] = []
     states: dict[tuple[str, bool], list[str]] = {}
     for name, short in names.items():
         done, pending = COMPLETED.fullmatch(short), PENDING.fullmatch(short)
         assert done or pending, f"{name} is no instant"
         if done:
-            completed[name] = done.groupdict()
+            completed.append(_Done(done["instant"], done["at"], done["action"], files[name].read_bytes()))
         # A savepoint has the time of the write that it keeps.
         states.setdefault(((done or pending)["instant"], "savepoint" in short), []).append(  # type: ignore[index]
             f"completed {done['action']}" if done else short[18:]
@@ -113,27 +137,46 @@ def _completed(files: dict[str, Path]) -> dict[str, dict[str, str]]:
         begun = "inflight" if action == "commit" else f"{action}.inflight"
         asked = [] if keeps else [f"{action}.requested"]
         assert sorted(found) == sorted([f"completed {action}", *asked, begun])
-    times = [one["at"] for one in completed.values()]
-    assert len(set(times)) == len(times), "no two instants completed at one time"
-    assert all(one["at"] > one["instant"] for one in completed.values())
     return completed
 
 
-def _cleaned(files: dict[str, Path], completed: dict[str, dict[str, str]]) -> set[str]:
-    """Return the paths of the files that cleans say they took."""
-    found: set[str] = set()
-    for name in (one for one, parts in completed.items() if parts["action"] == "clean"):
-        with files[name].open("rb") as stream:
-            (metadata,) = list(fastavro.reader(stream))
-        assert isinstance(metadata, dict)
-        taken = [
-            f"{partition}/{file}".lstrip("/")
-            for partition, part in metadata["partitionMetadata"].items()
-            for file in part["successDeleteFiles"]
-        ]
-        assert metadata["totalFilesDeleted"] == len(set(taken)) > 0, f"{name} says how many"
-        found.update(taken)
-    return found
+def _archived(root: Path) -> list[_Done]:
+    """Return the instants of the archive, having checked that it is whole and repeats nothing."""
+    if not (root / HISTORY).exists():
+        return []
+    number = int((root / HISTORY / "_version_").read_text())
+    manifests = [int(one.name.partition("_")[2]) for one in (root / HISTORY).glob("manifest_*")]
+    assert number == max(manifests), "readers and writers go by one manifest"
+    done: list[_Done] = []
+    for one in json.loads((root / HISTORY / f"manifest_{number}").read_text())["files"]:
+        file, name = root / HISTORY / one["fileName"], ARCHIVED.fullmatch(one["fileName"])
+        assert name is not None
+        assert file.stat().st_size == one["fileLen"]
+        rows = pq.read_table(file, partitioning=None).to_pylist()
+        times = [row["instantTime"] for row in rows]
+        assert (min(times), max(times)) == (name["least"], name["greatest"]), "a file's name spans its instants"
+        done += [_Done(row["instantTime"], row["completionTime"], row["action"], row["metadata"]) for row in rows]
+    return done
+
+
+def _record(one: _Done) -> dict[str, Any]:
+    (record,) = list(fastavro.reader(io.BytesIO(one.body)))
+    assert isinstance(record, dict)
+    return record
+
+
+def _cleaned(clean: _Done) -> set[str]:
+    """Return the paths of the files that a clean says it took."""
+    said = _record(clean)
+    parts = said["partitionMetadata"].items()
+    taken = {f"{name}/{file}".lstrip("/") for name, part in parts for file in part["successDeleteFiles"]}
+    assert said["totalFilesDeleted"] == len(taken) > 0, f"the clean {clean.instant} says how many"
+    return taken
+
+
+def _kept(savepoint: _Done) -> list[str]:
+    parts = _record(savepoint)["partitionMetadata"]
+    return [f"{name}/{file}".lstrip("/") for name, part in parts.items() for file in part["savepointDataFile"]]
 
 
 def _assert_no_leftovers(files: dict[str, Path]) -> None:
@@ -150,11 +193,9 @@ def _assert_no_leftovers(files: dict[str, Path]) -> None:
     assert not strangers, strangers
 
 
-def _take(replay: _Replay, file: Path, instant: str) -> None:
+def _take(replay: _Replay, one: _Done) -> None:
     """Apply one completed write, checking what its statistics say of themselves."""
-    with file.open("rb") as stream:
-        (metadata,) = list(fastavro.reader(stream))
-    assert isinstance(metadata, dict)
+    metadata, instant = _record(one), one.instant
     assert metadata["extraMetadata"]["schema"]
     for partition, ids in (metadata.get("partitionToReplaceFileIds") or {}).items():
         for file_id in ids:

@@ -28,12 +28,15 @@ from support.health import findings
 from support.model import SCHEMA, Counts, Model, Row, Step
 from support.places import Place, below, files_below, on_disk
 from support.readers import rows_by_hudi_rs
+from support.upkept import Life
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
 UNORDERED = replace(TABLE, ordering_fields=())
 ROOMY = WriteSettings()
 TINY = WriteSettings(batch_size=400, task_max_size=1200)
 COLUMNS = ("p", "id", "ts", "value")
+# Inserts add rows without looking.
+TOLD_OF_HEALTHY = {"KEY_ADDED_TWICE"}
 POSITIONED = pa.field(POSITION, pa.int64(), nullable=False)
 
 
@@ -45,9 +48,10 @@ def check_history(
     table: Place | None = None,
     made: TableSettings = TABLE,
     deaths: bool = False,
+    services: Sequence[str] = (),
     whole: bool = True,
     hudi_rs: bool = True,
-) -> None:
+) -> Life:
     """Assert that a history leaves what the dict says, some of its tasks being run twice.
 
     Args:
@@ -57,18 +61,23 @@ def check_history(
         seed: Decides which tasks are run twice, and which of the two attempts is reported.
         made: What the table is made with.
         deaths: Whether some writes die first, and are rolled back by the next one.
+        services: Which services are drawn between the writes.
         whole: Whether the table's files are checked.
         hudi_rs: Whether hudi-rs is asked what it reads.
+
+    Returns:
+        What was done between the writes.
     """
     model, chance = Model(ordered=bool(made.ordering_fields)), random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         table = table or below(folder, "t")
+        life = Life(table, model, services, random.Random(seed))
         for step in history:
             parts = placed(step, chance) if bounds.colocated else step.parts()
             schema = parts[0].schema if parts else SCHEMA
 
             def planned_anew(step: Step = step, schema: pa.Schema = schema) -> WritePlan:
-                settings = settings_of(step, bounds)
+                settings = replace(settings_of(step, bounds), upkeep=life.upkeep() if services else bounds.upkeep)
                 return plan(table, schema, operation=step.operation, table=made, settings=settings)
 
             if deaths and chance.random() < 0.4:
@@ -83,12 +92,24 @@ def check_history(
                 done = commit_write(planned, run_tasks(planned, parts, chance))
 
                 assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
+                life.wrote(done)
             assert rows_of(table, *COLUMNS) == model.tuples()
-        assert [one for one in findings(table) if one["code"] != "KEY_ADDED_TWICE"] == []
-        if whole:
-            assert_whole(table, unique=False)
+            if services:
+                life.serve()
+                assert rows_of(table, *COLUMNS) == model.tuples()
+                if "s3://" not in str(table):  # where each look costs seconds
+                    _assert_healthy(table, whole=whole)
+                    life.check_moments()
+        _assert_healthy(table, whole=whole)
         if hudi_rs:
             assert rows_by_hudi_rs(table, *COLUMNS) == model.tuples()
+        return life
+
+
+def _assert_healthy(table: Place, *, whole: bool) -> None:
+    assert [one for one in findings(table) if one["code"] not in TOLD_OF_HEALTHY] == []
+    if whole:
+        assert_whole(table, unique=False)
 
 
 def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:

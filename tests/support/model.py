@@ -113,6 +113,10 @@ class Model:
             return self._insert(rows, policy)
         return self._merge(rows, deletes=step.operation == "delete")
 
+    def moment(self) -> dict[Key, list[Row]]:
+        """Return the live rows as they are now, to go back to."""
+        return {key: list(rows) for key, rows in self.rows.items()}
+
     def tuples(self) -> list[tuple[object, ...]]:
         """Return the live rows as sorted tuples of (p, id, ts, value)."""
         return sorted((row["p"], row["id"], row["ts"], row["value"]) for rows in self.rows.values() for row in rows)

@@ -13,6 +13,7 @@ from support.histories import ROOMY, TINY, check_history
 from support.model import Step, random_history
 from support.places import Place
 from support.shapes import Shape
+from support.upkept import SERVICES
 
 IMPATIENT = Patience(heartbeat_misses=-1)
 DAYS = {key.TIME_TYPE: "DATE_STRING", key.TIME_INPUT_FORMAT: "yyyy-MM-dd", key.TIME_OUTPUT_FORMAT: "yyyy/MM/dd"}
@@ -32,6 +33,14 @@ KEYS = {
 PARTITIONS = {"times": ("2024-02-29", "2024-03-01"), "unpartitioned": ("",)}
 ORDERING: dict[str, tuple[str, ...]] = {"event-time": ("ts",), "commit-time": (), "several-fields": ("ts", "value")}
 WAYS = {"plain": ROOMY, "placed": replace(ROOMY, colocated=True), "spilled": TINY}
+SERVED = {
+    "none": (),
+    "rollback": ("rollback",),
+    "clean": ("clean",),
+    "archive": ("clean", "archive"),
+    "savepoint": ("savepoint", "delete_savepoint", "clean"),
+    "restore": SERVICES,
+}
 ADDING = {"upsert": "insert", "delete": "bulk_insert"}
 
 
@@ -56,6 +65,7 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
         table=table,
         made=made,
         deaths=shape["service"] == "rollback",
+        services=SERVED[shape["service"]],
         # What stands in this process's memory nobody else finds; the second writing-down of the format knows buckets
         # alone, and hudi-rs one ordering field.
         whole=not generated and shape["store"] != "memory",

@@ -19,7 +19,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "log": ("avro", "parquet"),
     "way": ("plain", "placed", "spilled"),
     "store": ("local", "s3", "memory"),
-    "service": ("none", "rollback", "clean", "archive", "cluster", "compact", "restore"),
+    "service": ("none", "rollback", "clean", "archive", "savepoint", "restore", "cluster", "compact"),
 }
 
 Property = tuple[str, str]
@@ -38,11 +38,8 @@ TO_COME: frozenset[Property] = frozenset(
         ("index", "record"),
         ("merge", "partial-update"),
         ("log", "parquet"),
-        ("service", "clean"),
-        ("service", "archive"),
         ("service", "cluster"),
         ("service", "compact"),
-        ("service", "restore"),
     }
 )
 
@@ -84,6 +81,26 @@ SHAPES = """
 9 cow bucket     times         several-fields avro    plain   s3     none
 9 cow bucket     simple        commit-time    avro    placed  s3     none
 9 cow bucket     unpartitioned several-fields avro    spilled s3     rollback
+9 cow bucket     times         several-fields avro    spilled local  restore
+9 cow none       generated     event-time     avro    spilled memory clean
+9 cow bucket     simple        several-fields avro    plain   memory archive
+9 cow none       generated     event-time     avro    placed  s3     savepoint
+9 cow bucket     simple        several-fields avro    plain   memory savepoint
+9 cow none       generated     commit-time    avro    placed  local  archive
+9 cow bucket     unpartitioned commit-time    avro    plain   local  clean
+9 cow none       generated     event-time     avro    plain   s3     restore
+9 cow bucket     times         event-time     avro    spilled local  archive
+9 cow bucket     times         commit-time    avro    spilled local  savepoint
+9 cow bucket     simple        commit-time    avro    placed  memory restore
+9 cow bucket     composite     several-fields avro    placed  local  clean
+9 cow bucket     composite     event-time     avro    plain   memory restore
+9 cow bucket     unpartitioned event-time     avro    spilled memory savepoint
+9 cow bucket     composite     commit-time    avro    plain   local  archive
+9 cow bucket     simple        event-time     avro    placed  local  clean
+9 cow bucket     unpartitioned several-fields avro    placed  s3     archive
+9 cow bucket     composite     commit-time    avro    placed  memory savepoint
+9 cow bucket     times         event-time     avro    placed  s3     clean
+9 cow bucket     unpartitioned commit-time    avro    placed  memory restore
 8 mor simple     simple        partial-update parquet placed  local  archive
 6 mor consistent times         partial-update parquet spilled s3     clean
 8 mor bloom      composite     event-time     parquet plain   memory cluster
@@ -129,6 +146,11 @@ SHAPES = """
 8 cow simple     unpartitioned event-time     avro    plain   s3     rollback
 8 mor record     unpartitioned several-fields avro    spilled s3     archive
 8 mor bloom      times         commit-time    parquet placed  memory rollback
+6 mor simple     unpartitioned partial-update parquet spilled s3     savepoint
+8 cow record     times         partial-update avro    plain   local  savepoint
+6 mor global     unpartitioned event-time     parquet placed  s3     savepoint
+6 mor bloom      simple        partial-update parquet placed  local  savepoint
+6 mor consistent times         commit-time    avro    spilled memory savepoint
 """
 
 

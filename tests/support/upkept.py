@@ -1,0 +1,168 @@
+"""Services drawn between the writes of a history, what the dict says of them, and when they may refuse."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyhudi.errors import UndoError, UnreadableTimeError
+from pyhudi.operations.result import CommitResult
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
+from pyhudi.operations.services.settings import (
+    KEEP_LATEST_FILE_VERSIONS,
+    ArchiveSettings,
+    CleanSettings,
+    Upkeep,
+)
+from pyhudi.reader.query import AsOf
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.storage import open_storage
+from support.model import Key, Model, Row
+from support.places import Place
+
+SERVICES = ("clean", "archive", "rollback", "savepoint", "delete_savepoint", "restore")
+CLEANS = (
+    CleanSettings(commits=1),
+    CleanSettings(commits=2),
+    CleanSettings(commits=1, incremental=False),
+    CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1),
+    CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=2),
+)
+ARCHIVES = (
+    ArchiveSettings(min_commits=1, max_commits=1, batch=2),
+    ArchiveSettings(min_commits=1, max_commits=2, batch=3),
+    ArchiveSettings(min_commits=2, max_commits=3, batch=2),
+)
+OFF = Upkeep(CleanSettings(automatic=False), ArchiveSettings(automatic=False))
+_OFTEN = 0.7
+
+
+@dataclass
+class Life:
+    """A table between its writes: which of its moments are remembered, and which of them are sure to be there.
+
+    Attributes:
+        table: Where it is.
+        model: What it holds.
+        services: Which of `SERVICES` are drawn.
+        chance: Draws them.
+        moments: What it held after each write that was not undone, by requested time.
+        kept: The times of its savepoints.
+        taken: Whether files were cleaned or instants archived since the newest write, so that less can be undone.
+        undone: How many writes were taken back.
+    """
+
+    table: Place
+    model: Model
+    services: Sequence[str]
+    chance: random.Random
+    moments: dict[str, dict[Key, list[Row]]] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
+    taken: bool = False
+    undone: int = 0
+
+    def upkeep(self) -> Upkeep:
+        """Return what a write does after itself: mostly nothing, as services are drawn between the writes."""
+        if not {"clean", "archive"} <= set(self.services) or self.chance.random() < 0.5:
+            return OFF
+        return Upkeep(self.chance.choice(CLEANS), self.chance.choice(ARCHIVES))
+
+    def wrote(self, done: CommitResult) -> None:
+        """Remember what a write left."""
+        assert [one.error for one in done.services if one.error] == []
+        if done.instant:
+            self.moments[done.instant] = self.model.moment()
+            self.taken = any(one.files or one.instants for one in done.services)
+
+    def serve(self) -> None:
+        """Draw a service, or none."""
+        if not self.services or not self.moments or self.chance.random() > _OFTEN:
+            return
+        getattr(self, f"_{self.chance.choice(self.services)}")()
+
+    def check_moments(self) -> None:
+        """Assert that each savepoint shows what it was made of, and any other moment that or nothing."""
+        for time, rows in self.moments.items():
+            if time in self.kept:
+                assert self._shown(time) == Model(rows=rows).tuples()
+            elif self.chance.random() < 0.2:
+                with suppress(UnreadableTimeError):
+                    assert self._shown(time) == Model(rows=rows).tuples()
+
+    def _clean(self) -> None:
+        settings = self.chance.choice(CLEANS)
+        told = clean(self._storage, settings, dry_run=True)
+        done = clean(self._storage, settings)
+
+        assert (told.files, told.bytes) == (done.files, done.bytes), "it does what it said"
+        assert clean(self._storage, settings).files == 0, "nothing is left to be cleaned"
+        self.taken |= done.files > 0
+
+    def _archive(self) -> None:
+        done = archive(self._storage, self.chance.choice(ARCHIVES))
+        self.taken |= done.instants > 0
+
+    def _rollback(self) -> None:
+        newest = max(self.moments)
+        may_refuse = self.taken or newest in self.kept
+        if self._tried(lambda: rollback(self._storage, newest), may_refuse):
+            del self.moments[newest]
+            self._go_back()
+
+    def _savepoint(self) -> None:
+        newest = max(self.moments)
+        at = self.chance.choice([newest, self.chance.choice(sorted(self.moments))])
+        if self._tried(lambda: savepoint(self._storage, at), at != newest):
+            self.kept.add(at)
+
+    def _delete_savepoint(self) -> None:
+        if self.kept:
+            gone = self.chance.choice(sorted(self.kept))
+            delete_savepoint(self._storage, gone)
+            self.kept.remove(gone)
+
+    def _restore(self) -> None:
+        sure = max(self.kept, default="")
+        at = self.chance.choice([sure, self.chance.choice(sorted(self.moments))]) or max(self.moments)
+        if self._tried(lambda: restore(self._storage, at), at != sure):
+            self.undone += sum(time > at for time in self.moments)
+            self.moments = {time: rows for time, rows in self.moments.items() if time <= at}
+            self._go_back()
+
+    def _tried(self, act: Callable[[], object], may_refuse: bool) -> bool:
+        """Return whether an act was done; where it could have been, it must have been."""
+        try:
+            act()
+        except UndoError:
+            assert may_refuse
+            return False
+        return True
+
+    def _go_back(self) -> None:
+        self.undone += 1
+        # Of what was undone the cleaned past may be needed again.
+        self.taken = True
+        self.model.rows = Model(rows=self.moments[max(self.moments)]).moment() if self.moments else {}
+
+    @property
+    def _storage(self):  # type: ignore[no-untyped-def]
+        return open_storage(str(self.table))
+
+    def _shown(self, time: str) -> list[tuple[object, ...]]:
+        snapshot = open_snapshot(str(self.table), query=AsOf(time))
+        asked = pa.schema([snapshot.schema.field(name) for name in ("p", "id", "ts", "value")])
+        batches = [
+            batch
+            for split in snapshot.plan(asked, (), 1 << 27)
+            for batch in scan(snapshot.storage, split, asked, (), snapshot.schema, snapshot.times)
+        ]
+        rows = pa.Table.from_batches(batches, asked)
+        return sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))
