@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -232,6 +233,26 @@ def test_the_next_write_finishes_a_rollback_that_was_only_decided(life: Life) ->
 
     assert content(life.path) == sorted([*life.contents[-2], ("b", "k9", 9)])
     assert_gone(life.path, life.instants[-1])
+    assert_whole(life.path)
+
+
+@pytest.mark.parametrize("far", ["decided", "completed file gone", "data gone"])
+def test_a_rollback_that_somebody_else_began_is_finished(life: Life, tmp_path: Path, far: str) -> None:
+    """It is no decision, and the newest one is the commit of its victim, which nobody completes again."""
+    other, victim = life.copied(tmp_path / "other"), life.instants[-1]
+    condemn(other.path, victim)
+    (requested,) = names(other.path, "*.rollback.requested")
+    shutil.copy(other.path / ".hoodie/timeline" / requested, life.path / ".hoodie/timeline")
+    if far != "decided":
+        (completed,) = (life.path / ".hoodie/timeline").glob(f"{victim}_*")
+        completed.unlink()
+    if far == "data gone":
+        for file in life.path.glob(f"*/*_{victim}.parquet"):
+            file.unlink()
+    write(life.path, parted("b", 9, value=9))
+
+    assert content(life.path) == sorted([*life.contents[-2], ("b", "k9", 9)])
+    assert_gone(life.path, victim)
     assert_whole(life.path)
 
 

@@ -11,7 +11,7 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.storage import open_storage
 from support.bad_inputs.case import GOOD, SCHEMA, Act, Case
-from support.cleaning import clean
+from support.cleaning import archive, clean
 from support.drive import plan, task, write
 
 NEVER = "20200101000000000"
@@ -72,6 +72,10 @@ def plan_to_clean(path: Path) -> None:
     assert clean(path, retain=1, finish=False)
 
 
+def archive_first(path: Path) -> None:
+    archive(path, 1)
+
+
 def begin_another(path: Path) -> None:
     task(plan(path, SCHEMA), GOOD, 0)
 
@@ -82,6 +86,7 @@ UNDOING = [
     Case("rollback of a kept write", NOT, (*WHOLE, "savepoint"), on_the_first(rollback, keep_first)),
     Case("rollback beyond a clean", NOT, (*WHOLE, "gone or about to be"), on_the_second(rollback, clean_all)),
     Case("rollback beside a clean", NOT, (*WHOLE, "gone or about to be"), on_the_second(rollback, plan_to_clean)),
+    Case("rollback to the archive", NOT, (*WHOLE, "no write on its timeline"), on_the_second(rollback, archive_first)),
     Case("rollback of nothing", NOT, (*WHOLE, NEVER), on_nothing(rollback)),
     Case("rollback under a writer", errors.ConcurrentWriteError, WHOLE, on_the_second(rollback, begin_another)),
     Case("savepoint of nothing", NOT, (*WHOLE, NEVER), on_nothing(savepoint)),
