@@ -272,5 +272,5 @@ def _dictionaried(parquet: pq.ParquetFile) -> frozenset[str]:
 def _corrupt(path: str, error: Exception) -> CorruptFileError:
     return CorruptFileError(
         f"The base file {path} cannot be read ({type(error).__name__}: {error}).",
-        "Restore the file from a backup, or roll back the instant in its name with Apache Hudi.",
+        "Restore the file from a backup, or roll back the instant in its name.",
     )

@@ -78,7 +78,7 @@ def _missing(storage: Storage, now: Timeline, missing: list[BaseFile]) -> Missin
         f"The base file {first.path} of the table {storage.path} is gone, which the "
         f"{writer.action if writer else 'write'} {first.instant_time} made and nothing has replaced since"
         + (f" (and so are {more} more)." if more else "."),
-        "Restore the file from a backup, or roll back the commits from that one on with Apache Hudi; an overwrite of "
+        "Restore the file from a backup, or roll back the commits from that one on; an overwrite of "
         "its partition gives up the rows that were in it.",
     )
 

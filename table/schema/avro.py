@@ -86,7 +86,7 @@ def parse_avro(text: str, where: str) -> list[pa.Field]:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise CorruptInstantError(
             f"The Avro schema of {where} cannot be read ({type(error).__name__}: {error}).",
-            "Look at the newest completed instants, and roll back the one that wrote it with Apache Hudi.",
+            "Look at the newest completed instants, and roll back the one that wrote it.",
         ) from error
 
 

@@ -12,6 +12,7 @@ import pytest
 from pyhudi.errors import (
     CommitConflictError,
     ConcurrentWriteError,
+    MissingFileError,
     StorageError,
     UndoError,
     UnreadableTimeError,
@@ -158,6 +159,19 @@ def test_columns_are_those_of_the_newest_write_that_is_left(tmp_path: Path) -> N
     write(table, rows(3, value=3))
     assert rows_of(table, "id", "value") == [("k1", 1), ("k2", 1), ("k3", 3)]
     assert_whole(table)
+
+
+@pytest.mark.parametrize("by", ["rollback", "restore"])
+def test_a_file_that_is_lost_is_cured_by_undoing_the_write_that_made_it(life: Life, by: str) -> None:
+    """The error of the read says so."""
+    storage = open_storage(str(life.path))
+    next(life.path.glob(f"a/*_{life.instants[-1]}.parquet")).unlink()
+    with pytest.raises(MissingFileError, match="roll back the commits from that one on"):
+        content(life.path)
+    _ = rollback(storage, life.instants[-1]) if by == "rollback" else restore(storage, life.instants[-2])
+
+    assert content(life.path) == life.contents[-2]
+    assert_whole(life.path)
 
 
 # --- who planned before
