@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...storage.base import join, split
@@ -23,7 +23,7 @@ from .sicknesses import (
     TORN_INSTANT,
     UNKNOWN_OPERATION,
 )
-from .subject import NamedFile, Said, Subject
+from .subject import NamedFile, Said, Subject, called
 
 # ``WriteOperationType``.
 _OPERATIONS = frozenset(
@@ -66,9 +66,10 @@ _CHOKES = {
 }
 _SERVICES = frozenset({"clean", "rollback", "restore", "indexing", "compaction", "logcompaction", "clustering"})
 _SCHEMA = "schema"
+_AT_ONCE = 256
 
 
-def hear(timeline: Timeline, states: tuple[Instant, ...], findings: Findings) -> Said:
+def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> Said:
     """Return what a timeline's completed writes say, and tell of every instant that cannot be parsed.
 
     Args:
@@ -78,39 +79,43 @@ def hear(timeline: Timeline, states: tuple[Instant, ...], findings: Findings) ->
     """
     said = Said()
     newest = {(one.requested_time, one.group): one for one in timeline.instants}
-    for instant, record in zip(
-        states,
-        for_each(timeline.files.storage, lambda one: _read(timeline, newest, one, findings), states),
-        strict=True,
-    ):
-        if instant.state != State.COMPLETED or instant.action not in WRITE_ACTIONS:
-            continue
-        if record is None:
-            said.silent.add(instant.requested_time)
-        else:
-            _take(said, instant, record)
+    ordered = sorted(states, key=lambda one: one.requested_time)
+
+    def read(instant: Instant) -> Mapping[str, Any] | None:
+        record = _read(timeline, newest, instant, findings)
+        is_write = instant.state == State.COMPLETED and instant.action in WRITE_ACTIONS
+        if record is not None and is_write:
             _check_commit(timeline.files.path(instant), instant, record, findings)
+        return record if is_write else None
+
+    for some in _parts(ordered):
+        records = for_each(timeline.files.storage, read, some)
+        writes = [(one, record) for one, record in zip(some, records, strict=True) if one.action in WRITE_ACTIONS]
+        _take(said, [(one, record) for one, record in writes if one.state == State.COMPLETED])
     _check_newest(timeline, said, findings)
     return said
 
 
-def hear_archive(subject: Subject, wanted: list[Instant]) -> None:
+def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
     """Add to what completed writes say what some archived ones do; one that cannot be parsed stays silent."""
-    found: Mapping[Instant, bytes] = {}
-    with subject.findings.turning(TORN_INSTANT):
-        found = archived_bodies(subject.storage, subject.config.archive_folder, wanted)
-    for instant in wanted:
-        record = None
-        if instant in found:
-            with subject.findings.turning(TORN_INSTANT, instant=instant.requested_time):
-                record = subject.timeline.files.codec.decode_record(
-                    found[instant], f"the archived {instant.action} {instant.requested_time}"
-                )
-        if record is None:
-            subject.said.silent.add(instant.requested_time)
-        else:
-            _take(subject.said, instant, record)
-    subject.said.bodies.sort(key=lambda one: one[0].requested_time)
+    codec = subject.timeline.files.codec
+    for some in _parts(wanted):
+        found: Mapping[Instant, bytes] = {}
+        with subject.findings.turning(TORN_INSTANT):
+            found = archived_bodies(subject.storage, subject.config.archive_folder, some)
+        records: list[tuple[Instant, Mapping[str, Any] | None]] = []
+        for instant in some:
+            record = None
+            if instant in found:
+                with subject.findings.turning(TORN_INSTANT, instant=instant.requested_time):
+                    record = codec.decode_record(found[instant], f"the archived {called(instant)}")
+            records.append((instant, record))
+        _take(subject.said, records)
+
+
+def _parts(instants: Sequence[Instant]) -> Iterator[Sequence[Instant]]:
+    """Yield some instants at a time: what they hold is many times larger than what is kept of it."""
+    return (instants[at : at + _AT_ONCE] for at in range(0, len(instants), _AT_ONCE))
 
 
 def read_record(timeline: Timeline, instant: Instant) -> Mapping[str, Any]:
@@ -165,8 +170,20 @@ def _tell_empty(path: str, instant: Instant, newest: Mapping[tuple[str, str], In
     findings.add(sickness, f"{path} is empty: {who}.", file=path, instant=instant.requested_time)
 
 
-def _take(said: Said, instant: Instant, record: Mapping[str, Any]) -> None:
-    """Keep what a completed write says of its files."""
+def _take(said: Said, records: Iterable[tuple[Instant, Mapping[str, Any] | None]]) -> None:
+    """Keep what completed writes say of their files."""
+    bodies = []
+    for instant, record in records:
+        if record is None:
+            said.silent.add(instant.requested_time)
+            continue
+        bodies.append((instant, _files_of(said, instant, record)))
+        said.operations[instant.requested_time] = str(record.get("operationType") or "")
+    said.written = said.written.joined_by(bodies)
+
+
+def _files_of(said: Said, instant: Instant, record: Mapping[str, Any]) -> CommitFiles:
+    time = instant.requested_time
     stats: dict[str, list[dict[str, str | None]]] = {}
     for partition, stat in _stats(record):
         path = stat.get("path")
@@ -174,15 +191,13 @@ def _take(said: Said, instant: Instant, record: Mapping[str, Any]) -> None:
         if not path:
             continue
         is_log = LogFileName.parse(split(path)[1]) is not None
-        said.files[path] = NamedFile(
-            instant.requested_time, stat.get("fileSizeInBytes") or 0, None if is_log else stat.get("numWrites")
-        )
+        rows = None if is_log else stat.get("numWrites")
+        said.files[path] = NamedFile(time, stat.get("fileSizeInBytes") or 0, rows)
         for name in stat.get("logFiles") or ():
-            said.files.setdefault(join(partition, name), NamedFile(instant.requested_time, 0))
+            said.files.setdefault(join(partition, name), NamedFile(time, 0))
         for other, size in (stat.get("cdcStats") or {}).items():
-            said.files[other] = NamedFile(instant.requested_time, size)
-    said.bodies.append((instant, CommitFiles(stats, record.get("partitionToReplaceFileIds") or {})))
-    said.operations[instant.requested_time] = str(record.get("operationType") or "")
+            said.files[other] = NamedFile(time, size)
+    return CommitFiles(stats, record.get("partitionToReplaceFileIds") or {})
 
 
 def _stats(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

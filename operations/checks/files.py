@@ -36,9 +36,8 @@ def check_files(subject: Subject) -> None:
     replacements = [one for one in subject.archived if one.action == "replacecommit"]
     on_timeline = {one.identity for one in subject.timeline.instants}
     writes = [one for one in subject.archived if one.is_write and one.identity not in on_timeline]
-    said_before = {instant.identity for instant, _ in subject.said.bodies}
     wanted = writes if subject.deep else [one for one in replacements if one.identity not in on_timeline]
-    hear_archive(subject, [one for one in wanted if one.identity not in said_before])
+    hear_archive(subject, wanted)
     returned = _returned(subject, {one.requested_time for one in replacements})
     rolled_back = _rolled_back(subject)
     for info in _data_files(subject):
@@ -74,11 +73,9 @@ def _returned(subject: Subject, archived: set[str]) -> _Replaced:
     """Return what only archived replacecommits replaced, so that readers do not know of it any more."""
     active = {one.requested_time for one in subject.timeline.writes}
     gone: dict[tuple[str, str], str] = {}
-    for instant, body in subject.said.bodies:
+    for instant, groups in subject.said.written.replaced_by.items():
         if instant.requested_time in archived and instant.requested_time not in active:
-            gone |= {
-                (partition, one): instant.requested_time for partition, ids in body.replaced.items() for one in ids
-            }
+            gone |= dict.fromkeys(groups, instant.requested_time)
     return _Replaced(gone)
 
 

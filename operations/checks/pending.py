@@ -7,7 +7,6 @@ from typing import Any
 
 from ...storage.base import join, split
 from ...table.files.names import FileGroupId
-from ...table.files.written import FileGroups
 from ...timeline.instants import Instant, State
 from ...timeline.writers import decisions, owner
 from ...timeline.writers.decisions import Decision, Kind
@@ -98,7 +97,7 @@ def _check_write(subject: Subject, instant: Instant) -> None:
 
 def _check_claims(subject: Subject) -> None:
     """Look for file groups that two pending services want, and for those of a plan that are replaced by now."""
-    view_replaced = _replaced(subject)
+    replaced = subject.said.written.replaced
     claims: dict[FileGroupId, Instant] = {}
     for one in subject.timeline.pending:
         if one.action not in {"compaction", "logcompaction", "clustering"}:
@@ -113,15 +112,9 @@ def _check_claims(subject: Subject) -> None:
             if other is not one:
                 what = f"The {called(one)} and the {called(other)} both want {shown}."
                 subject.tell(CLAIMED_TWICE, one, what)
-            if one.action == "clustering" and (group.partition_path, group.file_id) in view_replaced:
+            if one.action == "clustering" and (group.partition_path, group.file_id) in replaced:
                 what = f"The clustering {one.requested_time} wants {shown}, which is replaced."
                 subject.tell(PLAN_REPLACED, one, what)
-
-
-def _replaced(subject: Subject) -> FileGroups:
-    return frozenset(
-        (partition, one) for _, body in subject.said.bodies for partition, ids in body.replaced.items() for one in ids
-    )
 
 
 def _claimed(record: Mapping[str, Any]) -> Iterator[FileGroupId]:
@@ -168,7 +161,7 @@ def _check_rollbacks(subject: Subject) -> None:
 
 def _check_savepoints(subject: Subject) -> None:
     for path, time in sorted(kept_by_savepoints(subject).items()):
-        if not subject.storage.exists(path):
+        if not subject.is_there(path):
             subject.findings.add(
                 SAVEPOINT_FILE_LOST, f"{path} is gone, which the savepoint {time} keeps.", file=path, instant=time
             )

@@ -16,7 +16,6 @@ from ...table.files.partitions import is_partition
 from ...table.files.view import FileView
 from ...table.files.written import Written
 from ...timeline.instants import Instant, State
-from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
 from .finding import Findings, Sickness
 from .sicknesses import NOT_CHECKED
@@ -56,19 +55,19 @@ class NamedFile:
     rows: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Said:
-    """What the completed writes say that could be parsed.
+    """What the completed writes say that could be parsed; it grows as they are read, some at a time.
 
     Attributes:
         files: The data files that they name, by path.
-        bodies: The file ids and paths of each, in order of requested time.
+        written: The newest file of each file group, and what was replaced.
         silent: Requested times of those that cannot be parsed, of whose files nothing is known.
         operations: What each did, by its requested time.
     """
 
     files: dict[str, NamedFile] = field(default_factory=dict)
-    bodies: list[tuple[Instant, CommitFiles]] = field(default_factory=list)
+    written: Written = field(default_factory=Written)
     silent: set[str] = field(default_factory=set)
     operations: dict[str, str] = field(default_factory=dict)
 
@@ -126,6 +125,10 @@ class Subject:
         on_timeline = found is not None and found.is_write and found.state == State.COMPLETED
         return on_timeline or self.is_archived(requested_time)
 
+    def is_there(self, path: str) -> bool:
+        """Return whether there is a file, which may have come since the folders were listed."""
+        return path in self._listed or self.storage.exists(path)
+
     def is_old(self, modified: float | None) -> bool:
         """Return whether nobody has touched a file for so long that nobody seems to be at work on it."""
         return modified is not None and self.storage.now() - modified > self.stale_s
@@ -139,8 +142,11 @@ class Subject:
 
     def view(self) -> FileView:
         """Return the file slices that readers see, going by the writes that could be parsed."""
-        written = Written().joined_by(self.said.bodies)
-        return FileView(self.storage, self.timeline, written, self.folders.partitions)
+        return FileView(self.storage, self.timeline, self.said.written, self.folders.partitions)
+
+    @cached_property
+    def _listed(self) -> frozenset[str]:
+        return frozenset(info.path for files in self.folders.partitions.values() for info in files)
 
     @cached_property
     def live(self) -> tuple[FileGroup, ...]:
