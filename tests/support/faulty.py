@@ -8,24 +8,9 @@ from typing import Any
 
 from pyhudi.errors import StorageError
 
-STEPS = frozenset(
-    {
-        "read",
-        "open_input",
-        "list",
-        "look",
-        "exists",
-        "has_files",
-        "modified",
-        "write",
-        "create",
-        "delete",
-        "delete_folder",
-        "stage",
-        "sweep",
-        "flush",
-    }
-)
+# Of no effect, so that it is all the same whether they fail before or after it.
+READS = frozenset({"read", "open_input", "list", "look", "exists", "has_files", "modified"})
+STEPS = READS | {"write", "create", "delete", "delete_folder", "stage", "sweep", "flush"}
 
 
 class Killed(BaseException):
@@ -41,15 +26,18 @@ class Faults:
         after: Fail once the step took effect.
         kill: Raise `Killed`, at this step and at every later one.
         steps: The names of the steps taken so far.
+        watch: Called before each step, when the store is as a process that is gone then leaves it.
     """
 
     at: int = 0
     after: bool = False
     kill: bool = False
     steps: list[str] = field(default_factory=list)
+    watch: Callable[[], None] = lambda: None
 
     def take(self, name: str, effect: Callable[[], Any]) -> Any:
         """Take one step, or fail it."""
+        self.watch()
         self.steps.append(name)
         number = len(self.steps)
         if self.kill and self.at and number > self.at:

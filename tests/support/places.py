@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -9,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.s3 import objects_below
+from support.s3 import copy_objects, objects_below
 
 # A folder, or the URL of one.
 Place = Path | str
+# What no two tables have alike.
+INVENTED = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{17}(_\d{17})?|[0-9a-f]{32}")
 ALSO_ON_S3 = pytest.mark.parametrize("anywhere", ["local", pytest.param("s3", marks=pytest.mark.slow)], indirect=True)
 
 
@@ -41,6 +45,19 @@ def files_below(path: Place) -> dict[str, bytes]:
         return objects_below(str(path))
     root = Path(path)
     return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}
+
+
+def state_of(path: Place) -> tuple[str, ...]:
+    """Return the names of a table's files, times and invented names aside, to tell states apart."""
+    return tuple(sorted(INVENTED.sub("-", name) for name in files_below(path)))
+
+
+def copy_table(source: Place, target: Place) -> None:
+    """Copy a table's files, none where there is none, asking no storage."""
+    if "://" in str(source):
+        copy_objects(str(source), str(target))
+    elif Path(source).exists():
+        shutil.copytree(source, target)
 
 
 @contextmanager
