@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...storage.base import Storage, split
 from ...table.config import TableConfig
 from ...table.files.marked_files import marked_files
 from ...timeline.archive.lsm import is_archived
 from ...timeline.instants import State
-from ...timeline.timeline import load_timeline
+from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import announcements, decisions, heartbeat, owner
 from ...timeline.writers.markers import marked_instants
 from ...timeline.writers.patience import Patience
@@ -18,7 +20,20 @@ META_FOLDER = ".hoodie"
 SEAL_KEPT_S = 24 * 3600.0
 
 
-def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What whoever sweeps sees on the way, which spares it a look of its own.
+
+    Attributes:
+        timeline: Of the table.
+        archiving: Whether somebody may have announced that instants are about to leave it.
+    """
+
+    timeline: Timeline
+    archiving: bool
+
+
+def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str) -> Swept:
     """Remove working folders, markers and heartbeats of instants that are not pending, and files that stayed half-made.
 
     Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
@@ -37,7 +52,8 @@ def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str
     storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
     kept = (owner.SEALS, decisions.FOLDER, announcements.FOLDER)
     storage.sweep((META_FOLDER, config.timeline_folder, owner.ROOT, *kept, heartbeat.ROOT), SEAL_KEPT_S)
-    working = {*storage.look(owner.ROOT).folders} - {split(folder)[1] for folder in kept}
+    folders = {*storage.look(owner.ROOT).folders}
+    working = folders - {split(folder)[1] for folder in kept}
     marked = set(marked_instants(storage))
     beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT, strict=False)}
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
@@ -54,6 +70,7 @@ def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str
         if lost and instant_time in marked and not is_archived(storage, config.archive_folder, instant_time):
             storage.delete(*marked_files(storage, instant_time))
         forget(storage, instant_time)
+    return Swept(timeline, split(announcements.FOLDER)[1] in folders)
 
 
 def _deserted(storage: Storage, instant_time: str, tolerance_s: float) -> bool:

@@ -9,12 +9,12 @@ from ...errors import ConcurrentWriteError, WriteSealedError
 from ...storage.base import Storage
 from ...timeline.instants import State
 from ...timeline.metadata.codec import Codec
-from ...timeline.timeline import load_timeline
+from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import heartbeat, owner, reserve
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.markers import begin_markers
 from ..rollback.rollback import forget, roll_back
-from ..rollback.sweep import sweep
+from ..rollback.sweep import Swept, sweep
 from .transaction import Transaction
 
 _WAIT_FOR_FIRST_S = 30.0
@@ -88,49 +88,58 @@ def _take_back_if_given_up(work: Transaction, storage: Storage) -> None:
         refuse_sealed(work, storage)
 
 
-def _take_back_if_old(work: Transaction, storage: Storage) -> None:
-    _take_back_if_announced(work, storage)
-    _take_back_if_oldest(work, storage)
-
-
-def _take_back_if_oldest(work: Transaction, storage: Storage) -> None:
-    """Undo the beginning of a write that is older than every other one on the timeline.
+def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) -> None:
+    """Raise where a write is older than every other one on the timeline, or than what somebody is archiving.
 
     Whoever read the timeline before this instant stood there takes it for archived, and its files for committed.
+
+    Raises:
+        ConcurrentWriteError: It is.
     """
-    timeline = load_timeline(storage, work.config)
     writes = [one.requested_time for one in timeline.instants if one.is_write]
-    others = [time for time in writes if time != work.instant_time]
-    found = timeline.find(work.instant_time)
-    is_done = found is not None and found.state == State.COMPLETED
-    if is_done or not others or min(others) < work.instant_time:
+    first = min((time for time in writes if time != work.instant_time), default="")
+    if first > work.instant_time:
+        what = f"{first}, the oldest write that is still on its timeline"
+    elif announced_until >= work.instant_time:
+        what = f"{announced_until}, up to which its timeline is being archived"
+    else:
         return
-    timeline.files.remove_pending(work.inflight)
-    forget(storage, work.instant_time)
     raise ConcurrentWriteError(
-        f"The write {work.instant_time} of the table {work.path} was planned before {min(others)}, the oldest write "
-        "that is still on its timeline; readers would take the files of an older one for archived and committed.",
+        f"The write {work.instant_time} of the table {work.path} was planned before {what}; readers would take the "
+        "files of an older one for archived and committed.",
         "Write again; compute the rows beforehand if they take hours (df.cache(), or a table of their own).",
     )
 
 
-def _take_back_if_announced(work: Transaction, storage: Storage) -> None:
-    """Undo the beginning of a write that is older than what somebody is archiving, who need not have seen it."""
+def _take_back_if_old(work: Transaction, storage: Storage) -> None:
+    """Undo the beginning of a write that turns out to be too old once it is on the timeline.
+
+    Who archives looks at the timeline after it has announced it, and this looks for that after its own file stands:
+    one of the two sees the other.
+    """
     until = max(announced(storage), default="")
-    if until < work.instant_time:
-        return
     timeline = load_timeline(storage, work.config)
     found = timeline.find(work.instant_time)
-    if found is not None and found.state >= State.INFLIGHT:
-        # Whoever took that step had looked before.
+    if found is not None and found.state == State.COMPLETED:
         return
-    timeline.files.remove_pending(work.inflight)
-    forget(storage, work.instant_time)
-    raise ConcurrentWriteError(
-        f"The write {work.instant_time} of the table {work.path} was planned before {until}, up to which the timeline "
-        "is being archived; readers would take the files of an older write for committed.",
-        "Write again; compute the rows beforehand if they take hours (df.cache(), or a table of their own).",
-    )
+    if found is not None and found.state == State.INFLIGHT:
+        # Whoever took that step had looked for it before.
+        until = ""
+    try:
+        _refuse_if_old(work, timeline, until)
+    except ConcurrentWriteError:
+        timeline.files.remove_pending(work.inflight)
+        forget(storage, work.instant_time)
+        raise
+
+
+def _refuse_unseen(work: Transaction, storage: Storage, swept: Swept) -> None:
+    """Refuse a write that is too old before anybody sees it, as far as what is known already tells."""
+    try:
+        _refuse_if_old(work, swept.timeline, max(announced(storage), default="") if swept.archiving else "")
+    except ConcurrentWriteError:
+        forget(storage, work.instant_time)
+        raise
 
 
 def _begun(work: Transaction, storage: Storage) -> bool:
@@ -143,13 +152,13 @@ def _put_on_timeline(work: Transaction, storage: Storage, requested: Callable[[C
     # Before the instant is on the timeline, where one without a reserve counts as given up.
     reserve.hold(storage, work.instant_time)
     _roll_back(work, storage)
-    sweep(storage, work.config, work.patience, own=work.instant_time)
+    swept = sweep(storage, work.config, work.patience, own=work.instant_time)
     begin_markers(storage, work.instant_time)
     instants = work.instants(storage)
-    # As long as an older one stands there, readers take what was archived after it for uncommitted.
-    _take_back_if_old(work, storage)
+    if swept.timeline.find(work.instant_time) is None:
+        # While an older one stands there, readers take what was archived after it for uncommitted.
+        _refuse_unseen(work, storage, swept)
     instants.request(work.inflight, requested(instants.codec))
-    # Who archives looks after he has announced it, and this looks after its file stands: one of the two sees the other.
     _take_back_if_old(work, storage)
     instants.start(work.inflight)
     _take_back_if_given_up(work, storage)

@@ -142,7 +142,7 @@ def _completed(files: dict[str, Path]) -> list[_Done]:
 
 def _archived(root: Path) -> list[_Done]:
     """Return the instants of the archive, having checked that it is whole and repeats nothing."""
-    if not (root / HISTORY).exists():
+    if not any((root / HISTORY).glob("*")):
         return []
     number = int((root / HISTORY / "_version_").read_text())
     manifests = [int(one.name.partition("_")[2]) for one in (root / HISTORY).glob("manifest_*")]
