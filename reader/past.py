@@ -10,6 +10,7 @@ from ..storage.base import FileInfo, Storage, split
 from ..storage.parallel import for_each
 from ..table.files.cleaned import Clean, cleaned_since, read_cleans
 from ..table.files.file_group import BaseFile, FileSlice
+from ..table.files.long_replaced import without_long_replaced
 from ..table.files.lost import superseded
 from ..table.files.names import PARQUET
 from ..table.files.partitions import walk_partitions
@@ -34,6 +35,7 @@ class ListedFiles:
         now: A timeline that names every clean which took some of the files before they were listed.
         cleans: Those cleans, as far as they matter.
         everything: Whether all partitions were listed.
+        archive_folder: Where archived instants are, relative to the table's root.
     """
 
     storage: Storage
@@ -42,10 +44,17 @@ class ListedFiles:
     now: Timeline
     cleans: list[tuple[Instant, Clean]]
     everything: bool
+    archive_folder: str
 
     @classmethod
     def find(
-        cls, storage: Storage, timeline: Timeline, now: Timeline, time: str, partitions: Iterable[str] | None
+        cls,
+        storage: Storage,
+        timeline: Timeline,
+        now: Timeline,
+        time: str,
+        partitions: Iterable[str] | None,
+        archive_folder: str,
     ) -> ListedFiles:
         """List partitions, and read what may be missing there for a reader of any moment from ``time`` on.
 
@@ -55,6 +64,7 @@ class ListedFiles:
             now: As it was a moment ago.
             time: The moment.
             partitions: Their paths; None for all.
+            archive_folder: Where archived instants are, relative to the table's root.
         """
         if partitions is None:
             listings = walk_partitions(storage)
@@ -64,7 +74,9 @@ class ListedFiles:
             listings = {name: tuple(files) for name, files in zip(names, found, strict=True)}
         if not _names_all_cleans(now, time, listings):
             now = timeline.reload()
-        return cls(storage, timeline, listings, now, read_cleans(storage, now, time), partitions is None)
+        return cls(
+            storage, timeline, listings, now, read_cleans(storage, now, time), partitions is None, archive_folder
+        )
 
     def at(self, timeline: Timeline, time: str) -> tuple[FileView, list[str]]:
         """Return the view of a moment, and the partitions in which it may show or miss something."""
@@ -97,7 +109,8 @@ class SliceFilter:
     def lost(self, files: ListedFiles, timeline: Timeline, time: str) -> list[BaseFile]:
         """Return the base files of a moment that are not there any more."""
         view, partitions = files.at(timeline, time)
-        return [file for path in partitions if self.partition(path) for file in view.lost(path) if self.file(file)]
+        lost = [file for path in partitions if self.partition(path) for file in view.lost(path) if self.file(file)]
+        return without_long_replaced(files.storage, files.archive_folder, timeline, lost)
 
     def slices(self, files: ListedFiles, timeline: Timeline, time: str) -> list[FileSlice]:
         """Return the file slices of a moment."""
@@ -138,7 +151,7 @@ def slices_shown(
     partitions = None
     if window is not None and window.times is not None:
         partitions = _written(storage, timeline, window, archive_folder, isinstance(query, Changes) and query.full_scan)
-    files = ListedFiles.find(storage, timeline, now, moment.time, partitions)
+    files = ListedFiles.find(storage, timeline, now, moment.time, partitions, archive_folder)
     inside = _inside(window, wanted)
     lost = files.taken(inside.lost(files, moment.timeline, moment.time), moment.timeline, moment.time)
     if not lost:
@@ -154,10 +167,10 @@ def slices_shown(
     raise _no_such_window(files, window, wanted, lost, gone)
 
 
-def first_whole(storage: Storage, timeline: Timeline) -> Instant:
+def first_whole(storage: Storage, timeline: Timeline, archive_folder: str) -> Instant:
     """Return the first completed write of a timeline as of which the whole table can be shown."""
     first = timeline.writes[0]
-    files = ListedFiles.find(storage, timeline, timeline, first.requested_time, None)
+    files = ListedFiles.find(storage, timeline, timeline, first.requested_time, None, archive_folder)
     return _next_whole(files, SliceFilter(), first.requested_time)
 
 
@@ -242,7 +255,7 @@ def _no_such_window(
     written = {one.requested_time: one.visible_since for one in window.instants}
     begin = max(written[file.instant_time] for file in lost)
     storage, timeline = files.storage, files.timeline
-    everything = ListedFiles.find(storage, timeline, files.now, window.end or "", None)
+    everything = ListedFiles.find(storage, timeline, files.now, window.end or "", None, files.archive_folder)
     known = {one.requested_time: one for one in (*window.instants, *timeline.writes)}
     ends = sorted(one.visible_since for one in timeline.writes if one.visible_since > (window.end or ""))
     end = next(

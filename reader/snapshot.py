@@ -155,7 +155,7 @@ def open_snapshot(
         config.timezone,
         storage.path,
         archived=lambda: archived_writes(storage, config.archive_folder),
-        first_whole=lambda: first_whole(storage, timeline),
+        first_whole=lambda: first_whole(storage, timeline, config.archive_folder),
     )
     latest = isinstance(query, Changes) and not query.schema_of_end
     schema = latest_schema(storage, config, timeline if latest else moment.timeline)

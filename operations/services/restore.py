@@ -154,7 +154,7 @@ def _requesting(storage: Storage, config: TableConfig, to: str, patience: Patien
     if broken_off(now):
         raise try_again(storage, what)
     refuse_savepoints(storage, now, to, what, itself=False)
-    slices_at(storage, now, now.as_of_request(to), to, what)
+    slices_at(storage, config, now, now.as_of_request(to), to, what)
     at = next_time(int(time.time() * 1000), now.greatest_time(), config.timezone)
     undone = [InstantInfo(commit_time=one.requested_time, action=one.action) for one in (*planned, *reversed(done))]
     body = RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)

@@ -131,7 +131,7 @@ def _check_what_comes_back(storage: Storage, config: TableConfig, timeline: Time
     before = timeline.without([victim.requested_time])
     last = max((one.requested_time for one in before.writes), default="")
     partitions = sorted({*body.partition_to_write_stats, *body.replaced})
-    slices = slices_at(storage, timeline, before, last, what, partitions)
+    slices = slices_at(storage, config, timeline, before, last, what, partitions)
     there = {(one.partition_path, one.file_id): one.base_time for one in slices}
     for partition, file_id, base in _needed(body):
         found = there.get((partition, file_id))

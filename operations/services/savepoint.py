@@ -119,7 +119,7 @@ def _keeping(
         return None
     refuse_restoring(storage, timeline)
     completed_write(storage, timeline, at)
-    slices = slices_at(storage, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")
+    slices = slices_at(storage, config, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")
     finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
     body = timeline.files.codec.encode(_metadata(slices, user, comment))
     return Decision(Kind.MAKE, Instant(at, _ACTION, State.COMPLETED, finished), body)

@@ -121,12 +121,19 @@ def dead_writes(
 
 
 def slices_at(
-    storage: Storage, now: Timeline, moment: Timeline, time: str, what: str, partitions: Iterable[str] | None = None
+    storage: Storage,
+    config: TableConfig,
+    now: Timeline,
+    moment: Timeline,
+    time: str,
+    what: str,
+    partitions: Iterable[str] | None = None,
 ) -> list[FileSlice]:
     """Return the file slices of a moment, all of which are there and going to stay.
 
     Args:
         storage: Rooted at the table.
+        config: The table's properties.
         now: The timeline as it is.
         moment: The timeline as it was then, or will be.
         time: When that is.
@@ -136,7 +143,7 @@ def slices_at(
     Raises:
         UndoError: A file is gone, or a clean is about to take it.
     """
-    files, every = ListedFiles.find(storage, now, now, time, partitions), SliceFilter()
+    files, every = ListedFiles.find(storage, now, now, time, partitions, config.archive_folder), SliceFilter()
     slices = every.slices(files, moment, time)
     going = names_cleaned(storage, now)
     lost = [one.path for one in every.lost(files, moment, time)]

@@ -19,9 +19,12 @@ from pyhudi.errors import (
     WriteSealedError,
 )
 from pyhudi.operations.services import standing
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
+from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.query import AsOf
@@ -31,6 +34,7 @@ from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers import announcements, heartbeat
 from support.attempts import IMPATIENT, PARTED, parted, rows
 from support.checks import assert_whole
+from support.cleans import QUIET
 from support.drive import KEYED, carry_out, plan, read, rows_of, task, write
 from support.undoing import (
     Life,
@@ -409,3 +413,21 @@ def test_a_pending_clustering_is_taken_back_by_name(life: Life) -> None:
 
     assert timeline_at(life.path).find(at) is None
     assert [one.state for one in timeline_at(life.path).instants] == [State.COMPLETED] * (len(life.instants) + 1)
+
+
+def test_a_file_group_whose_replacement_is_archived_is_missed_by_nobody(tmp_path: Path) -> None:
+    """The clean that took its files is on the timeline still, and what undid the need for them is not."""
+    table = tmp_path / "t"
+    write(table, rows(1, 2, value=1), table=KEYED)
+    write(table, rows(3, value=2), operation="insert_overwrite_table")
+    kept = [write(table, rows(key, value=3)).instant for key in (4, 5, 6)]
+    assert clean(open_storage(str(table)), CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)).files > 0
+    assert archive(open_storage(str(table)), ArchiveSettings(min_commits=3, max_commits=3)).instants > 1
+    assert timeline_at(table).writes[0].requested_time == kept[0]
+    newest = write(table, rows(7, value=4), settings=QUIET).instant
+
+    assert open_snapshot(str(table), query=AsOf(kept[-1])).slices(())
+    rollback(open_storage(str(table)), newest)
+
+    assert rows_of(table, "id") == [("k3",), ("k4",), ("k5",), ("k6",)]
+    assert_whole(table)

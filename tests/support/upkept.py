@@ -25,6 +25,8 @@ from pyhudi.reader.query import AsOf
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
+from pyhudi.timeline.timeline import load_timeline
 from support.model import Key, Model, Row
 from support.places import Place
 
@@ -57,8 +59,7 @@ class Life:
         moments: What it held after each write that was not undone, by requested time.
         kept: The times of its savepoints.
         taken: Whether files were cleaned since the newest write, so that less can be undone.
-        archived: Whether instants were. Of a replaced file group that is cleaned, nobody knows any more that it was
-            replaced once the replacecommit is archived, and what does not need its files may be refused for them.
+        archived: Whether instants were, so that the last one that is left cannot be undone.
         undone: How many writes were taken back.
     """
 
@@ -98,7 +99,7 @@ class Life:
         for time, rows in self.moments.items():
             kept = time in self.kept
             if kept or self.chance.random() < 0.2:
-                with nullcontext() if kept and not self.archived else suppress(UnreadableTimeError):
+                with nullcontext() if kept else suppress(UnreadableTimeError):
                     assert self._shown(time) == Model(rows=rows).tuples()
 
     def _clean(self) -> None:
@@ -116,7 +117,8 @@ class Life:
 
     def _rollback(self) -> None:
         newest = max(self.moments)
-        may_refuse = self.taken or self.archived or newest in self.kept
+        alone = self.archived and len(self._writes) == 1
+        may_refuse = self.taken or alone or newest in self.kept
         if self._tried(lambda: rollback(self._storage, newest), may_refuse):
             del self.moments[newest]
             self._go_back()
@@ -124,7 +126,7 @@ class Life:
     def _savepoint(self) -> None:
         newest = max(self.moments)
         at = self.chance.choice([newest, self.chance.choice(sorted(self.moments))])
-        if self._tried(lambda: savepoint(self._storage, at), self.archived or at != newest):
+        if self._tried(lambda: savepoint(self._storage, at), at != newest):
             self.kept.add(at)
 
     def _delete_savepoint(self) -> None:
@@ -136,7 +138,7 @@ class Life:
     def _restore(self) -> None:
         sure = max(self.kept, default="")
         at = self.chance.choice([sure, self.chance.choice(sorted(self.moments))]) or max(self.moments)
-        if self._tried(lambda: restore(self._storage, at), self.archived or at != sure):
+        if self._tried(lambda: restore(self._storage, at), at != sure):
             self.undone += sum(time > at for time in self.moments)
             self.moments = {time: rows for time, rows in self.moments.items() if time <= at}
             self._go_back()
@@ -155,6 +157,10 @@ class Life:
         # Of what was undone the cleaned past may be needed again.
         self.taken = True
         self.model.rows = Model(rows=self.moments[max(self.moments)]).moment() if self.moments else {}
+
+    @property
+    def _writes(self):  # type: ignore[no-untyped-def]
+        return load_timeline(self._storage, load_config(self._storage)).writes
 
     @property
     def _storage(self):  # type: ignore[no-untyped-def]

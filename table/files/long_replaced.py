@@ -1,0 +1,52 @@
+"""File groups that a replacecommit took away which has left the timeline since, after a clean took their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...storage.base import Storage
+from ...timeline.archive.lsm import archived_bodies, archived_instants
+from ...timeline.timeline import Timeline
+from .file_group import BaseFile
+
+
+def without_long_replaced(
+    storage: Storage, archive_folder: str, timeline: Timeline, lost: Iterable[BaseFile]
+) -> list[BaseFile]:
+    """Return those of the lost files whose file groups no archived replacecommit took away.
+
+    A clean may stay on the timeline for longer than the replacecommit whose files it took: it still names them, and
+    nothing on the timeline says any more that nobody misses them.
+
+    Args:
+        storage: Rooted at the table.
+        archive_folder: Where archived instants are, relative to the table's root.
+        timeline: Of the moment at which the files are missing.
+        lost: What `FileView.lost` returned.
+
+    Raises:
+        CorruptInstantError: The archive, or an instant in it, cannot be read.
+        StorageError: The archive was merged meanwhile, or the store failed.
+    """
+    waiting = list(lost)
+    first = next((one.requested_time for one in timeline.instants if one.is_write), "")
+    since = min((one.instant_time for one in waiting if one.instant_time < first), default="")
+    if not since:
+        return waiting
+    replacing = [
+        one
+        for one in archived_instants(storage, archive_folder, since, first)
+        if one.group == "replacecommit" and timeline.is_committed(one.requested_time)
+    ]
+    replaced_at: dict[tuple[str, str], str] = {}
+    for instant, body in sorted(
+        archived_bodies(storage, archive_folder, replacing).items(), key=lambda pair: pair[0].requested_time
+    ):
+        where = f"{instant.requested_time} in the archive"
+        commit = timeline.files.codec.decode_files(body, where, replaces=True)
+        replaced_at |= {(path, one): instant.requested_time for path, ids in commit.replaced.items() for one in ids}
+    return [one for one in waiting if replaced_at.get((_partition(one), one.file_id), "") < one.instant_time]
+
+
+def _partition(file: BaseFile) -> str:
+    return file.path.rpartition("/")[0]
