@@ -64,7 +64,8 @@ def _clean(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceR
 def _archive(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
     from ..operations.services.archive import archive  # noqa: PLC0415
 
-    return archive(storage, options.upkeep().archive, metadata_enable=options.metadata_enable)
+    upkeep = options.upkeep()
+    return archive(storage, upkeep.archive, upkeep.clean, metadata_enable=options.metadata_enable)
 
 
 def _rollback(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:

@@ -58,7 +58,8 @@ class TableUpkeep(TableBase):
         from ...operations.services.archive import archive  # noqa: PLC0415
 
         asked, storage = self._asked(options)
-        return archive(storage, asked.upkeep().archive, metadata_enable=asked.metadata_enable)
+        upkeep = asked.upkeep()
+        return archive(storage, upkeep.archive, upkeep.clean, metadata_enable=asked.metadata_enable)
 
     def rollback(self, instant: str, **options: Any) -> ServiceResult:
         """Take one write back, with all that it did: the newest, or a pending one whose writer is dead.

@@ -25,9 +25,9 @@ from ..decisions import retired_metadata
 from ..result import ServiceResult
 from ..write_ids import note_write_ids
 from .archivable import before_replaced_files, candidates, cut
-from .clean_scope import find_progress
+from .clean_plan import earliest_to_retain
 from .orphans import delete_orphans
-from .settings import ArchiveSettings
+from .settings import ArchiveSettings, CleanSettings
 
 logger = logging.getLogger("pyhudi")
 
@@ -37,12 +37,20 @@ _ASIDE = join(ROOT, "merging")
 _AT_ONCE = 64
 
 
-def archive(storage: Storage, settings: ArchiveSettings, *, metadata_enable: bool | None = None) -> ServiceResult:
+def archive(
+    storage: Storage,
+    settings: ArchiveSettings,
+    cleaning: CleanSettings | None = None,
+    *,
+    metadata_enable: bool | None = None,
+) -> ServiceResult:
     """Move the oldest completed instants into the archive, where there are more than are to stay.
 
     Args:
         storage: Rooted at the table.
         settings: How many stay.
+        cleaning: What cleans keep: the commits that readers may ask for then stay, and two more; None where that does
+            not matter.
         metadata_enable: What the user says of a metadata table, which pyhudi does not maintain.
 
     Returns:
@@ -62,7 +70,9 @@ def archive(storage: Storage, settings: ArchiveSettings, *, metadata_enable: boo
     announced = announcements.announced(storage)
     if len(timeline.writes) <= settings.max_commits and not announced:
         return replace(result, seconds=time.monotonic() - began)
-    wanted = _wanted(storage, config, timeline, settings, announced)
+    held = _held(storage, config, timeline, announced)
+    wanted = candidates(timeline, settings, _retained(timeline, config, cleaning), held)
+    wanted = before_replaced_files(storage, timeline, wanted)
     if wanted:
         retired_metadata.check_retirable(config, metadata_enable, storage.path)
         announcements.announce(storage, wanted[-1].requested_time)
@@ -72,13 +82,12 @@ def archive(storage: Storage, settings: ArchiveSettings, *, metadata_enable: boo
     return replace(result, seconds=time.monotonic() - began)
 
 
-def _wanted(
-    storage: Storage, config: TableConfig, timeline: Timeline, settings: ArchiveSettings, announced: Sequence[str]
-) -> tuple[Instant, ...]:
-    held = _held(storage, config, timeline, announced)
-    cleaned = find_progress(storage, timeline)
-    wanted = candidates(timeline, settings, cleaned.earliest if cleaned else "", held)
-    return before_replaced_files(storage, timeline, wanted)
+def _retained(timeline: Timeline, config: TableConfig, cleaning: CleanSettings | None) -> str:
+    """Return from which instant on cleaning keeps what readers may ask for, "" where nothing says so."""
+    if cleaning is None:
+        return ""
+    found = earliest_to_retain(timeline, cleaning, int(time.time() * 1000), config.timezone)
+    return found.requested_time if found else ""
 
 
 def _held(storage: Storage, config: TableConfig, timeline: Timeline, until: Sequence[str]) -> set[Instant]:

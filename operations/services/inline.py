@@ -74,4 +74,4 @@ def _archive(
         return None
     from .archive import archive  # noqa: PLC0415
 
-    return archive(storage, upkeep.archive, metadata_enable=metadata_enable)
+    return archive(storage, upkeep.archive, upkeep.clean, metadata_enable=metadata_enable)

@@ -67,7 +67,7 @@ JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[obje
     (
         ["archive", "--option", "hoodie.keep.max.commits=99"],
         lambda table: table.archive(**{"hoodie.keep.max.commits": 99}),
-        ("archive", (ArchiveSettings(max_commits=99),), {"metadata_enable": None}),
+        ("archive", (ArchiveSettings(max_commits=99), CleanSettings()), {"metadata_enable": None}),
     ),
     (
         ["rollback", "--instant", ONE, "--option", f"{ENABLE}=false", "--option", f"{DEAD}=EAGER"],
