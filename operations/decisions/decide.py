@@ -16,8 +16,9 @@ from dataclasses import replace
 
 from ...errors import ConcurrentWriteError, PyHudiError, StorageError
 from ...storage.base import Storage, is_unflushed
+from ...table.config import TableConfig
+from ...timeline.archive.lsm import is_archived
 from ...timeline.instants import State
-from ...timeline.layout import HasTimeline
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import decisions
 from ...timeline.writers.decisions import Decision, Kind
@@ -33,11 +34,13 @@ _LONGEST_PAUSE_S = 1.0
 HALF_MADE_S = 5.0
 _POLL_S = 0.1
 _TRIES = 3
+# Within less nobody has made a decision his own, written more and archived it.
+LATE_S = 0.5
 
 
 def decide(
     storage: Storage,
-    config: HasTimeline,
+    config: TableConfig,
     build: Callable[[Timeline], Decision | None],
     relief: Callable[[], None] | None = None,
 ) -> Timeline:
@@ -58,6 +61,7 @@ def decide(
         StorageError: The store failed. Where the decision stands, whoever decides next carries it out.
     """
     for attempt in range(_ROUNDS):
+        began = time.monotonic()
         number, timeline = _settled(storage, config)
         decision = build(timeline)
         if decision is None:
@@ -66,6 +70,7 @@ def decide(
         # After a longer sleep the number may be free again: it is binding only as the newest.
         if _create(storage, number + 1, decision.encode()) and _is_newest(storage, number + 1):
             _insist(storage, decision, timeline, relief)
+            _take_back_late(storage, config, decision, began)
             return timeline
         # Not all who met at once again.
         time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 (keeps no secret)
@@ -74,15 +79,16 @@ def decide(
     )
 
 
-def _settled(storage: Storage, config: HasTimeline) -> tuple[int, Timeline]:
+def _settled(storage: Storage, config: TableConfig) -> tuple[int, Timeline]:
     """Return the number of the newest decision and a timeline on which it is carried out."""
     known = _known(storage)
-    newest = known[-1]
+    newest, began = known[-1], time.monotonic()
     decision = _read(storage, newest) if newest else None
     timeline = load_timeline(storage, config)
     if decision is not None and not is_carried_out(decision, timeline):
         logger.info("table %s: carrying out the decision %d (%s)", storage.path, newest, decision.kind.value)
         _insist(storage, decision, timeline, None)
+        _take_back_late(storage, config, decision, began)
         timeline = load_timeline(storage, config)
     _forget(storage, known)
     return newest, timeline
@@ -152,6 +158,23 @@ def _insist(storage: Storage, decision: Decision, timeline: Timeline, relief: Ca
         if relief is not None:
             relief()
         time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
+
+
+def _take_back_late(storage: Storage, config: TableConfig, decision: Decision, began: float) -> None:
+    """Delete a completed file that was made again after somebody else had made it and archived its instant.
+
+    As the first write on the timeline it would say of all that was archived after it that it never was.
+    """
+    done = decision.instant
+    makes_write = decision.kind == Kind.MAKE and done.state == State.COMPLETED and done.is_write
+    if not makes_write or time.monotonic() - began < LATE_S:
+        return
+    timeline = load_timeline(storage, config)
+    writes = [one for one in timeline.instants if one.is_write]
+    if len(writes) < 2 or writes[0] != done or storage.exists(timeline.files.path(done.at(State.REQUESTED))):
+        return
+    if is_archived(storage, config.archive_folder, done.requested_time):
+        storage.delete(timeline.files.path(done))
 
 
 def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:

@@ -7,15 +7,15 @@ from functools import partial
 
 from ...storage.base import Storage
 from ...storage.parallel import for_each
+from ...table.config import TableConfig
 from ...timeline.instants import Instant, State
-from ...timeline.layout import HasTimeline
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, Kind
 from ..decisions.carried_out import is_unused
 from ..decisions.decide import decide
 
 
-def forget_partitions(storage: Storage, config: HasTimeline, victim: Instant, partitions: Iterable[str]) -> None:
+def forget_partitions(storage: Storage, config: TableConfig, victim: Instant, partitions: Iterable[str]) -> None:
     """Take back the metafiles of the partitions that a write opened and nobody else has written to.
 
     Left behind, one would hide every partition below it that somebody makes later, at the root those of a whole table.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from ...storage.base import Storage
+from ...timeline.archive.lsm import is_archived
 from ...timeline.clock import next_time
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -41,6 +42,9 @@ def complete(
     def completion(timeline: Timeline) -> Decision | None:
         own = timeline.find(work.instant_time)
         if own is not None and own.state == State.COMPLETED:
+            return None
+        if own is None and is_archived(storage, work.config.archive_folder, work.instant_time):
+            # Somebody else completed it for a writer who slept, and archived it.
             return None
         check_conflicts(work, storage, timeline, changes)
         new_table, changed = settle()

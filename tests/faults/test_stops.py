@@ -16,8 +16,11 @@ from pyhudi.errors import PyHudiError
 from pyhudi.operations.decisions import decide
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.storage import open_storage
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
 from support.faulty import FaultyStorage
@@ -231,3 +234,25 @@ def _stopping(stop: Stop, where: Callable[[str, str], bool]) -> Callable[[Faulty
         return call
 
     return get
+
+
+def test_a_commit_that_sleeps_until_its_instant_may_be_archived(
+    tmp_path: Path, stop: Stop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What somebody else has completed and archived for it must not come back as the timeline's beginning."""
+    monkeypatch.setattr(decide, "LATE_S", 0.0)
+
+    def run(table: Path, said: list[str], number: int) -> None:
+        def others_archive() -> None:
+            others(table, said)
+            write(table, rows("b", "more", value=2), settings=IMPATIENT)
+            said.append("more")
+            archive(open_storage(str(table)), ArchiveSettings(min_commits=1, max_commits=1))
+
+        planned = plan(table, SCHEMA, settings=COLOCATED)
+        result = task(planned, rows("a", "mine", value=1), 0)
+        stop.meanwhile = others_archive
+        with counted(stop, number):
+            commit(planned, [result], said)
+
+    each_step(tmp_path, stop, run)
