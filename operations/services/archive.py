@@ -15,7 +15,7 @@ from ...storage.base import Storage, join, split
 from ...storage.parallel import for_each
 from ...table.config import TableConfig, check_supported, load_config, update_config
 from ...timeline.archive.lsm import archived_instants
-from ...timeline.archive.lsm_writer import MOST_BYTES_A_FILE, Row, append, merge_levels, tidy
+from ...timeline.archive.lsm_writer import MOST_BYTES_A_FILE, Row, append, merge_levels, settle, tidy
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import announcements
@@ -155,6 +155,9 @@ class _Round:
                 waiting, size = [], 0
         if waiting:
             append(self.storage, self.config.archive_folder, waiting)
+        else:
+            # Whoever put them there died before the archive was said to consist of them.
+            settle(self.storage, self.config.archive_folder)
 
     def _rows(self, instants: Sequence[Instant]) -> Iterator[Row]:
         files = self._files()

@@ -120,6 +120,20 @@ def append(storage: Storage, folder: str, rows: Sequence[Row]) -> Manifest:
             return manifest
 
 
+def settle(storage: Storage, folder: str) -> None:
+    """Have a manifest name the archive's files, and ``_version_`` the manifest, where somebody died before that.
+
+    Args:
+        storage: Rooted at the table.
+        folder: The archive's folder, relative to the table's root.
+
+    Raises:
+        CorruptInstantError: The newest manifest is damaged.
+        ConcurrentWriteError: Others changed the archive first, again and again.
+    """
+    replace_files(storage, folder, (), is_whole=partial(_is_whole, storage, folder))
+
+
 def merge_levels(storage: Storage, folder: str, aside: str, batch: int) -> list[Merged]:
     """Merge the oldest files of each level that has many; each level is merged once at most.
 
