@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyhudi.connector.placement.sizing import suggest_buckets
     from pyhudi.connector.source.datasource import PyHudiDataSource
     from pyhudi.errors import DataError, OptionError, PyHudiError, RetryError, TableError, from_spark
-    from pyhudi.operations.result import CommitResult
+    from pyhudi.operations.result import CommitResult, ServiceResult
     from pyhudi.version import VERSION as __version__  # noqa: N811
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "PyHudiError",
     "PyHudiWarning",
     "RetryError",
+    "ServiceResult",
     "TableError",
     "__version__",
     "colocate",
@@ -44,6 +45,7 @@ _HOMES = {
     "PyHudiError": "pyhudi.errors",
     "PyHudiWarning": "pyhudi.connector.options.parsing",
     "RetryError": "pyhudi.errors",
+    "ServiceResult": "pyhudi.operations.result",
     "TableError": "pyhudi.errors",
     "colocate": "pyhudi.connector.placement.colocate",
     "from_spark": "pyhudi.errors",

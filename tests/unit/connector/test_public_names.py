@@ -18,6 +18,7 @@ def test_the_public_names_are_these() -> None:
         "PyHudiError",
         "PyHudiWarning",
         "RetryError",
+        "ServiceResult",
         "TableError",
         "__version__",
         "colocate",
