@@ -42,7 +42,7 @@ def what_is_gone_is_not_missed(patch: Patch) -> None:
 
 
 def writes_begin_however_old_they_are(patch: Patch) -> None:
-    patch.setattr(begin, "_take_back_if_oldest", lambda *_: None)
+    patch.setattr(begin, "_refuse_if_old", lambda *_: None)
 
 
 MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
