@@ -13,7 +13,7 @@ from support.cleans import (
 )
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n < 3 else pytest.mark.slow) for n in range(12)])
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n < 3 else pytest.mark.slow) for n in range(30)])
 def test_a_clean_takes_what_the_policy_says_and_finds_it_where_something_changed(tmp_path: Path, seed: int) -> None:
     check_clean_history(tmp_path, seed)
 

@@ -66,7 +66,7 @@ def test_a_table_that_is_looked_after_holds_what_the_dict_says(history: list[Ste
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_table_that_is_looked_after_for_long_holds_what_the_dict_says(seed: int) -> None:
     life = check_history(random_history(seed, steps=30, keys=8), seed=seed, services=SERVICES)
 

@@ -129,10 +129,10 @@ def test_a_clean_that_slept_while_others_finished_it_changes_nothing(made: Path,
     ("policy", "same_group", "every"),
     [
         (KEEP_LATEST_FILE_VERSIONS, True, 7),
-        pytest.param(KEEP_LATEST_FILE_VERSIONS, True, 3, marks=pytest.mark.slow),
-        pytest.param(KEEP_LATEST_FILE_VERSIONS, False, 3, marks=pytest.mark.slow),
-        pytest.param(KEEP_LATEST_COMMITS, True, 3, marks=pytest.mark.slow),
-        pytest.param(KEEP_LATEST_COMMITS, False, 3, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_FILE_VERSIONS, True, 1, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_FILE_VERSIONS, False, 1, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_COMMITS, True, 1, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_COMMITS, False, 1, marks=pytest.mark.slow),
     ],
 )
 def test_a_clean_at_any_step_of_a_slow_write_takes_nothing_of_it(
