@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...storage.base import Storage, join, split
+from ...storage.base import Storage, join
 from ...storage.parallel import for_each
 from ...table.config import TableConfig, check_supported, load_config, update_config
 from ...timeline.archive.lsm import archived_instants
@@ -160,14 +160,14 @@ class _Round:
             settle(self.storage, self.config.archive_folder)
 
     def _rows(self, instants: Sequence[Instant]) -> Iterator[Row]:
-        files = self._files()
+        files = self.timeline.files.paths()
         for start in range(0, len(instants), _AT_ONCE):
             some = instants[start : start + _AT_ONCE]
             yield from filter(None, for_each(self.storage, lambda one: self._row(one, files), some))
 
-    def _row(self, instant: Instant, files: Mapping[str, Sequence[tuple[State, str]]]) -> Row | None:
+    def _row(self, instant: Instant, files: Mapping[str, Mapping[State, tuple[str, ...]]]) -> Row | None:
         """Return what the archive is to keep of an instant; None where somebody else has taken it off meanwhile."""
-        requested = [path for state, path in files.get(instant.identity, ()) if state == State.REQUESTED]
+        requested = files.get(instant.identity, {}).get(State.REQUESTED, ())
         plan = _read(self.storage, requested[0]) if requested else None
         body = _read(self.storage, self.timeline.files.path(instant))
         return None if body is None else Row(instant, body, plan or None)
@@ -175,31 +175,21 @@ class _Round:
     def _take_off(self, gone: Sequence[Instant]) -> int:
         """Delete the files of those instants that the archive holds, however it came to, and return their number."""
         held = {*archived_instants(self.storage, self.config.archive_folder, *_span(gone))}.intersection(gone)
-        files = self._files()
+        files = self.timeline.files.paths()
         marked = frozenset(marked_instants(self.storage))
         for one in held:
             if one.requested_time in marked:
                 delete_markers(self.storage, one.requested_time)
-        ordered = [pair for one in gone if one in held for pair in files.get(one.identity, ())]
+        ordered = [pair for one in gone if one in held for pair in files.get(one.identity, {}).items()]
         # Without its completed file an instant is pending to whoever looks; so that one goes last.
-        self.storage.delete(*(path for state, path in ordered if state != State.COMPLETED))
-        completed = [path for state, path in ordered if state == State.COMPLETED]
+        self.storage.delete(*(path for state, paths in ordered if state != State.COMPLETED for path in paths))
+        completed = [path for state, paths in ordered if state == State.COMPLETED for path in paths]
         # Ascending: whoever meets an older one while a younger is gone takes the younger for uncommitted. A disk
         # deletes in the order of a call, a store of objects need not.
         step = 1 if self.storage.remote else _AT_ONCE
         for start in range(0, len(completed), step):
             self.storage.delete(*completed[start : start + step])
         return len(held)
-
-    def _files(self) -> dict[str, list[tuple[State, str]]]:
-        """Return the files of each instant on the timeline, by its identity."""
-        found: dict[str, list[tuple[State, str]]] = {}
-        files = self.timeline.files
-        for info in self.storage.list(files.folder):
-            one = files.layout.parse(split(info.path)[1])
-            if one is not None:
-                found.setdefault(one.identity, []).append((one.state, info.path))
-        return found
 
     def _merge(self) -> None:
         folder = self.config.archive_folder

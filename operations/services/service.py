@@ -9,19 +9,19 @@ plan. Each step may be taken twice, by several processes at once, and by somebod
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ...storage.base import Storage
 from ...storage.parallel import for_each
-from ...table.config import TableConfig, load_config
+from ...table.config import TableConfig
 from ...timeline.clock import next_time
 from ...timeline.instant_files import open_instants
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, Kind
 from ..decisions.decide import decide
-from ..decisions.retired_metadata import retirement
+from ..rollback.rollback import retirement_of
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
@@ -108,7 +108,7 @@ def request(
             body = timeline.files.codec.encode(service.requested(plan))
         at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
         made.append(Instant(at, service.action, State.REQUESTED))
-        return Decision(Kind.MAKE, made[0], body, changes=_retirement(storage))
+        return Decision(Kind.MAKE, made[0], body, changes=retirement_of(storage))
 
     decide(storage, config, build)
     return made[0] if made else None
@@ -148,7 +148,7 @@ def carry_out(
         at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
         result = service.result(plan, instant.requested_time, done, time.monotonic() - began)
         completed = Instant(instant.requested_time, instant.group, State.COMPLETED, at)
-        return Decision(Kind.MAKE, completed, timeline.files.codec.encode(result), changes=_retirement(storage))
+        return Decision(Kind.MAKE, completed, timeline.files.codec.encode(result), changes=retirement_of(storage))
 
     decide(storage, config, completion)
 
@@ -171,19 +171,15 @@ def _retire(storage: Storage, config: TableConfig, instant: Instant) -> None:
     """
 
     def retiring(timeline: Timeline) -> Decision | None:
-        changes = _retirement(storage)
+        changes = retirement_of(storage)
         if not changes or not any(_is(one, instant) for one in timeline.pending):
             return None
         requested = instant.at(State.REQUESTED)
         return Decision(Kind.MAKE, requested, storage.read(timeline.files.path(requested)), changes=changes)
 
-    if _retirement(storage):
+    if retirement_of(storage):
         decide(storage, config, retiring)
 
 
 def _is(one: Instant, instant: Instant) -> bool:
     return (one.requested_time, one.action) == (instant.requested_time, instant.action)
-
-
-def _retirement(storage: Storage) -> Mapping[str, str | None]:
-    return retirement(load_config(storage))
