@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import SchemaMismatchError
@@ -54,6 +53,7 @@ from support.histories import (
     check_ties,
 )
 from support.model import Step, histories
+from support.mutations import Check, Mutate, Patch, assert_red, each
 from support.orderings import check_many_of_two_fields, check_marked_deletes, check_two_fields
 from support.races import (
     check_begun_again,
@@ -67,10 +67,6 @@ from support.races import (
     check_straggler,
     check_two_new_columns,
 )
-
-Patch = pytest.MonkeyPatch
-# What an assertion of ours raises, and what pytest.raises does where nothing was raised.
-RED = (AssertionError, pytest.fail.Exception)
 
 
 def check_histories(_: Path, *, colocated: bool = False) -> None:
@@ -449,7 +445,7 @@ def check_random_evolutions(_: Path) -> None:
             raise AssertionError(str(error)) from error
 
 
-MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
+MUTATIONS: list[tuple[Mutate, Check]] = [
     (tombstones_are_dropped, check_histories),
     (tombstones_are_kept_as_rows, check_histories),
     (tombstones_win_always, check_histories),
@@ -513,13 +509,7 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("mutate", "check"), [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in MUTATIONS]
-)
-def test_a_mistake_turns_red(
-    tmp_path: Path, monkeypatch: Patch, mutate: Callable[[Patch], None], check: Callable[[Path], None]
-) -> None:
+@each(MUTATIONS)
+def test_a_mistake_turns_red(tmp_path: Path, monkeypatch: Patch, mutate: Mutate, check: Check) -> None:
     """The check sees it."""
-    mutate(monkeypatch)
-    with pytest.raises(RED):
-        check(tmp_path)
+    assert_red(tmp_path, monkeypatch, mutate, check)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyhudi.operations.services import archivable, archive
 from pyhudi.operations.transaction import begin
 from pyhudi.timeline.archive import lsm_writer
@@ -17,9 +15,7 @@ from support.archiving import (
     check_replaced_groups_stay_away,
     check_rolled_back_without_markers,
 )
-
-Patch = pytest.MonkeyPatch
-RED = (AssertionError, pytest.fail.Exception)
+from support.mutations import Check, Mutate, Patch, assert_red, each
 
 
 def an_archived_instant_counts_as_pending(patch: Patch) -> None:
@@ -58,7 +54,7 @@ def nobody_looks_for_an_announcement(patch: Patch) -> None:
     patch.setattr(begin, "announced", lambda _: ())
 
 
-MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
+MUTATIONS: list[tuple[Mutate, Check]] = [
     (an_archived_instant_counts_as_pending, check_nothing_is_lost),
     (instants_go_whether_or_not_the_archive_holds_them, check_nothing_is_lost),
     (archived_bodies_are_left_out, check_nothing_is_lost),
@@ -69,13 +65,7 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("mutate", "check"), [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in MUTATIONS]
-)
-def test_a_mistake_turns_red(
-    tmp_path: Path, monkeypatch: Patch, mutate: Callable[[Patch], None], check: Callable[[Path], None]
-) -> None:
+@each(MUTATIONS)
+def test_a_mistake_turns_red(tmp_path: Path, monkeypatch: Patch, mutate: Mutate, check: Check) -> None:
     """The check sees it."""
-    mutate(monkeypatch)
-    with pytest.raises(RED):
-        check(tmp_path)
+    assert_red(tmp_path, monkeypatch, mutate, check)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyhudi.operations.services import clean, clean_plan, clean_scope
 from pyhudi.operations.services.clean_plan import Survey
 from pyhudi.table.files.file_group import FileGroup, FileSlice
@@ -17,9 +16,7 @@ from support.cleans import (
     check_savepoint_keeps_its_files,
     check_slow_writer_keeps_its_base,
 )
-
-Patch = pytest.MonkeyPatch
-RED = (AssertionError, pytest.fail.Exception)
+from support.mutations import Check, Mutate, Patch, assert_red, each
 
 
 def the_slice_before_the_earliest_commit_goes(patch: Patch) -> None:
@@ -81,7 +78,7 @@ def check_lives(folder: Path) -> None:
         check_clean_history(folder, seed)
 
 
-MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
+MUTATIONS: list[tuple[Mutate, Check]] = [
     (the_slice_before_the_earliest_commit_goes, check_readers_keep_their_slices),
     (a_group_that_was_taken_away_goes_at_once, check_lives),
     (a_group_that_was_taken_away_stays, check_lives),
@@ -93,12 +90,7 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("mutate", "check"), [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in MUTATIONS]
-)
-def test_a_mistake_turns_red(
-    tmp_path: Path, monkeypatch: Patch, mutate: Callable[[Patch], None], check: Callable[[Path], None]
-) -> None:
-    mutate(monkeypatch)
-    with pytest.raises(RED):
-        check(tmp_path)
+@each(MUTATIONS)
+def test_a_mistake_turns_red(tmp_path: Path, monkeypatch: Patch, mutate: Mutate, check: Check) -> None:
+    """The check sees it."""
+    assert_red(tmp_path, monkeypatch, mutate, check)

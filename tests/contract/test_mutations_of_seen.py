@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyhudi.operations.transaction import begin, since
 from pyhudi.timeline.instants import Instant
 from pyhudi.timeline.watermark import Seen, Watermark
@@ -16,9 +15,7 @@ from support.long_ago import (
     check_history_that_is_gone,
     check_older_than_all_recent,
 )
-
-Patch = pytest.MonkeyPatch
-RED = (AssertionError, pytest.fail.Exception)
+from support.mutations import Check, Mutate, Patch, assert_red, each
 
 
 def older_than_all_known_by_name_counts_as_seen(patch: Patch) -> None:
@@ -45,7 +42,7 @@ def writes_begin_however_old_they_are(patch: Patch) -> None:
     patch.setattr(begin, "_refuse_if_old", lambda *_: None)
 
 
-MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
+MUTATIONS: list[tuple[Mutate, Check]] = [
     (older_than_all_known_by_name_counts_as_seen, check_older_than_all_recent),
     (what_was_archived_since_does_not_count, check_archived_while_at_work),
     (what_is_gone_is_not_missed, check_history_that_is_gone),
@@ -53,13 +50,7 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("mutate", "check"), [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in MUTATIONS]
-)
-def test_a_mistake_turns_red(
-    tmp_path: Path, monkeypatch: Patch, mutate: Callable[[Patch], None], check: Callable[[Path], None]
-) -> None:
+@each(MUTATIONS)
+def test_a_mistake_turns_red(tmp_path: Path, monkeypatch: Patch, mutate: Mutate, check: Check) -> None:
     """The check sees it."""
-    mutate(monkeypatch)
-    with pytest.raises(RED):
-        check(tmp_path)
+    assert_red(tmp_path, monkeypatch, mutate, check)

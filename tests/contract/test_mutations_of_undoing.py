@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.rollback import rollback as steps
 from pyhudi.operations.services import restore, rollback
 from pyhudi.operations.transaction import conflicts
 from pyhudi.table.files import written
+from support.mutations import RED, Check, Mutate, Patch, assert_red, each
 from support.undoing import (
     check_each_rolled_back,
     check_kept,
@@ -21,8 +20,7 @@ from support.undoing import (
     check_what_comes_back,
 )
 
-Patch = pytest.MonkeyPatch
-RED = (AssertionError, pytest.fail.Exception, PyHudiError)
+ALSO_RED = (*RED, PyHudiError)
 
 
 def savepoints_are_ignored(patch: Patch) -> None:
@@ -82,7 +80,7 @@ def what_is_undone_does_not_conflict(patch: Patch) -> None:
     patch.setattr(conflicts, "_check_undone", lambda *_: None)
 
 
-MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
+MUTATIONS: list[tuple[Mutate, Check]] = [
     (savepoints_are_ignored, check_kept),
     (a_rollback_leaves_a_file, check_each_rolled_back),
     (replaced_file_groups_stay_away, check_each_rolled_back),
@@ -96,13 +94,7 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[Path], None]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("mutate", "check"), [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in MUTATIONS]
-)
-def test_a_mistake_turns_red(
-    tmp_path: Path, monkeypatch: Patch, mutate: Callable[[Patch], None], check: Callable[[Path], None]
-) -> None:
+@each(MUTATIONS)
+def test_a_mistake_turns_red(tmp_path: Path, monkeypatch: Patch, mutate: Mutate, check: Check) -> None:
     """The check sees it."""
-    mutate(monkeypatch)
-    with pytest.raises(RED):
-        check(tmp_path)
+    assert_red(tmp_path, monkeypatch, mutate, check, ALSO_RED)

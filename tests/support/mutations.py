@@ -1,0 +1,37 @@
+"""Mistakes made in the code on purpose, and the checks that have to see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+Patch = pytest.MonkeyPatch
+# What an assertion of ours raises, and what pytest.raises does where nothing was raised.
+RED: tuple[type[BaseException], ...] = (AssertionError, pytest.fail.Exception)
+Mutate = Callable[[Patch], None]
+Check = Callable[[Path], None]
+
+
+def each(mutations: Sequence[tuple[Mutate, Check]]) -> pytest.MarkDecorator:
+    """Have a test take each mistake with its check, and be called by their names."""
+    named = [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in mutations]
+    return pytest.mark.parametrize(("mutate", "check"), named)
+
+
+def assert_red(
+    place: Path, patch: Patch, mutate: Mutate, check: Check, red: tuple[type[BaseException], ...] = RED
+) -> None:
+    """Make a mistake and assert that the check sees it.
+
+    Args:
+        place: Where the check makes its tables.
+        patch: By which the mistake is made, for as long as the test runs.
+        mutate: Makes the mistake.
+        check: What has to see it.
+        red: What it raises then.
+    """
+    mutate(patch)
+    with pytest.raises(red):
+        check(place)
