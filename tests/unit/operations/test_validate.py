@@ -17,7 +17,8 @@ from support.fixture_tables import TABLES, unpack
 from support.health import codes, errors, findings
 from support.places import files_below
 from support.sick_tables import SICK, Sick
-from support.symptoms import SYMPTOMS, Symptom, make_healthy, newest_files, rows
+from support.spoiling import Symptom, make_healthy, newest_files, rows
+from support.symptoms import SYMPTOMS
 
 DOCS = Path(__file__).parents[3] / "docs" / "upkeep.md"
 # Of a kind that pyhudi does not write, and whole all the same.
