@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from limits import FORWARD, REWRITE, SINK
+from loads import BY_FORMAT as LOADED_BY_FORMAT
+from loads import BY_PARQUET, LOAD
+from loads import BY_TABLE as LOADED_BY_TABLE
 from sizes import DROPPED, FIRST
 from sizes import PHASES as SIZES
 from sizes import PLAIN as BY_FORMAT
@@ -51,8 +54,8 @@ PROMISES = [
         )
     ),
     *(
-        Promise(f"load by {row.partition(', ')[2]}, against {SYNCED}", row, SYNCED, ("load",), 1.2, SINK)
-        for row in (PLAIN, TABLE)
+        Promise(f"load by {row.partition(': ')[2]}, against {SYNCED}", row, BY_PARQUET, (LOAD,), 1.2, SINK)
+        for row in (LOADED_BY_FORMAT, LOADED_BY_TABLE)
     ),
     *(
         Promise(f"HudiTable.upsert against df.write: {size}", BY_TABLE, BY_FORMAT, (size,), 1.2, BY_FORMAT)

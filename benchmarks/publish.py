@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from limits import FLUSH, LIMIT
+from loads import TURNS
 from long_life import LIFE, lives
 from picture import draw
 from promises import verdicts
-from run import ROOT, table
+from run import ROOT, of, table
 from sizes import SIZE, sizes
 
 PAGES = ("README.md", "docs/performance.md")
@@ -26,13 +27,12 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((LIMIT, FLUSH, SIZE, LIFE))}
-    limits = {row: of_row for row, of_row in seconds.items() if row.startswith(LIMIT)}
-    flushing = {row: of_row for row, of_row in seconds.items() if row.startswith(FLUSH)}
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((LIMIT, FLUSH, SIZE, LIFE, TURNS))}
     return {
         "systems": table(systems),
-        "limits": table(limits),
-        "flushing": table(flushing),
+        "limits": table(of(LIMIT, seconds)),
+        "flushing": table(of(FLUSH, seconds)),
+        "loads": table(of(TURNS, seconds)),
         "promises": verdicts(seconds),
         "sizes": sizes(seconds),
         "life": lives(seconds),

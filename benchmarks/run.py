@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lineitem import prepare
+from loads import TURNS
 from long_life import LIFE, lives, measure
 from promises import verdicts
 from sizes import SIZE, sizes
@@ -77,6 +78,11 @@ def table(seconds: Seconds, base: Mapping[str, float] | None = None) -> str:
     return "\n".join([*lines, ""])
 
 
+def of(kind: str, seconds: Seconds) -> dict[str, Mapping[str, float]]:
+    """Return the rows of one kind, by how their names begin."""
+    return {row: of_row for row, of_row in seconds.items() if row.startswith(kind)}
+
+
 def machine() -> dict[str, Any]:
     """Say what the numbers were measured on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -123,11 +129,12 @@ def main() -> None:
     results |= {"wrong": wrong} if wrong else {}
     (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system below found what DuckDB expects.\n")
-    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((SIZE, LIFE))}
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((SIZE, LIFE, TURNS))}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
         if base in systems:
             print(f"### As a multiple of {base} (below 1 is faster)", table(systems, systems[base]), sep="\n\n")
+    print("### Loads in turns", table(of(TURNS, seconds)), sep="\n\n")
     print("### By size", sizes(seconds), sep="\n\n")
     print("### After a long life", lives(seconds), sep="\n\n")
     print(verdicts(seconds))

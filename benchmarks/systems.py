@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from limits import FLUSHED, PLAIN, UNFLUSHED, limits
 from lineitem import KEYS, ORDERING, PARTITION, point_key
+from loads import loads
 from promises import SYNCED
 from sizes import by_format, by_sink, by_table
 
@@ -231,6 +232,7 @@ SYSTEMS = {
     PLAIN: System(pyhudi_plain),
     "limits": System(limits),
     "flushing": System(flushing),
+    "loads": System(loads, holds="base"),
     "pyhudi-table": System(pyhudi_table),
     "sizes-plain": System(by_format),
     "sizes-table": System(by_table),

@@ -1,0 +1,59 @@
+"""The load several times over in one session, in turns with Spark's own Parquet writer.
+
+A single load differs from the next by a fifth on a busy disk, and the first of a session pays for starting Spark, its
+Python and the JVM's compiler, whoever it is. So loads are compared by their medians; what a session's first write costs
+is a row of its own (`sizes.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from lineitem import KEYS, ORDERING, PARTITION
+
+if TYPE_CHECKING:
+    from stopwatch import Run
+
+# Rows of the loads in turns; no format is one of them.
+TURNS = "in turns: "
+BY_PARQUET = f"{TURNS}Parquet, then sync"
+BY_FORMAT, BY_TABLE = f"{TURNS}df.write", f"{TURNS}HudiTable.upsert"
+LOAD = "load"
+TIMES = 5
+
+
+def loads(run: Run) -> list[Any]:
+    """Load the table in each way, again and again, each time where there is none."""
+    from pyhudi import HudiTable
+
+    spark = run.session()
+    base = spark.read.parquet(str(run.data / "base"))
+    terms = {"record_key": KEYS, "partition_by": PARTITION, "order_by": ORDERING, "buckets": 2}
+
+    def parquet() -> None:
+        base.repartition(8, PARTITION).write.partitionBy(PARTITION).parquet(run.table)
+        os.sync()
+
+    def by_format() -> None:
+        table = HudiTable.create(spark, run.table, base, **terms)
+        base.write.format("pyhudi").mode("append").save(table.path)
+
+    def by_table() -> None:
+        HudiTable.create(spark, run.table, base, **terms).upsert(base)
+
+    ways: dict[str, Callable[[], None]] = {BY_PARQUET: parquet, BY_FORMAT: by_format, BY_TABLE: by_table}
+    seconds: dict[str, list[float]] = {row: [] for row in ways}
+    for _ in range(TIMES):
+        for row, way in ways.items():
+            shutil.rmtree(run.table, ignore_errors=True)
+            run.timed(row, LOAD, way)
+            seconds[row].append(run.seconds[row][LOAD])
+    for row, found in seconds.items():
+        run.seconds[row][LOAD] = median(found)
+    found = run.reads("untimed", HudiTable(spark, run.table).to_df)
+    del run.seconds["untimed"]
+    return found
