@@ -1,15 +1,9 @@
-"""One file group's new base file: previous base and incoming rows in, a published Parquet file out.
-
-Of rows that do not fit into memory the columns are read first by which rows are judged; the rows themselves are read
-again, batch by batch, when it is known which of them arrive. Where even these columns do not fit, both sides are spread
-over as many spilled parts as needed by the hash of the record key (a grace hash join), and each part is merged alone.
-"""
+"""One file group's new base file: previous base and incoming rows in, a published Parquet file out."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,15 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..storage.base import Storage
-from ..table.arrow.arrays import Mask
-from ..table.arrow.batches import concat, rechunk
-from ..table.arrow.spill import SpillReader, SpillWriter
-from ..table.arrow.string_hash import hash64
+from ..table.arrow.spill import SpillWriter
 from ..table.files.base_file import BaseFileReader, BaseFileWriter, constant, file_schema
 from ..table.files.file_group import BaseFile
 from ..table.files.names import BaseFileName, FileGroupId, WriteToken
-from ..table.merging.inserter import Inserter
-from ..table.merging.merger import Meeting, MergeCounts, Merger, MergeRules
+from ..table.merging.meet import Encounter
+from ..table.merging.merger import MergeCounts, MergeRules
 from ..table.merging.row_spec import RowSpec
 from ..table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
 from .buffer import GroupRows
@@ -33,9 +24,6 @@ from .foreign import ForeignRows
 from .sort import RowSorter
 
 ARRIVAL_ROWS = 65_536
-# Of what may be merged at once, the share of the deciding columns of rows that wait elsewhere: folding them and looking
-# keys up takes several times their bytes.
-_DECIDING_SHARE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,56 +147,14 @@ class GroupWriter:
 
     def _merge(self, job: GroupJob, rows: GroupRows, file: BaseFileReader | None, output: _Output) -> MergeCounts:
         where = f"partition {job.group.partition_path!r} of the table {self.storage.path}"
-        total = MergeCounts()
-        with closing(self._parts(job, rows, file)) as parts:
-            for incoming, base in parts:
-                if incoming is None:
-                    for batch in base:
-                        output.keep(batch)
+        encounter = Encounter(self.spec, self.rules, self.memory, self.open_spill, where)
+        with closing(encounter.meet(rows, self._base(job, file))) as all_met:
+            for met in all_met:
+                if met.arrived:
+                    output.arrive(met.rows)
                 else:
-                    total.add(self._merge_part(incoming, base, output, where))
-        return total
-
-    def _parts(
-        self, job: GroupJob, rows: GroupRows, file: BaseFileReader | None
-    ) -> Generator[tuple[Incoming | None, Iterator[pa.RecordBatch]]]:
-        """Yield incoming rows few enough for memory, each with the base rows that may hold their keys.
-
-        Base rows whose keys nobody looks up come alone.
-        """
-        deciding = self.spec.deciding
-        adds = self.rules.meeting is Meeting.ADD
-        if adds:
-            yield None, self._base(job, file)
-        if adds and not self.rules.fold:
-            for batch in rechunk(rows.batches()):
-                yield Incoming.of([batch], deciding), iter(())
-            return
-        base = iter(()) if adds else self._base(job, file)
-        if rows.nbytes <= self.memory:
-            yield Incoming.of(list(rows.batches()), deciding), base
-            return
-        judges = _within(rows.batches(deciding), self.memory // _DECIDING_SHARE)
-        if judges is not None:
-            yield Incoming(concat(judges), rows.batches), base
-            return
-        # Half of what fits, because parts are not equal and what was read last is still in memory.
-        parts = math.ceil(2 * rows.nbytes / self.memory)
-        with self._spread(rows.batches(), parts) as incoming, self._spread(base, parts) as of_base:
-            for part in range(parts):
-                batches = list(incoming.part(part))
-                yield Incoming.of(batches, deciding) if batches else None, of_base.part(part)
-
-    def _merge_part(
-        self, incoming: Incoming, base: Iterator[pa.RecordBatch], output: _Output, where: str
-    ) -> MergeCounts:
-        kind: type[Merger | Inserter] = Merger if self.rules.meeting is Meeting.MERGE else Inserter
-        merger = kind(self.spec, incoming.deciding, self.rules, where)
-        for batch in merger.survivors(base):
-            output.keep(batch)
-        for batch in rechunk(incoming.chosen(merger.arrivals())):
-            output.arrive(batch)
-        return merger.counts
+                    output.keep(met.rows)
+        return encounter.counts
 
     def _base(self, job: GroupJob, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
         if file is None:
@@ -218,85 +164,6 @@ class GroupWriter:
             if not file.stamped and job.previous is not None:
                 self.foreign.check(batch, job.group, job.previous)
             yield batch
-
-    @contextmanager
-    def _spread(self, batches: Iterator[pa.RecordBatch], parts: int) -> Iterator[_Parts]:
-        writer, storage = self.open_spill()
-        try:
-            self._deal_out(batches, parts, writer)
-            reader = SpillReader(storage, writer.publish().path)
-        except BaseException:
-            writer.discard()
-            raise
-        try:
-            yield _Parts(reader)
-        finally:
-            reader.delete()
-
-    def _deal_out(self, batches: Iterator[pa.RecordBatch], parts: int, writer: SpillWriter) -> None:
-        waiting: list[list[pa.RecordBatch]] = [[] for _ in range(parts)]
-        size = 0
-        for batch in batches:
-            # The low bits order the probe's table; the high ones choose the part, so that each part stays well mixed.
-            part = (hash64(batch.column(RECORD_KEY)) >> np.uint64(40)) % np.uint64(parts)
-            for one in range(parts):
-                rows = np.flatnonzero(part == one)
-                if len(rows):
-                    waiting[one].append(batch.take(pa.array(rows)))
-            size += batch.nbytes
-            if size > self.memory // 2:
-                writer.append({n: held for n, held in enumerate(waiting) if held})
-                waiting, size = [[] for _ in range(parts)], 0
-        writer.append({n: held for n, held in enumerate(waiting) if held})
-
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """Incoming rows that are merged at once.
-
-    Attributes:
-        deciding: The columns by which they are judged, of all rows, in memory.
-        batches: Yields the whole rows, in the same order, from wherever they wait.
-    """
-
-    deciding: pa.RecordBatch
-    batches: Callable[[], Iterable[pa.RecordBatch]]
-
-    @classmethod
-    def of(cls, batches: list[pa.RecordBatch], deciding: list[str]) -> Incoming:
-        """Return rows that are in memory; at least one batch."""
-        return cls(concat([batch.select(deciding) for batch in batches]), lambda: batches)
-
-    def chosen(self, wanted: Mask) -> Iterator[pa.RecordBatch]:
-        """Yield those of the rows that are wanted."""
-        start = 0
-        for batch in self.batches():
-            of_batch = wanted[start : start + batch.num_rows]
-            start += batch.num_rows
-            yield batch if of_batch.all() else batch.filter(pa.array(of_batch))
-
-
-def _within(batches: Iterable[pa.RecordBatch], nbytes: int) -> list[pa.RecordBatch] | None:
-    """Return the batches, None where they hold more bytes than that."""
-    held, size = [], 0
-    for batch in batches:
-        size += batch.nbytes
-        if size > nbytes:
-            return None
-        held.append(batch)
-    return held
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """Rows spread over parts by the hash of their key."""
-
-    reader: SpillReader
-
-    def part(self, number: int) -> Iterator[pa.RecordBatch]:
-        for piece in self.reader.pieces:
-            if piece.key == number:
-                yield from self.reader.batches(piece)
 
 
 class _Output:

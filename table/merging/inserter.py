@@ -12,7 +12,7 @@ from ..arrow.arrays import Mask
 from ..schema.columns import RECORD_KEY
 from .key_probe import KeyProbe
 from .merger import Meeting, MergeCounts, MergeRules, folded
-from .row_spec import RowSpec
+from .row_spec import Judged
 
 
 class Inserter:
@@ -27,7 +27,7 @@ class Inserter:
         where: Names the file group, for errors.
     """
 
-    def __init__(self, spec: RowSpec, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
+    def __init__(self, spec: Judged, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
         self._meeting = rules.meeting
         self._where = where
         self._added = np.ones(incoming.num_rows, dtype=np.bool_)

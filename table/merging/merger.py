@@ -13,7 +13,7 @@ from ...errors import KeyNotFoundError
 from ..arrow.arrays import Mask
 from ..schema.columns import RECORD_KEY
 from .key_probe import KeyProbe
-from .row_spec import RowSpec
+from .row_spec import Judged
 from .winners import Positions, base_wins, fold
 
 
@@ -73,7 +73,7 @@ class MergeCounts:
         self.dropped += other.dropped
 
 
-def folded(spec: RowSpec, incoming: pa.RecordBatch) -> Positions:
+def folded(spec: Judged, incoming: pa.RecordBatch) -> Positions:
     """Return the positions of the rows that win among their own key, deletes among them, in ascending order."""
     unordered = spec.unordered(incoming, spec.deleted(incoming))
     return fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered, spec.stood(incoming))
@@ -92,7 +92,7 @@ class Merger:
         where: Names the file group, for errors.
     """
 
-    def __init__(self, spec: RowSpec, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
+    def __init__(self, spec: Judged, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
         self._spec = spec
         self._rules = rules
         self._where = where

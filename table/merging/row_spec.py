@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,39 @@ from ..arrow.arrays import Mask, mask
 from ..schema.columns import POSITION, RECORD_KEY
 from .deletes import IS_DELETED, DeleteMarker, deleted
 from .winners import Positions
+
+
+class Judged(Protocol):
+    """What incoming rows hold, by which they are held against one another and against a base.
+
+    `RowSpec` is the rows of a write; its methods say what each of these means.
+    """
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """The columns that decide who wins, the first one first; none for the later row."""
+        ...
+
+    @property
+    def deciding(self) -> list[str]:
+        """All columns by which rows are judged, the record key first."""
+        ...
+
+    def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
+        """Return the values of each ordering field; none where the later row wins."""
+        ...
+
+    def stood(self, rows: pa.RecordBatch) -> Positions | None:
+        """Return where the rows stood before they were moved; None where they stand in their order."""
+        ...
+
+    def deleted(self, rows: pa.RecordBatch) -> Mask:
+        """Return which rows are deletes."""
+        ...
+
+    def unordered(self, rows: pa.RecordBatch, deletes: Mask) -> Mask | None:
+        """Return which of the rows are deletes without an ordering value; None for none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

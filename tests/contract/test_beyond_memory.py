@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.writer.group_writer import GroupWriter
+from pyhudi.table.merging.meet import Encounter
 from support.drive import KEYED, rows_of, write
 from support.places import Place, below
 
@@ -35,7 +35,7 @@ def test_rows_are_read_again_when_it_is_known_which_of_them_stay(
     def deal_out(*_: Any) -> None:
         raise AssertionError("the rows are written to disk once more")
 
-    monkeypatch.setattr(GroupWriter, "_deal_out", deal_out)
+    monkeypatch.setattr(Encounter, "_deal_out", deal_out)
     table, bounds = below(place, "t"), WriteSettings(**BOUNDS, colocated=colocated)
 
     first = write(table, rows(range(100), ts=1, mark="a", times=2), table=KEYED, settings=bounds)
