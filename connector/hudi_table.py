@@ -59,6 +59,7 @@ class HudiTable(TableQueries, TableUpkeep):
         partition_by: str | Sequence[str] = (),
         order_by: str | Sequence[str] = (),
         buckets: int | None = None,
+        table_type: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> HudiTable:
         """Create an empty table.
@@ -74,6 +75,7 @@ class HudiTable(TableQueries, TableUpkeep):
                 none for the later row.
             buckets: Buckets of every partition, fixed for good. Without it they suit the rows that were given, by
                 `suggest_buckets`, which runs their query; there are 8 where none were, or none that could tell.
+            table_type: ``COPY_ON_WRITE``, the default, or ``MERGE_ON_READ``, which appends updates to log files.
             options: More options, by their keys.
 
         Raises:
@@ -91,6 +93,7 @@ class HudiTable(TableQueries, TableUpkeep):
             partition_by=partition_by,
             order_by=order_by,
             buckets=buckets,
+            table_type=table_type,
             options=options or {},
         )
         return cls(spark, path, {key: value for key, value in (options or {}).items() if _is_for_storage(key)})

@@ -107,6 +107,13 @@ def _operation(text: str) -> str | None:
     return text.strip().lower() if text.strip().lower() in (OPTIONS["operation"].supported or ()) else None
 
 
+def _table_type(text: str) -> str | None:
+    """Return the table type that a name of one stands for: ``cow``, ``mor``, ``merge-on-read``, ``MERGE_ON_READ``."""
+    named = text.strip().upper().replace("-", "_")
+    short = {"COW": "COPY_ON_WRITE", "MOR": "MERGE_ON_READ"}
+    return short.get(named, named) if short.get(named, named) in short.values() else None
+
+
 def _payload(text: str) -> str | None:
     return text.strip() if Payload.find(text.strip()) else None
 
@@ -137,11 +144,11 @@ _STREAM = "Streams are not done yet: {} with {} shows the rows that commits chan
 _COLUMNS = "Leave it out: a write adds columns and makes types wider by itself. {} lets its rows lack columns."
 _FILES = "Leave it out: files are as large as buckets are, and {} fixes their number when the table is made."
 _IN_PLACE = "{} does that here."
+_TYPED = "{} does that here, when the table is made."
 _ANY_ORDER = "Leave it out: rows may come in any order, and HudiTable brings those of one file group together."
 _KEPT = "Options that begin with _ are kept with the commit, such as {}."
 _SPARK_TASKS = "Leave it out: Spark decides how many tasks there are."
 _NO_CATALOG = "Leave it out: no catalog is told of the table."
-_COPY_ON_WRITE = "Leave it out: tables are copy on write, which have nothing to compact."
 
 _THEIRS: Theirs = {
     _DELTA: {
@@ -196,7 +203,7 @@ _THEIRS: Theirs = {
         "write.parquet.row-group-size-bytes": (_IN_PLACE, ((_BLOCK, _bytes),)),
         "split-size read.split.target-size": (_IN_PLACE, ((OPTIONS["split_size"].key, _bytes),)),
         "file-open-cost lookback vectorization-enabled batch-size": ("Leave it out: it tunes Iceberg's readers.", ()),
-        "write.delete.mode write.update.mode write.merge.mode": (_COPY_ON_WRITE, ()),
+        "write.delete.mode write.update.mode write.merge.mode": (_TYPED, ((_TYPE, _table_type),)),
         "history.expire.min-snapshots-to-keep": (_IN_PLACE, ((_COMMITS, _count),)),
         "history.expire.max-snapshot-age-ms": (_BY_AGE, ((_POLICY, "KEEP_LATEST_BY_HOURS"), (_HOURS, ""))),
         "format-version": ("Leave it out: a table is made in Apache Hudi's newest version.", ()),
@@ -232,7 +239,7 @@ _THEIRS: Theirs = {
         "precombine.field write.precombine.field ordering.fields": (_IN_PLACE, ((_ORDER, _same),)),
         "write.partition.overwrite.mode": (_IN_PLACE, ((_OVERWRITE, _overwrite_mode),)),
         "payload.class write.payload.class": (_IN_PLACE, ((OPTIONS["payload"].key, _payload),)),
-        "table.type": ("Tables are copy on write: {}, or leave it out.", ((_TYPE, "COPY_ON_WRITE"),)),
+        "table.type": (_TYPED, ((_TYPE, _table_type),)),
         "index.type": (
             "The index is BUCKET: {}, or leave it out; {} is the number of buckets in every partition.",
             ((OPTIONS["index_type"].key, "BUCKET"), (_BUCKETS, "")),
@@ -252,7 +259,7 @@ _THEIRS: Theirs = {
     _SQL: {
         "primarykey": (_IN_PLACE, ((_KEY, _same),)),
         "precombinefield orderingfields": (_IN_PLACE, ((_ORDER, _same),)),
-        "type": ("Tables are copy on write: {}, or leave it out.", ((_TYPE, "COPY_ON_WRITE"),)),
+        "type": (_TYPED, ((_TYPE, _table_type),)),
     },
 }
 
@@ -261,7 +268,7 @@ _NEVER_DONE: Theirs = {
     _DELTA: {"delta.": ("Leave it out: it is a property of Delta's tables.", ())},
     _ICEBERG: {"snapshot-property.": (_KEPT, ((_NOTE, _same),))},
     _FLINK: {
-        "compaction. write.log": (_COPY_ON_WRITE, ()),
+        "compaction.": ("Leave it out: it tunes Flink's compaction.", ()),
         "clean.": ("Leave it out: a write cleans once it is complete, unless {}.", ((_CLEANS, "false"),)),
         "archive.": ("Leave it out: a write archives once it is complete, unless {}.", ((_ARCHIVES, "false"),)),
         "clustering.": ("Leave it out: file groups stay as the writes leave them.", ()),

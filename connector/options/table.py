@@ -52,7 +52,6 @@ class TableOptions(BaseModel):
         "hoodie.datasource.write.table.type",
         "hoodie.table.type",
         "hoodie.datasource.write.storage.type",
-        supported=["COPY_ON_WRITE"],
         otherwise="COPY_ON_WRITE",
     )
     table_version: int | None = option(

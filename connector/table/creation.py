@@ -38,11 +38,14 @@ def create_table(
     partition_by: str | Sequence[str],
     order_by: str | Sequence[str],
     buckets: int | None,
+    table_type: str | None,
     options: Mapping[str, Any],
 ) -> None:
     """Create an empty table, and say in the log what was made; see `HudiTable.create`."""
     keyed = {"recordkey": _names(record_key), "buckets": buckets} if record_key else {OPTIONS["operation"].key: INSERT}
     named = {**keyed, "partitionby": _names(partition_by), **({"orderby": _names(order_by)} if order_by else {})}
+    if table_type is not None:
+        named[OPTIONS["table_type"].key] = table_type
     parsed = resolve_options({**options, **named}, path, WRITING, session=spark, warn=True).options
     storage = open_storage(path, parsed.storage_options, durable=parsed.durable)
     if find_config(storage) is not None:

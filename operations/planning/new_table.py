@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
 from ...table.config import TableConfig
 from ...table.config.key_types import KeyGeneratorType, PartitionType, choose_key_generator
-from ...table.config.property_keys import INDEX_TYPE, TIME_ZONES
+from ...table.config.property_keys import COPY_ON_WRITE, INDEX_TYPE, MERGE_ON_READ, TIME_ZONES
 from ...table.keys.time_partitions import TimePartitions, missing_options
 from .request import TableSettings
 from .table_terms import check_hash_fields, check_no_buckets, marker_asked, shown
@@ -54,6 +54,7 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
     return TableConfig.new(
         name=asked.name or path.rstrip("/").rpartition("/")[2],
         database=asked.database or "",
+        table_type=asked.table_type or COPY_ON_WRITE,
         record_key_fields=record_key,
         partition_fields=partition_fields,
         partition_types=asked.partition_types if generator is KeyGeneratorType.CUSTOM else None,
@@ -75,7 +76,6 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
 
 def _check_creatable(asked: TableSettings, path: str) -> None:
     only = {
-        "hoodie.datasource.write.table.type": (asked.table_type, "COPY_ON_WRITE"),
         "hoodie.write.table.version": (asked.version, 9),
         INDEX_TYPE: (asked.index_type, "BUCKET"),
     }
@@ -85,6 +85,11 @@ def _check_creatable(asked: TableSettings, path: str) -> None:
                 f"The new table {path} was asked for with {key}={said}, which pyhudi does not do yet.",
                 f"Use {key}={supported}, or create the table with Apache Hudi.",
             )
+    if asked.table_type not in {None, COPY_ON_WRITE, MERGE_ON_READ}:
+        raise UnsupportedOptionError(
+            f"The new table {path} was asked for with hoodie.datasource.write.table.type={asked.table_type}.",
+            f"Use {COPY_ON_WRITE} or {MERGE_ON_READ}.",
+        )
     if asked.timezone not in {None, "UTC", "LOCAL"}:
         raise UnsupportedOptionError(
             f"The new table {path} was asked for with hoodie.table.timeline.timezone={asked.timezone}.",

@@ -14,7 +14,7 @@ from ...errors import CommitConflictError, MissingColumnError, UnsupportedTypeEr
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...table.config import TableConfig
-from ...table.config.property_keys import COMMIT_TIME_ORDERING, CREATE_SCHEMA
+from ...table.config.property_keys import COMMIT_TIME_ORDERING, CREATE_SCHEMA, MERGE_ON_READ
 from ...table.keys.generator import KeyGenerator
 from ...table.latest_schema import latest_schema
 from ...table.merging.deletes import IS_DELETED
@@ -151,7 +151,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         path=request.path,
         storage_options=dict(request.storage_options),
         config=config,
-        action="replacecommit" if operation in REPLACING else "commit",
+        action=_action(config, operation),
         instant_time=times[-1],
         write_id=write_id,
         owner=Owner.of_this_process(write_id, request.application),
@@ -175,6 +175,12 @@ def plan_write(request: WriteRequest) -> WritePlan:
     )
     check_judges(plan.spec, plan.config.payload, storage.path)
     return plan
+
+
+def _action(config: TableConfig, operation: str) -> str:
+    if operation in REPLACING:
+        return "replacecommit"
+    return "deltacommit" if config.table_type == MERGE_ON_READ else "commit"
 
 
 def _without_position(request: WriteRequest) -> tuple[WriteRequest, bool]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...errors import UnsupportedTableError
 from . import property_keys as key
-from .property_keys import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, NEWEST_LAYOUT, NEWEST_VERSION
+from .property_keys import COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING, NEWEST_LAYOUT, NEWEST_VERSION
 from .table_config import TableConfig
 
 
@@ -33,8 +33,6 @@ def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]
         yield key.VERSION, str(config.version)
     elif int(config.properties[key.LAYOUT_VERSION]) != NEWEST_LAYOUT:
         yield key.LAYOUT_VERSION, config.properties[key.LAYOUT_VERSION]
-    if config.table_type != COPY_ON_WRITE:
-        yield key.TYPE, config.table_type
     if not config.populate_meta_fields:
         yield key.POPULATE_META_FIELDS, "false"
     base_format = config.properties.get(key.BASE_FILE_FORMAT) or "PARQUET"

@@ -174,7 +174,6 @@ SICK = [
         for key, value, reads in (
             ("hoodie.table.version", "6", False),
             ("hoodie.table.version", "8", False),
-            ("hoodie.table.type", "MERGE_ON_READ", False),
             ("hoodie.table.base.file.format", "ORC", False),
             ("hoodie.populate.meta.fields", "false", False),
             ("hoodie.datasource.write.drop.partition.columns", "true", False),

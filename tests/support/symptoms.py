@@ -76,7 +76,6 @@ SYMPTOMS = [
     Symptom("NOT_CHECKED", "version", "version 6", say("hoodie.table.version", "6")),
     Symptom("NOT_CHECKED", "index", "BLOOM", say("hoodie.index.type", "BLOOM")),
     Symptom("NOT_CHECKED", "buckets", "hoodie.bucket.index.num.buckets=0", say("hoodie.bucket.index.num.buckets", "0")),
-    Symptom("NOT_CHECKED", "merge on read", "MERGE_ON_READ", say("hoodie.table.type", "MERGE_ON_READ")),
     Symptom("NOT_CHECKED", "key generator", "my.Own", say("hoodie.table.keygenerator.type", "my.Own")),
     Symptom("STRANGE_FILE", "on the timeline", f"{TIMELINE}/x.tmp", leave(f"{TIMELINE}/x.tmp")),
     Symptom(

@@ -69,7 +69,7 @@ CREATIONS = [
             upsert(GOOD, table=replace(KEYED, **{name: said})),
         )
         for name, said, key in (
-            ("table_type", "MERGE_ON_READ", "hoodie.datasource.write.table.type"),
+            ("table_type", "MERGE_ON_WRITE", "hoodie.datasource.write.table.type"),
             ("version", 6, "hoodie.write.table.version"),
             ("version", 10, "hoodie.write.table.version"),
             ("index_type", "RECORD_INDEX", "hoodie.index.type"),

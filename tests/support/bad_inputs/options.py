@@ -109,7 +109,6 @@ OPTIONS = [
     *(
         Case(f"unsupported {key}", errors.UnsupportedOptionError, (key,), ask({key: value}))
         for key, value in {
-            "hoodie.table.type": "MERGE_ON_READ",
             "hoodie.table.version": "8",
             "hoodie.index.type": "BLOOM",
             "hoodie.write.record.merge.mode": "CUSTOM",

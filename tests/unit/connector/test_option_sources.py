@@ -127,7 +127,6 @@ def test_a_setting_may_say_what_apache_hudi_keeps_no_note_of(table: str, default
 @pytest.mark.parametrize(
     "line",
     [
-        "hoodie.datasource.write.table.type=MERGE_ON_READ",
         "hoodie.table.cdc.enabled=true",
         "hoodie.index.type=BLOOM",
     ],

@@ -237,7 +237,6 @@ def test_the_options_of_a_query_say_what_it_shows(given: dict[str, str], query: 
     [
         ("operation", "cluster"),
         ("hoodie.datasource.write.operation", "upsert_prepped"),
-        ("hoodie.datasource.write.table.type", "MERGE_ON_READ"),
         ("hoodie.index.type", "bloom"),
         ("hoodie.index.bucket.engine", "CONSISTENT_HASHING"),
         ("hoodie.write.record.merge.mode", "CUSTOM"),

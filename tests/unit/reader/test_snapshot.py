@@ -207,7 +207,7 @@ def test_a_kind_of_table_that_pyhudi_does_not_read_is_refused(tmp_path: Path) ->
     path = unpack("v9_cow_types", tmp_path)
     storage = open_storage(path)
     assert load_config(storage).table_type == "COPY_ON_WRITE"
-    update_config(storage, {"hoodie.table.type": "MERGE_ON_READ"})
+    update_config(storage, {"hoodie.table.base.file.format": "ORC"})
 
-    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
+    with pytest.raises(UnsupportedTableError, match="ORC"):
         open_snapshot(path)

@@ -22,7 +22,6 @@ def test_a_new_table_is_read_and_written(writing: bool) -> None:
         ("hoodie.table.version", "6"),
         ("hoodie.timeline.layout.version", "1"),
         ("hoodie.timeline.layout.version", "3"),
-        ("hoodie.table.type", "MERGE_ON_READ"),
         ("hoodie.populate.meta.fields", "false"),
         ("hoodie.datasource.write.drop.partition.columns", "true"),
         ("hoodie.table.base.file.format", "ORC"),
