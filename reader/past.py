@@ -9,7 +9,7 @@ from ..errors import UnreadableTimeError
 from ..storage.base import FileInfo, Storage, split
 from ..storage.parallel import for_each
 from ..table.files.cleaned import Clean, cleaned_since, read_cleans
-from ..table.files.file_group import BaseFile, FileSlice
+from ..table.files.file_group import DataFile, FileSlice
 from ..table.files.long_replaced import without_long_replaced
 from ..table.files.lost import superseded
 from ..table.files.names import PARQUET
@@ -85,7 +85,7 @@ class ListedFiles:
         named = view.named_partitions() if self.everything else []
         return view, sorted({*self.listings, *cleaned, *named})
 
-    def taken(self, lost: Iterable[BaseFile], timeline: Timeline, time: str) -> list[BaseFile]:
+    def taken(self, lost: Iterable[DataFile], timeline: Timeline, time: str) -> list[DataFile]:
         """Return those of a moment's lost files that cleans took away.
 
         Raises:
@@ -101,13 +101,13 @@ class ListedFiles:
 
 @dataclass(frozen=True, slots=True)
 class SliceFilter:
-    """Which partitions, and which base files in them, a query wants to see."""
+    """Which partitions, and slices with which files in them, a query wants to see."""
 
     partition: Callable[[str], bool] = lambda path: True
-    file: Callable[[BaseFile], bool] = lambda file: True
+    file: Callable[[DataFile], bool] = lambda file: True
 
-    def lost(self, files: ListedFiles, timeline: Timeline, time: str) -> list[BaseFile]:
-        """Return the base files of a moment that are not there any more."""
+    def lost(self, files: ListedFiles, timeline: Timeline, time: str) -> list[DataFile]:
+        """Return the files of a moment that are not there any more."""
         view, partitions = files.at(timeline, time)
         lost = [file for path in partitions if self.partition(path) for file in view.lost(path) if self.file(file)]
         return without_long_replaced(files.storage, files.archive_folder, timeline, lost)
@@ -116,7 +116,7 @@ class SliceFilter:
         """Return the file slices of a moment."""
         view, partitions = files.at(timeline, time)
         found = (one for path in partitions if self.partition(path) for one in view.slices(path).values())
-        return [one for one in found if self.file(one.base_file)]
+        return [one for one in found if any(map(self.file, one.data_files))]
 
 
 def slices_shown(
@@ -156,7 +156,7 @@ def slices_shown(
     lost = files.taken(inside.lost(files, moment.timeline, moment.time), moment.timeline, moment.time)
     if not lost:
         return inside.slices(files, moment.timeline, moment.time)
-    gone = f"cleaning has taken away {len(lost)} of the base files that show it, {lost[0].path} among them"
+    gone = f"cleaning has taken away {len(lost)} of the files that show it, {lost[0].path} among them"
     if isinstance(query, AsOf):
         raise _no_such_past(files, moment, query, wanted, gone)
     if window is None or window.end is None:
@@ -249,7 +249,7 @@ def _no_such_past(
 
 
 def _no_such_window(
-    files: ListedFiles, window: Window, wanted: SliceFilter, lost: list[BaseFile], gone: str
+    files: ListedFiles, window: Window, wanted: SliceFilter, lost: list[DataFile], gone: str
 ) -> UnreadableTimeError:
     """Say which begin goes with the window's end, and which end with its begin."""
     written = {one.requested_time: one.visible_since for one in window.instants}

@@ -29,6 +29,10 @@ class Layout(Protocol):
     def folder(self) -> str:
         """The timeline's folder, relative to the table's root."""
 
+    @property
+    def archive_folder(self) -> str:
+        """The archive's folder, relative to the table's root."""
+
     def parse(self, name: str) -> Instant | None:
         """Return the state of an instant that a file name stands for; None for any other file."""
 
@@ -51,6 +55,10 @@ class HasTimeline(Protocol):
     def timeline_folder(self) -> str:
         """The timeline's folder, relative to the table's root."""
 
+    @property
+    def archive_folder(self) -> str:
+        """The archive's folder, relative to the table's root."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutV2:
@@ -58,9 +66,11 @@ class LayoutV2:
 
     Attributes:
         folder: The timeline's folder, relative to the table's root.
+        archive_folder: The archive's, relative to the table's root.
     """
 
     folder: str = ".hoodie/timeline"
+    archive_folder: str = ".hoodie/timeline/history"
 
     def parse(self, name: str) -> Instant | None:
         """Return the state of an instant that a file name stands for; None for any other file.
@@ -102,7 +112,7 @@ def layout_of(config: HasTimeline) -> Layout:
         TableVersionError: The table version has a layout that pyhudi does not know yet.
     """
     if config.version in {8, 9}:
-        return LayoutV2(config.timeline_folder)
+        return LayoutV2(config.timeline_folder, config.archive_folder)
     raise TableVersionError(
         f"The table {config.name!r} is of version {config.version}, whose timeline has a layout that pyhudi does not "
         "know yet.",

@@ -1,4 +1,4 @@
-"""Base files that cleans took away, or are about to, after the moment that a reader wants to see."""
+"""Base and log files that cleans took away, or are about to, after the moment that a reader wants to see."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...storage.parallel import for_each
 from ...timeline.instants import Instant
 from ...timeline.metadata.models import CleanerPlan, CleanMetadata
 from ...timeline.timeline import Timeline
-from .file_group import BaseFile, base_file
+from .file_group import DataFile, data_file
 
 Clean = CleanMetadata | CleanerPlan
 
@@ -42,8 +42,8 @@ def names_cleaned(storage: Storage, now: Timeline) -> frozenset[str]:
 
 def cleaned_since(
     cleans: Iterable[tuple[Instant, Clean]], now: Timeline, moment: Timeline, time: str
-) -> Mapping[str, tuple[BaseFile, ...]]:
-    """Return the base files that a reader of a moment may miss, by partition path.
+) -> Mapping[str, tuple[DataFile, ...]]:
+    """Return the base and log files that a reader of a moment may miss, by partition path.
 
     Args:
         cleans: What `read_cleans` returned, for this moment or an earlier one.
@@ -51,12 +51,12 @@ def cleaned_since(
         moment: The timeline as the reader wants to see it.
         time: When that is.
     """
-    found: dict[str, list[BaseFile]] = {}
+    found: dict[str, list[DataFile]] = {}
     for instant, clean in cleans:
         if instant.requested_time <= time or _keeps(clean, now, moment):
             continue
         for partition, names in deleted_by(clean):
-            found.setdefault(partition, []).extend(_base_files(partition, names))
+            found.setdefault(partition, []).extend(_data_files(partition, names))
     return {partition: tuple(files) for partition, files in found.items()}
 
 
@@ -83,6 +83,6 @@ def deleted_by(clean: Clean) -> Iterator[tuple[str, list[str]]]:
         yield partition, [one.file_path.rpartition("/")[2] for one in files if one.file_path]
 
 
-def _base_files(partition: str, names: list[str]) -> Iterator[BaseFile]:
-    found = (base_file(join(partition, name.rpartition("/")[2])) for name in names)
+def _data_files(partition: str, names: list[str]) -> Iterator[DataFile]:
+    found = (data_file(join(partition, name.rpartition("/")[2])) for name in names)
     return (file for file in found if file is not None)

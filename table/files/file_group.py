@@ -30,6 +30,11 @@ class BaseFile:
         """The file's name without its folder."""
         return self.path.rpartition("/")[2]
 
+    @property
+    def kind(self) -> str:
+        """How a sentence calls it."""
+        return "base file"
+
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
@@ -44,6 +49,24 @@ class LogFile:
     path: str
     size: int
     name: LogFileName
+
+    @property
+    def file_id(self) -> str:
+        """The file group's id."""
+        return self.name.file_id
+
+    @property
+    def instant_time(self) -> str:
+        """Requested time of the instant in its name."""
+        return self.name.instant_time
+
+    @property
+    def kind(self) -> str:
+        """How a sentence calls it."""
+        return "log file"
+
+
+DataFile = BaseFile | LogFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +94,26 @@ class FileSlice:
     def file_id(self) -> str:
         """The file group's id."""
         return self.group.file_id
+
+    @property
+    def data_files(self) -> tuple[DataFile, ...]:
+        """All its files: the base file, where it has one, then the log files in their order."""
+        return self.logs if self.base is None else (self.base, *self.logs)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of all its files, in the same order."""
+        return tuple(one.path for one in self.data_files)
+
+    @property
+    def log_bytes(self) -> int:
+        """The size of its log files."""
+        return sum(one.size for one in self.logs)
+
+    @property
+    def size(self) -> int:
+        """The size of all its files."""
+        return self.log_bytes + (0 if self.base is None else self.base.size)
 
     @property
     def base_file(self) -> BaseFile:
@@ -102,3 +145,15 @@ def base_file(path: str, size: int = 0) -> BaseFile | None:
     """Return what the path of a base file says, None where it is none."""
     name = BaseFileName.parse(path.rpartition("/")[2])
     return None if name is None else BaseFile(path, size, name.file_id, str(name.write_token), name.instant_time)
+
+
+def log_file(path: str, size: int = 0) -> LogFile | None:
+    """Return what the path of a log file of rows says; None where it is none, as change data is none."""
+    text = path.rpartition("/")[2]
+    name = LogFileName.parse(text) if text.startswith(".") else None
+    return None if name is None or name.is_cdc else LogFile(path, size, name)
+
+
+def data_file(path: str, size: int = 0) -> DataFile | None:
+    """Return what the path of a base file or a log file of rows says, None where it is neither."""
+    return base_file(path, size) or log_file(path, size)

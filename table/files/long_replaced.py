@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from ...storage.base import Storage
 from ...timeline.archive.lsm import archived_bodies, archived_instants
 from ...timeline.timeline import Timeline
-from .file_group import BaseFile
+from .file_group import DataFile
 
 
 def without_long_replaced(
-    storage: Storage, archive_folder: str, timeline: Timeline, lost: Iterable[BaseFile]
-) -> list[BaseFile]:
+    storage: Storage, archive_folder: str, timeline: Timeline, lost: Iterable[DataFile]
+) -> list[DataFile]:
     """Return those of the lost files whose file groups no archived replacecommit took away.
 
     A clean may stay on the timeline for longer than the replacecommit whose files it took: it still names them, and
@@ -48,5 +48,5 @@ def without_long_replaced(
     return [one for one in waiting if replaced_at.get((_partition(one), one.file_id), "") < one.instant_time]
 
 
-def _partition(file: BaseFile) -> str:
+def _partition(file: DataFile) -> str:
     return file.path.rpartition("/")[0]

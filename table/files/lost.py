@@ -1,4 +1,4 @@
-"""Base files that completed writes name and nobody finds: what became of them, and who must not go on without them."""
+"""Base and log files that completed writes name and nobody finds: what became of them, and who needs them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...storage.base import Storage, split
 from ...timeline.going import on_the_way_out
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
-from .file_group import BaseFile, FileSlice
+from .file_group import DataFile, FileSlice
 from .view import FileView
 from .written import read_written
 
@@ -35,7 +35,7 @@ def open_view(storage: Storage, timeline: Timeline) -> WholeView:
     return WholeView(storage, timeline, read_written(storage, timeline))
 
 
-def superseded(storage: Storage, timeline: Timeline, lost: Iterable[BaseFile]) -> list[BaseFile]:
+def superseded(storage: Storage, timeline: Timeline, lost: Iterable[DataFile]) -> list[DataFile]:
     """Return those of the lost files that are none of the table as it is now, so that a clean may have taken them.
 
     Files that a clean of the timeline names are left out otherwise: it says by whom they were taken, though not why.
@@ -66,7 +66,7 @@ def superseded(storage: Storage, timeline: Timeline, lost: Iterable[BaseFile]) -
     return old
 
 
-def _missing(storage: Storage, now: Timeline, missing: list[BaseFile]) -> MissingFileError | StorageError:
+def _missing(storage: Storage, now: Timeline, missing: list[DataFile]) -> MissingFileError | StorageError:
     going = on_the_way_out(now)
     for one in missing:
         found = now.find(one.instant_time)
@@ -75,7 +75,7 @@ def _missing(storage: Storage, now: Timeline, missing: list[BaseFile]) -> Missin
     first, more = missing[0], len(missing) - 1
     writer = now.find(first.instant_time)
     return MissingFileError(
-        f"The base file {first.path} of the table {storage.path} is gone, which the "
+        f"The {first.kind} {first.path} of the table {storage.path} is gone, which the "
         f"{writer.action if writer else 'write'} {first.instant_time} made and nothing has replaced since"
         + (f" (and so are {more} more)." if more else "."),
         "Restore the file from a backup, or roll back the commits from that one on; an overwrite of "
@@ -83,8 +83,8 @@ def _missing(storage: Storage, now: Timeline, missing: list[BaseFile]) -> Missin
     )
 
 
-def _taken_meanwhile(storage: Storage, file: BaseFile, what: str) -> StorageError:
+def _taken_meanwhile(storage: Storage, file: DataFile, what: str) -> StorageError:
     return StorageError(
-        f"The base file {file.path} of the table {storage.path} {what} by another writer while it was needed.",
+        f"The {file.kind} {file.path} of the table {storage.path} {what} by another writer while it was needed.",
         "Run it again.",
     )

@@ -112,6 +112,15 @@ class LogFileName:
         token = WriteToken.parse(match["token"]) if match["token"] else None
         return cls(match["file_id"], match["instant"], int(match["version"]), token, match["suffix"] is not None)
 
+    @property
+    def order(self) -> tuple[str, int, str, bool]:
+        """What puts the log files of one slice in the order in which they are to be read.
+
+        Write tokens are compared as text, so that 10 comes before 9; Source: ``HoodieLogFile.LogFileComparator``.
+        """
+        token = "" if self.write_token is None else str(self.write_token)
+        return self.instant_time, self.version, token, self.is_cdc
+
     def format(self) -> str:
         """Return the name; the opposite of `parse`."""
         token = "" if self.write_token is None else f"_{self.write_token}"

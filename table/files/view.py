@@ -1,14 +1,16 @@
-"""Which file slices a reader may see: the newest committed base file of every live file group."""
+"""Which file slices a reader may see: the committed base and log files of every live file group."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...storage.base import FileInfo, Storage, join
+from ...timeline.archive.completions import CompletionTimes
 from ...timeline.timeline import Timeline
-from .file_group import BaseFile, FileGroup, FileSlice, base_file
+from .file_group import BaseFile, DataFile, FileGroup, FileSlice, LogFile, data_file
 from .names import FileGroupId, WriteToken
 from .partitions import is_partition, walk_partitions
+from .slice_rules import slice_rule
 from .written import Written
 
 
@@ -20,7 +22,7 @@ class FileView:
         timeline: Decides which instants are committed.
         written: What the timeline's completed writes say of files.
         listings: The files of partitions, by path, where they are known already.
-        cleaned: Base files that a clean took away since, by partition path; none of them is shown, see `lost`.
+        cleaned: Files that a clean took away since, by partition path; none of them is shown, see `lost`.
     """
 
     def __init__(
@@ -29,7 +31,7 @@ class FileView:
         timeline: Timeline,
         written: Written,
         listings: Mapping[str, tuple[FileInfo, ...]] | None = None,
-        cleaned: Mapping[str, tuple[BaseFile, ...]] | None = None,
+        cleaned: Mapping[str, tuple[DataFile, ...]] | None = None,
     ) -> None:
         self._storage = storage
         self._timeline = timeline
@@ -38,6 +40,8 @@ class FileView:
         self._listings = dict(listings or {})
         self._cleaned = dict(cleaned or {})
         self._committed: dict[str, bool] = {}
+        self._rule = slice_rule(timeline.files.layout)
+        self._completed_at = CompletionTimes(timeline)
 
     def partitions(self) -> list[str]:
         """Return the paths of all partitions, sorted; their files, which are found on the way, are kept."""
@@ -54,48 +58,58 @@ class FileView:
 
     def groups(self, partition_path: str) -> dict[str, FileGroup]:
         """Return every live file group of one partition with all its committed slices, by file id."""
-        return self._groups(partition_path, _base_files(self._files(partition_path)))
+        return self._groups(partition_path, _data_files(self._files(partition_path)))
 
     def replaced_groups(self, partition_path: str) -> dict[str, FileGroup]:
         """Return the file groups of one partition that were taken away, with their committed slices that are left."""
-        return self._groups(partition_path, _base_files(self._files(partition_path)), replaced=True)
+        return self._groups(partition_path, _data_files(self._files(partition_path)), replaced=True)
 
-    def lost(self, partition_path: str) -> list[BaseFile]:
-        """Return the base files that `slices` would show of one partition, were they there.
+    def lost(self, partition_path: str) -> list[DataFile]:
+        """Return the base and log files that `slices` would show of one partition, were they there.
 
         A clean may have taken them away, or they are those that completed writes name and nobody finds.
         """
         present = {info.path for info in self._files(partition_path)}
         absent = [
             path
-            for file_id, name in self._written.newest.get(partition_path, {}).items()
+            for file_id, name in self._written.names(partition_path)
             if (path := join(partition_path, name)) not in present and (partition_path, file_id) not in self._replaced
         ]
         cleaned = self._cleaned.get(partition_path, ())
         if not absent and not cleaned:
             return []
-        named = (file for file in map(base_file, absent) if file is not None)
-        groups = self._groups(partition_path, [*_base_files(self._files(partition_path)), *named, *cleaned])
-        newest = (group.newest.base_file for group in groups.values())
-        return [file for file in newest if file.path not in present]
+        named = {file for file in (*map(data_file, absent), *cleaned) if file is not None and file.path not in present}
+        groups = self._groups(partition_path, [*_data_files(self._files(partition_path)), *named])
+        return [file for group in groups.values() for file in group.newest.data_files if file.path not in present]
 
     def named_partitions(self) -> list[str]:
         """Return the partitions in which completed writes left files of live file groups, whether or not they exist."""
         return [
             partition
-            for partition, names in self._written.newest.items()
-            if any((partition, file_id) not in self._replaced for file_id in names)
+            for partition in self._written.partitions
+            if any((partition, file_id) not in self._replaced for file_id, _ in self._written.names(partition))
         ]
 
     def _groups(
-        self, partition_path: str, files: Iterable[BaseFile], *, replaced: bool = False
+        self, partition_path: str, files: Iterable[DataFile], *, replaced: bool = False
     ) -> dict[str, FileGroup]:
-        found: dict[str, list[BaseFile]] = {}
+        found: dict[str, list[DataFile]] = {}
         for file in files:
             is_replaced = (partition_path, file.file_id) in self._replaced
             if is_replaced == replaced and self._is_committed(file.instant_time):
                 found.setdefault(file.file_id, []).append(file)
-        return {file_id: _group(FileGroupId(partition_path, file_id), found[file_id]) for file_id in sorted(found)}
+        return {file_id: self._group(FileGroupId(partition_path, file_id), found[file_id]) for file_id in sorted(found)}
+
+    def _group(self, group: FileGroupId, files: list[DataFile]) -> FileGroup:
+        """Return a file group of its files; of two base files that one instant left, the later attempt's counts."""
+        bases: dict[str, BaseFile] = {}
+        for file in files:
+            if isinstance(file, BaseFile):
+                known = bases.get(file.instant_time)
+                if known is None or _attempt(file) > _attempt(known):
+                    bases[file.instant_time] = file
+        logs = [file for file in files if isinstance(file, LogFile)]
+        return FileGroup(group, self._rule.slices(group, [*bases.values()], logs, self._completed_at))
 
     def _files(self, partition_path: str) -> tuple[FileInfo, ...]:
         if partition_path not in self._listings:
@@ -113,20 +127,10 @@ class FileView:
         return [piece for partition in self.partitions() for piece in self.slices(partition).values()]
 
 
-def _group(group: FileGroupId, files: list[BaseFile]) -> FileGroup:
-    """Return a file group of its base files; of two that one instant left, the later attempt's counts."""
-    slices: dict[str, FileSlice] = {}
-    for file in sorted(files, key=lambda one: one.instant_time):
-        known = slices.get(file.instant_time)
-        if known is None or _attempt(file) > _attempt(known.base_file):
-            slices[file.instant_time] = FileSlice(group, file.instant_time, file)
-    return FileGroup(group, tuple(slices.values()))
-
-
 def _attempt(file: BaseFile) -> WriteToken:
     return WriteToken.parse(file.write_token)
 
 
-def _base_files(listing: Iterable[FileInfo]) -> Iterator[BaseFile]:
-    found = (base_file(info.path, info.size) for info in listing)
+def _data_files(listing: Iterable[FileInfo]) -> Iterator[DataFile]:
+    found = (data_file(info.path, info.size) for info in listing)
     return (file for file in found if file is not None)

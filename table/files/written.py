@@ -18,9 +18,11 @@ from ...storage.parallel import for_each
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
+from .file_group import log_file
 from .names import PARQUET
 
 FileGroups = frozenset[tuple[str, str]]
+LogsWritten = Mapping[str, Mapping[str, Mapping[str, Instant]]]
 # What a process keeps: enough for the tables of one job, and for few that are large.
 _MOST_KNOWN = 32
 _MOST_NAMES = 500_000
@@ -35,11 +37,14 @@ class Written:
         newest: The name of the newest base file that one of them wrote, by partition path and file id; replaced file
             groups are among them.
         replaced_by: The file groups that each replacecommit among them took away.
+        logs: The names of the log files that go with the newest base file, or with none, each with the write that
+            made it, by partition path and file id.
     """
 
     instants: frozenset[Instant] = frozenset()
     newest: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     replaced_by: Mapping[Instant, FileGroups] = field(default_factory=dict)
+    logs: LogsWritten = field(default_factory=dict)
 
     @property
     def replaced(self) -> FileGroups:
@@ -49,7 +54,19 @@ class Written:
     @property
     def size(self) -> int:
         """How many names are held."""
-        return sum(map(len, self.newest.values())) + sum(map(len, self.replaced_by.values()))
+        logs = sum(len(names) for groups in self.logs.values() for names in groups.values())
+        return sum(map(len, self.newest.values())) + sum(map(len, self.replaced_by.values())) + logs
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions in which they left files."""
+        return [*self.newest, *(one for one in self.logs if one not in self.newest)]
+
+    def names(self, partition_path: str) -> Iterator[tuple[str, str]]:
+        """Yield the file id and the name of each base and log file that is held of a partition."""
+        yield from self.newest.get(partition_path, {}).items()
+        for file_id, names in self.logs.get(partition_path, {}).items():
+            yield from ((file_id, name) for name in names)
 
     def since(self, first: str) -> Written:
         """Return what those of the writes say that were requested at a time or later."""
@@ -61,7 +78,20 @@ class Written:
             for partition, names in self.newest.items()
         }
         replaced_by = {instant: groups for instant, groups in self.replaced_by.items() if instant in kept}
-        return Written(kept, {partition: names for partition, names in newest.items() if names}, replaced_by)
+        logs = {
+            partition: {
+                file_id: left
+                for file_id, names in groups.items()
+                if (left := {name: one for name, one in names.items() if one.requested_time >= first})
+            }
+            for partition, groups in self.logs.items()
+        }
+        return Written(
+            kept,
+            {partition: names for partition, names in newest.items() if names},
+            replaced_by,
+            {partition: groups for partition, groups in logs.items() if groups},
+        )
 
     def joined_by(self, bodies: Iterable[tuple[Instant, CommitFiles]]) -> Written:
         """Return what the writes and some others say together.
@@ -70,6 +100,7 @@ class Written:
             bodies: The others, in order of requested time.
         """
         newest, replaced_by, instants = dict(self.newest), dict(self.replaced_by), set(self.instants)
+        logs: dict[str, dict[str, dict[str, Instant]]] = {}
         last = max((one.requested_time for one in self.instants), default="")
         for instant, body in bodies:
             instants.add(instant)
@@ -81,7 +112,9 @@ class Written:
                 if instant.requested_time < last:  # requested before a write that completed earlier
                     names = {one: name for one, name in names.items() if time_in(name) > time_in(known.get(one, ""))}
                 newest[partition] = {**known, **names}
-        return Written(frozenset(instants), newest, replaced_by)
+                for file_id, name in _log_files(stats):
+                    logs.setdefault(partition, {}).setdefault(file_id, {})[name] = instant
+        return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest))
 
 
 def read_written(storage: Storage, timeline: Timeline) -> Written:
@@ -163,6 +196,28 @@ def _read(storage: Storage, timeline: Timeline, writes: list[Instant]) -> list[C
         return [next(bodies) if one in left else CommitFiles() for one in writes]
 
 
+def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: Mapping[str, Mapping[str, str]]) -> LogsWritten:
+    """Return the log files that go with the newest base file of their file group, or with none.
+
+    Args:
+        known: Those that are known already; older base files may have been the newest then.
+        fresh: Those to add.
+        newest: The newest base files.
+    """
+    if not known and not fresh:
+        return known
+    found: dict[str, dict[str, Mapping[str, Instant]]] = {}
+    for partition in {**known, **fresh}:
+        before, added = known.get(partition, {}), fresh.get(partition, {})
+        for file_id in {**before, **added}:
+            since = time_in(newest.get(partition, {}).get(file_id, ""))
+            names = {**before.get(file_id, {}), **added.get(file_id, {})}
+            left = {name: one for name, one in names.items() if one.visible_since >= since}
+            if left:
+                found.setdefault(partition, {})[file_id] = left
+    return found
+
+
 def time_in(name: str) -> str:
     """Return the instant in a base file's name, "" where there is none."""
     return name.rpartition("_")[2].removesuffix(PARQUET)
@@ -176,8 +231,16 @@ _LOCK = Lock()
 
 
 def _base_files(stats: Iterable[Mapping[str, str | None]]) -> Iterator[tuple[str, str]]:
-    """Yield file id and name of each base file; log files are none, and writes that failed have none."""
+    """Yield file id and name of each base file; writes that failed have none."""
     for stat in stats:
         file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
         if file_id and name.endswith(PARQUET):
+            yield file_id, name
+
+
+def _log_files(stats: Iterable[Mapping[str, str | None]]) -> Iterator[tuple[str, str]]:
+    """Yield file id and name of each log file."""
+    for stat in stats:
+        file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
+        if file_id and name.startswith(".") and log_file(name) is not None:
             yield file_id, name

@@ -220,7 +220,7 @@ def test_cleaned_slices_are_never_left_out_in_silence(past: Past) -> None:
 
     text = refused(past, AsOf(first.instant))
     assert f"as.of.instant={fourth.instant}" in text
-    assert re.search(r"cleaning has taken away \d of the base files", text)
+    assert re.search(r"cleaning has taken away \d of the files", text)
     assert lost.partition("/")[0] == "a"
     assert past.shown(AsOf(fourth.instant)) == past.as_of("3")
     assert past.shown(Changes(first.completed)) == past.changes(first.completed, None)

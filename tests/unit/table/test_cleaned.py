@@ -69,10 +69,11 @@ def test_an_earlier_clean_took_nothing_of_a_later_moment() -> None:
     assert cleaned_since([(CLEAN, done("", NAME))], NOW, NOW, t(7)) == {}
 
 
-def test_names_that_are_no_base_files_are_passed_over() -> None:
-    names = (NAME, ".hoodie_partition_metadata", f".a-0_{t(1)}.log.1_0-0-0", "x.parquet")
+def test_names_that_are_no_data_files_are_passed_over() -> None:
+    log = f".a-0_{t(1)}.log.1_0-0-0"
+    names = (NAME, ".hoodie_partition_metadata", log, f"{log}.cdc", "x.parquet")
 
     found = cleaned_since([(CLEAN, done("", *names))], NOW, NOW, t(6))
 
-    assert [file.path for file in found["p/q"]] == [f"p/q/{NAME}"]
-    assert found["p/q"][0].instant_time == t(1)
+    assert [file.path for file in found["p/q"]] == [f"p/q/{NAME}", f"p/q/{log}"]
+    assert [file.instant_time for file in found["p/q"]] == [t(1), t(1)]

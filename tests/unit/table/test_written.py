@@ -118,3 +118,20 @@ def test_a_process_forgets_tables_that_it_looked_at_long_ago(storage: Storage, t
         read_written(other, timeline_in(other))
 
     assert len(written._KNOWN) == written._MOST_KNOWN
+
+
+def test_log_files_are_remembered_until_a_newer_base_file_takes_their_place(storage: Storage) -> None:
+    """Each of ``complete`` takes 500 longer than it was requested: what completed before the base file is forgotten."""
+    first, second, third = (complete(storage, number, []) for number in (1, 2, 600))
+    assert [*read_written(storage, timeline_in(storage)).logs["p"]["logged"].values()] == [first, second, third]
+
+    complete(storage, 502, ["logged"])
+
+    found = read_written(storage, timeline_in(storage))
+    assert [one.requested_time for one in found.logs["p"]["logged"].values()] == [
+        f"{number:017d}" for number in (2, 600, 502)
+    ]
+    assert found == anew(storage, timeline_in(storage))
+    assert sorted(name[:7] for file_id, name in found.names("p") if file_id == "logged") == [".logged"] * 3 + [
+        "logged_"
+    ]

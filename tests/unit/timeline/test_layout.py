@@ -124,10 +124,14 @@ class Config:
     timeline_folder: str
     name: str = "t"
 
+    @property
+    def archive_folder(self) -> str:
+        return f"{self.timeline_folder}/past"
+
 
 @pytest.mark.parametrize("version", [8, 9])
 def test_versions_8_and_9_have_layout_2_in_the_folder_of_their_properties(version: int) -> None:
-    assert layout_of(Config(version, ".hoodie/elsewhere")) == LayoutV2(".hoodie/elsewhere")
+    assert layout_of(Config(version, ".hoodie/elsewhere")) == LayoutV2(".hoodie/elsewhere", ".hoodie/elsewhere/past")
 
 
 @pytest.mark.parametrize("version", [5, 6, 10])
