@@ -111,6 +111,10 @@ class GroupRows:
         """How many rows."""
         return sum(piece.rows for _, piece in self.pieces) + sum(int(batch.num_rows) for batch in self.memory)
 
+    def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
+        """Return all rows, None where they take more bytes than that."""
+        return list(self.batches()) if self.nbytes <= nbytes else None
+
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all rows, with some of their columns or all; they may be asked for again."""
         for reader, piece in self.pieces:

@@ -16,7 +16,7 @@ from ...errors import PlacementError
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import for_each
-from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, bring_near
+from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, bring_near, local_spills
 from ...table.files.names import WriteToken
 from ...writer.buffer import MERGE_RESERVE, GroupRows
 from ...writer.group_writer import GroupJob, GroupOutcome
@@ -26,7 +26,7 @@ from ..transaction.fence import Fence
 from ..transaction.since import snapshot
 from .file_groups import JobPlanner
 from .phases import Phases, Progress
-from .task import group_writer, local_spills
+from .task import group_writer
 
 logger = logging.getLogger("pyhudi")
 

@@ -14,7 +14,7 @@ from ...errors import WriteSealedError
 from ...index.registry import index_for
 from ...storage import open_storage
 from ...storage.base import Storage
-from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
+from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter, local_spills
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import avro_schema
@@ -185,16 +185,6 @@ class _Task:
     @cached_property
     def _planner(self) -> JobPlanner:
         return JobPlanner(self._plan, self._storage, snapshot(self._plan.transaction, self._storage))
-
-
-def local_spills(local: Storage) -> Callable[[], tuple[SpillWriter, Storage]]:
-    """Return what opens the next numbered spill in a task's own folder."""
-    opened = iter(range(1 << 62))
-
-    def open_spill() -> tuple[SpillWriter, Storage]:
-        return SpillWriter(local, f"part-{next(opened)}.spill", ""), local
-
-    return open_spill
 
 
 def group_writer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -43,3 +43,14 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
             "a time.",
         )
     return joined[0]
+
+
+def within(batches: Iterable[pa.RecordBatch], nbytes: int) -> list[pa.RecordBatch] | None:
+    """Return the batches, None where they hold more bytes than that."""
+    held, size = [], 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > nbytes:
+            return None
+        held.append(batch)
+    return held

@@ -11,7 +11,7 @@ import json
 import struct
 import uuid
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +88,16 @@ class SpillWriter:
     def discard(self) -> None:
         """Give the file up."""
         self._staged.discard()
+
+
+def local_spills(local: Storage) -> Callable[[], tuple[SpillWriter, Storage]]:
+    """Return what opens the next numbered spill in a task's own folder."""
+    opened = iter(range(1 << 62))
+
+    def open_spill() -> tuple[SpillWriter, Storage]:
+        return SpillWriter(local, f"part-{next(opened)}.spill", ""), local
+
+    return open_spill
 
 
 class SpillReader:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ...storage.base import Storage
 from ..arrow.arrays import Mask
-from ..arrow.batches import concat, rechunk
+from ..arrow.batches import concat, rechunk, within
 from ..arrow.spill import SpillReader, SpillWriter
 from ..arrow.string_hash import hash64
 from ..schema.columns import RECORD_KEY
@@ -36,7 +36,11 @@ class Rows(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Arrow bytes of all rows, about."""
+        """Arrow bytes of all rows, about, and not less; asked where they are too many for memory."""
+        ...
+
+    def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
+        """Return all rows, None where they take more bytes than that."""
         ...
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -116,10 +120,11 @@ class Encounter:
                 yield _Incoming.of([batch], deciding), iter(())
             return
         base = iter(()) if adds else whole_base
-        if rows.nbytes <= self.memory:
-            yield _Incoming.of(list(rows.batches()), deciding), base
+        held = rows.within(self.memory)
+        if held is not None:
+            yield _Incoming.of(held, deciding) if held else None, base
             return
-        judges = _within(rows.batches(deciding), self.memory // _DECIDING_SHARE)
+        judges = within(rows.batches(deciding), self.memory // _DECIDING_SHARE)
         if judges is not None:
             yield _Incoming(concat(judges), rows.batches), base
             return
@@ -185,17 +190,6 @@ class _Incoming:
             of_batch = wanted[start : start + batch.num_rows]
             start += batch.num_rows
             yield batch if of_batch.all() else batch.filter(pa.array(of_batch))
-
-
-def _within(batches: Iterable[pa.RecordBatch], nbytes: int) -> list[pa.RecordBatch] | None:
-    """Return the batches, None where they hold more bytes than that."""
-    held, size = [], 0
-    for batch in batches:
-        size += batch.nbytes
-        if size > nbytes:
-            return None
-        held.append(batch)
-    return held
 
 
 @dataclass(frozen=True, slots=True)

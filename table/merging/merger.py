@@ -76,7 +76,8 @@ class MergeCounts:
 def folded(spec: Judged, incoming: pa.RecordBatch) -> Positions:
     """Return the positions of the rows that win among their own key, deletes among them, in ascending order."""
     unordered = spec.unordered(incoming, spec.deleted(incoming))
-    return fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered, spec.stood(incoming))
+    yielding = spec.yielding(incoming)
+    return fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered, spec.stood(incoming), yielding)
 
 
 class Merger:

@@ -47,6 +47,10 @@ class Judged(Protocol):
         """Return which of the rows are deletes without an ordering value; None for none."""
         ...
 
+    def yielding(self, rows: pa.RecordBatch) -> Mask | None:
+        """Return which of the rows are deletes that change nothing where their key is deleted so; None for none."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class RowSpec:
@@ -107,3 +111,7 @@ class RowSpec:
         if len(ordering) != 1 or not pa.types.is_int32(ordering[0].type) or not deletes.any():
             return None
         return mask(pc.equal(ordering[0], 0)) & deletes
+
+    def yielding(self, rows: pa.RecordBatch) -> Mask | None:
+        """Return which of the rows yield to a delete without an ordering value: none of those that a write brings."""
+        return None

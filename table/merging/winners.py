@@ -26,16 +26,22 @@ Ordering = Sequence[pa.Array]
 
 
 def fold(
-    keys: pa.Array, ordering: Ordering = (), resets: Mask | None = None, stood: Positions | None = None
+    keys: pa.Array,
+    ordering: Ordering = (),
+    resets: Mask | None = None,
+    stood: Positions | None = None,
+    yields: Mask | None = None,
 ) -> Positions:
     """Return the positions of the rows that win among their own key, in ascending order.
 
     Args:
         keys: Record keys, n strings, none null.
-        ordering: Each n values, none null.
+        ordering: Each n values; null counts as the least.
         resets: Which of the n rows win against all above them and lose against any below, whatever their ordering
             values; None for none.
         stood: Where the n rows stood, the later one further down; None where they stand so here.
+        yields: Which of the n rows lose against a reset above them all the same, as long as only such rows stand
+            between; None for none.
     """
     codes = keys.dictionary_encode()
     if len(codes.dictionary) == len(keys):
@@ -43,10 +49,10 @@ def fold(
     code = codes.indices.to_numpy(zero_copy_only=False)
     ranks = list(map(_ranks, reversed(ordering)))
     if stood is None:
-        return np.sort(_last_of_each(code, ranks, resets))
+        return np.sort(_last_of_each(code, ranks, resets, yields))
     order = np.argsort(stood, kind="stable")
-    last = _last_of_each(code[order], [one[order] for one in ranks], None if resets is None else resets[order])
-    return np.sort(order[last])
+    marks = [None if one is None else one[order] for one in (resets, yields)]
+    return np.sort(order[_last_of_each(code[order], [one[order] for one in ranks], *marks)])
 
 
 def base_wins(base: Ordering, incoming: Ordering) -> Mask:
@@ -54,33 +60,54 @@ def base_wins(base: Ordering, incoming: Ordering) -> Mask:
 
     Args:
         base: One array or more of n values; null counts as the least, for tables whose older rows have none.
-        incoming: As many arrays of the same types, no value null.
+        incoming: As many arrays of the same types.
     """
     wins = np.zeros(len(base[0]), dtype=np.bool_)
     tied = np.ones(len(base[0]), dtype=np.bool_)
     for ours, theirs in zip(map(_comparable, base), map(_comparable, incoming), strict=True):
-        wins |= tied & mask(pc.greater(ours, theirs))
-        tied &= mask(pc.equal(ours, theirs))
+        greater, equal = mask(pc.greater(ours, theirs)), mask(pc.equal(ours, theirs))
+        if theirs.null_count:
+            absent = mask(theirs.is_null())
+            greater |= absent & mask(ours.is_valid())
+            equal |= absent & mask(ours.is_null())
+        wins |= tied & greater
+        tied &= equal
     return wins
 
 
-def _last_of_each(code: Positions, ranks: Sequence[Positions], resets: Mask | None) -> Positions:
+def _last_of_each(
+    code: Positions, ranks: Sequence[Positions], resets: Mask | None, yields: Mask | None = None
+) -> Positions:
     """Return the position of each code's greatest row by the ranks, the last of them first; of equals the later one."""
-    by_key = np.lexsort([*ranks, *_since_reset(code, resets), code])
+    by_key = np.lexsort([*ranks, *_since_reset(code, resets, yields), code])
     sorted_code = code[by_key]
     last = np.append(sorted_code[1:] != sorted_code[:-1], True)
     found: Positions = by_key[last].astype(np.int64)
     return found
 
 
-def _since_reset(code: Positions, resets: Mask | None) -> list[Positions]:
-    """Return what sorts the rows of one key by the last reset at or above them, that reset itself first."""
+def _since_reset(code: Positions, resets: Mask | None, yields: Mask | None) -> list[Positions]:
+    """Return what sorts the rows of one key by the last reset at or above them, those that yield to it before it."""
     if resets is None or not resets.any():
         return []
     by_key = np.argsort(code, kind="stable")
+    is_reset = resets[by_key]
+    place = 3 * np.cumsum(is_reset) - is_reset
+    if yields is not None and yields.any():
+        place -= 2 * _yielding(code[by_key], is_reset, yields[by_key])
     count = np.empty(len(code), dtype=np.int64)
-    count[by_key] = np.cumsum(resets[by_key])
-    return [2 * count - resets]
+    count[by_key] = place
+    return [count]
+
+
+def _yielding(code: Positions, resets: Mask, yields: Mask) -> Mask:
+    """Return which rows, sorted by key, stand below a reset of their key with none between that does not yield."""
+    rows = np.arange(len(code))
+    begins = np.append(True, code[1:] != code[:-1])
+    begin = np.maximum.accumulate(np.where(begins, rows, 0))
+    reset = np.maximum.accumulate(np.where(resets, rows, -1))
+    stands = np.cumsum(~resets & ~yields)
+    return yields & (reset >= begin) & (stands == stands[reset])
 
 
 def _comparable(values: pa.Array) -> pa.Array:
@@ -119,10 +146,9 @@ def _signed_bytes(values: pa.Array) -> pa.Array:
 def _ranks(ordering: pa.Array) -> Positions:
     """Return integers that sort as the ordering values do."""
     ordering = _comparable(ordering)
-    if pa.types.is_integer(ordering.type):
-        return ordering.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     if pa.types.is_temporal(ordering.type):
-        width = pa.int32() if pa.types.is_date32(ordering.type) else pa.int64()
-        return ordering.view(width).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-    ranks = pc.rank(ordering, sort_keys="ascending", tiebreaker="dense")
+        ordering = ordering.view(pa.int32() if pa.types.is_date32(ordering.type) else pa.int64())
+    if pa.types.is_integer(ordering.type) and not ordering.null_count:
+        return ordering.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    ranks = pc.rank(ordering, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
     return ranks.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]

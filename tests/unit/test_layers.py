@@ -27,6 +27,7 @@ RANKS = {
     "table/keys": 9,
     "table/files": 9,
     "table": 10,
+    "table/slices": 11,
     "index": 11,
     "writer": 12,
     "reader": 12,

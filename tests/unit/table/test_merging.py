@@ -103,6 +103,34 @@ def test_among_the_rows_below_a_reset_the_greater_value_wins() -> None:
     assert fold(keys, [values], resets).tolist() == [3, 6]
 
 
+def test_what_yields_is_lost_below_a_reset_until_another_row_stands_between() -> None:
+    """As Apache Hudi passes over an entry of a delete block whose key is deleted without an ordering value."""
+    keys = pa.array(["a", "a", "b", "b", "b", "c", "c", "d", "d", "d", "e"])
+    values = pa.array([0, 9, 0, 3, 5, 1, 9, 7, 0, 8, 4], pa.int32())
+    resets = np.array([1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0], dtype=np.bool_)
+    yields = np.array([0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 1], dtype=np.bool_)
+
+    assert fold(keys, [values], resets, yields=yields).tolist() == [0, 4, 6, 8, 10]
+    moved = np.random.default_rng(0).permutation(len(keys))
+    stood = np.arange(len(keys))[moved]
+    again = fold(keys.take(moved), [values.take(moved)], resets[moved], stood, yields[moved])
+    assert sorted(stood[again].tolist()) == [0, 4, 6, 8, 10]
+
+
+@pytest.mark.parametrize(("kind", "values"), ASCENDING)
+def test_a_null_is_less_than_every_other_value_and_ties_with_a_null(kind: pa.DataType, values: list[Any]) -> None:
+    least, other = values[0], values[1]
+    keys = pa.array(["a", "a", "b", "b", "c", "c"])
+    rows = pa.array([least, None, None, other, None, None], kind)
+
+    assert fold(keys, [rows]).tolist() == [0, 3, 5]
+    assert fold(keys, [rows, pa.array([1, 2, 2, 1, 2, 1])]).tolist() == [0, 3, 4]
+    ours, theirs = (rows.take(pa.array(at)) for at in ([0, 2, 4, 1], [1, 3, 5, 0]))
+    assert base_wins([ours], [theirs]).tolist() == [True, False, False, False]
+    tie = [pa.array([2, 2, 2, 2]), pa.array([1, 1, 1, 1])]
+    assert base_wins([ours, tie[0]], [theirs, tie[1]]).tolist() == [True, False, True, False]
+
+
 def test_without_ordering_values_the_later_row_wins() -> None:
     assert fold(pa.array(["a", "b", "a", "a"])).tolist() == [1, 3]
     assert fold(pa.array([], pa.string())).tolist() == []
