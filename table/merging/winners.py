@@ -150,5 +150,6 @@ def _ranks(ordering: pa.Array) -> Positions:
         ordering = ordering.view(pa.int32() if pa.types.is_date32(ordering.type) else pa.int64())
     if pa.types.is_integer(ordering.type) and not ordering.null_count:
         return ordering.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-    ranks = pc.rank(ordering, sort_keys="ascending", null_placement="at_start", tiebreaker="dense")
-    return ranks.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+    ranks = pc.rank(ordering, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+    ranks[mask(ordering.is_null())] = 0
+    return ranks  # type: ignore[no-any-return]
