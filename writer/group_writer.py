@@ -19,8 +19,10 @@ from ..table.merging.meet import Encounter
 from ..table.merging.merger import MergeCounts, MergeRules
 from ..table.merging.row_spec import RowSpec
 from ..table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
+from ..timeline.writers.markers import MarkerType
 from .buffer import GroupRows
 from .foreign import ForeignRows
+from .publisher import Publisher
 from .sort import RowSorter
 
 ARRIVAL_ROWS = 65_536
@@ -52,6 +54,11 @@ class GroupJob:
     group: FileGroupId
     previous: BaseFile | None
 
+    @property
+    def marker(self) -> MarkerType:
+        """What the write does to the base file that it makes."""
+        return MarkerType.CREATE if self.previous is None else MarkerType.MERGE
+
 
 @dataclass(frozen=True, slots=True)
 class GroupOutcome:
@@ -79,9 +86,7 @@ class GroupWriter:
         rules: How incoming rows meet one another and the base.
         memory: Arrow bytes of incoming rows that may be merged at once.
         aside: Folder in which files grow before they are published.
-        before_publish: Called with the partition path, the file's path and whether it has a previous version; leaves
-            the marker and the partition metafile, and raises when the write is sealed.
-        after_publish: Called with the file's path; raises, having removed the file, when the write is sealed.
+        publisher: Lets finished files through.
         open_spill: Opens a spill for the parts of a group beyond memory, with the storage that reads it back.
     """
 
@@ -94,8 +99,7 @@ class GroupWriter:
     rules: MergeRules
     memory: int
     aside: str
-    before_publish: Callable[[str, str, bool], None]
-    after_publish: Callable[[str], None]
+    publisher: Publisher
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
 
     def name_of(self, job: GroupJob) -> BaseFileName:
@@ -122,7 +126,6 @@ class GroupWriter:
             KeyNotFoundError: A key to be deleted is not there, and the rules forbid it.
             WriteSealedError: The write was committed or given up meanwhile.
         """
-        partition = job.group.partition_path
         name, path = self.name_of(job).format(), self.path_of(job)
         with ExitStack() as stack:
             base = None if job.previous is None else stack.enter_context(self._open(job.previous))
@@ -135,9 +138,7 @@ class GroupWriter:
             if not counts.changed:
                 return GroupOutcome(job.group, job.previous, counts=counts)
             output.close()
-            self.before_publish(partition, path, job.previous is not None)
-            size = staged.publish()
-        self.after_publish(path)
+            size = self.publisher.publish(staged, job.group.partition_path, path, job.marker)
         return GroupOutcome(job.group, job.previous, path, size, output.file.rows, counts)
 
     def _open(self, previous: BaseFile) -> BaseFileReader:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from ...errors import WriteSealedError
-from ...storage.base import Storage
+from ...storage.base import Staged, Storage
 from ...table.files.partitions import write_partition_metafile
 from ...timeline.writers.markers import Marker, MarkerType, write_markers
 from ..rollback.opened_partitions import forget_partitions
@@ -17,7 +17,7 @@ from .transaction import Transaction
 
 @dataclass(slots=True)
 class Fence:
-    """Lets files through only while their write is open; several threads may use it.
+    """The `Publisher` of an instant: lets files through only while it is open; several threads may use it.
 
     Attributes:
         work: The instant in the making.
@@ -35,29 +35,36 @@ class Fence:
     _announced: dict[str, Marker] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def announce(self, files: Iterable[tuple[str, bool]]) -> None:
+    def announce(self, files: Iterable[tuple[str, MarkerType]]) -> None:
         """Name files in markers, which must be there before the files: all that are known, in one request.
 
         Args:
-            files: The path of each and whether it has a previous version.
+            files: The path of each and what the write does to it.
         """
         with self._lock:
-            fresh = {
-                path: Marker(path, MarkerType.MERGE if has_previous else MarkerType.CREATE)
-                for path, has_previous in files
-                if path not in self._announced
-            }
+            fresh = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
             if fresh:
                 self._announced |= fresh
                 write_markers(self.storage, self.work.instant_time, self.number, self._announced.values())
 
-    def before_publish(self, partition_path: str, path: str, has_previous: bool) -> None:
+    def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
+        """Make a whole file visible while the write is open, and return its size in bytes.
+
+        Raises:
+            WriteSealedError: The write is over; the file is gone again.
+        """
+        self.before_publish(partition_path, path, kind)
+        size = staged.publish()
+        self.after_publish(path)
+        return size
+
+    def before_publish(self, partition_path: str, path: str, kind: MarkerType) -> None:
         """Name the file in a marker, make its partition known, and refuse when the write is over.
 
         Raises:
             WriteSealedError: The write is over.
         """
-        self.announce([(path, has_previous)])
+        self.announce([(path, kind)])
         if partition_path not in self.partitions:
             self._refuse_sealed()
             made = write_partition_metafile(self.storage, partition_path, self.work.instant_time)

@@ -80,7 +80,7 @@ def _merge(
             local_spills(local),
             memory=int(plan.settings.task_max_size * MERGE_RESERVE),
         )
-        fence.announce((writer.path_of(job), job.previous is not None) for job in jobs)
+        fence.announce((writer.path_of(job), job.marker) for job in jobs)
         futures = [
             pool.submit(writer.write, job, GroupRows(tuple(pieces[route])), f"{number}")
             for number, (route, job) in enumerate(zip(routes, jobs, strict=True))

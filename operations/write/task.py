@@ -150,7 +150,7 @@ class _Task:
             local_spills(local),
             memory=int(self._plan.settings.task_max_size * MERGE_RESERVE),
         )
-        fence.announce((writer.path_of(job), job.previous is not None) for job in jobs)
+        fence.announce((writer.path_of(job), job.marker) for job in jobs)
         progress = Progress(self._phases, "merge", len(jobs))
         outcomes: list[GroupOutcome] = []
         for number, (route, job) in enumerate(zip(routes, jobs, strict=True)):
@@ -208,8 +208,7 @@ def group_writer(
         rules=plan.rules,
         memory=memory,
         aside=plan.transaction.aside,
-        before_publish=fence.before_publish,
-        after_publish=fence.after_publish,
+        publisher=fence,
         open_spill=open_spill,
     )
 
