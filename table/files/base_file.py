@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ...errors import CorruptFileError, StorageError
 from ...storage.base import Storage
+from ...storage.part import open_part
 from ...version import VERSION
 from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, with_meta
 from ..schema.conform import conform
@@ -154,6 +155,8 @@ class BaseFileReader:
         storage: Rooted at the table.
         path: The file, relative to the table's root.
         plain: Columns that are wanted as plain strings even where the file has them dictionary-encoded; None for all.
+        part: Where in the file the Parquet lies and how many bytes it has, as in log files; None for the whole file.
+        shown: What is read, for messages; None for the base file of the path.
 
     Attributes:
         dictionaries: The string columns that `batches` gives as dictionaries, as the file has them.
@@ -162,10 +165,20 @@ class BaseFileReader:
         CorruptFileError: The file is not Parquet or its footer is damaged.
     """
 
-    def __init__(self, storage: Storage, path: str, *, plain: Collection[str] | None = None) -> None:
-        self.path = path
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        *,
+        plain: Collection[str] | None = None,
+        part: tuple[int, int] | None = None,
+        shown: str | None = None,
+    ) -> None:
+        self._shown = shown or f"the base file {path}"
         try:
             self._input = storage.open_input(path)
+            if part is not None:
+                self._input = open_part(self._input, *part)
             # One request for column chunks that lie side by side, where each is a request over a network.
             self._remote = storage.remote
             self.parquet = self._open()
@@ -176,11 +189,11 @@ class BaseFileReader:
                 self.parquet = self._open(self.parquet.metadata, sorted(self.dictionaries))
         except FileNotFoundError as error:
             raise StorageError(
-                f"The base file {path} of the table {storage.path} was removed while it was needed.",
+                f"{_capital(self._shown)} of the table {storage.path} was removed while it was needed.",
                 "Run it again: a clean by another writer may have taken it away.",
             ) from error
         except _UNREADABLE as error:
-            raise _corrupt(path, error) from error
+            raise _corrupt(self._shown, error) from error
 
     def _open(self, footer: pq.FileMetaData | None = None, dictionaries: Sequence[str] | None = None) -> pq.ParquetFile:
         import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
@@ -232,7 +245,7 @@ class BaseFileReader:
                     schema=target,
                 )
         except _UNREADABLE as error:
-            raise _corrupt(self.path, error) from error
+            raise _corrupt(self._shown, error) from error
 
     def _iterate(self, row_groups: Iterable[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         # A reader of its own for each row group: what is fetched ahead is kept until the reader's end, and a page whose
@@ -269,8 +282,12 @@ def _dictionaried(parquet: pq.ParquetFile) -> frozenset[str]:
     return frozenset(names)
 
 
-def _corrupt(path: str, error: Exception) -> CorruptFileError:
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _corrupt(shown: str, error: Exception) -> CorruptFileError:
     return CorruptFileError(
-        f"The base file {path} cannot be read ({type(error).__name__}: {error}).",
+        f"{_capital(shown)} cannot be read ({type(error).__name__}: {error}).",
         "Restore the file from a backup, or roll back the instant in its name.",
     )

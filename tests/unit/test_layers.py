@@ -26,6 +26,7 @@ RANKS = {
     "table/config": 8,
     "table/keys": 9,
     "table/files": 9,
+    "table/files/logs": 10,
     "table": 10,
     "table/slices": 11,
     "index": 11,

@@ -1,0 +1,124 @@
+"""Columns of values in Avro's binary encoding, a whole column at a time: how many bytes each value has, and the bytes.
+
+Format: the Avro specification 1.11, "Binary Encoding".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+Octets = np.ndarray[Any, np.dtype[np.uint8]]
+_LONGEST_NUMBER = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The encodings of n values, one behind the other.
+
+    Attributes:
+        lengths: Bytes of each, n of them.
+        data: All of them.
+    """
+
+    lengths: Integers
+    data: Octets
+
+
+def numbers(values: Integers) -> Encoded:
+    """Return integers in as many bytes as each needs."""
+    signed = values.astype(np.int64, copy=False)
+    folded = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
+    lengths = np.ones(len(folded), dtype=np.int64)
+    for group in range(1, _LONGEST_NUMBER):
+        more = folded >> np.uint64(7 * group) != 0
+        if not more.any():
+            break
+        lengths += more
+    width = int(lengths.max(initial=1))
+    digits = np.empty((len(folded), width), dtype=np.uint8)
+    for group in range(width):
+        digits[:, group] = (folded >> np.uint64(7 * group)) & np.uint64(0x7F)
+        digits[:, group] |= (lengths > group + 1).astype(np.uint8) << 7
+    if width == 1:
+        return Encoded(lengths, digits[:, 0])
+    return Encoded(lengths, digits[np.arange(width) < lengths[:, None]])
+
+
+def fixed(rows: Octets) -> Encoded:
+    """Return values that all have as many bytes as the matrix has columns."""
+    return Encoded(np.full(rows.shape[0], rows.shape[1], dtype=np.int64), rows.reshape(-1))
+
+
+def same(value: bytes, count: int) -> Encoded:
+    """Return one value many times."""
+    one = np.frombuffer(value, dtype=np.uint8)
+    return fixed(np.broadcast_to(one, (count, len(one))))
+
+
+def texts(array: pa.Array) -> Encoded:
+    """Return strings or bytes, none of them null, each with its length in front."""
+    return sized(slices(array))
+
+
+def sized(values: Encoded) -> Encoded:
+    """Return values with their lengths in front."""
+    return beside([numbers(values.lengths), values])
+
+
+def slices(array: pa.Array) -> Encoded:
+    """Return the bytes of strings, none of them null, without their lengths."""
+    _, offsets, data = array.buffers()
+    if len(array) == 0 or offsets is None:
+        return Encoded(np.zeros(len(array), dtype=np.int64), np.zeros(0, dtype=np.uint8))
+    ends = np.frombuffer(offsets, dtype=np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    whole = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    return Encoded(np.diff(ends), whole[ends[0] : ends[-1]])
+
+
+def beside(columns: Sequence[Encoded]) -> Encoded:
+    """Return what a record has: for each row its value of the first column, that of the second, and so on."""
+    if len(columns) == 1:
+        return columns[0]
+    lengths = np.sum([column.lengths for column in columns], axis=0, dtype=np.int64)
+    data = np.empty(int(lengths.sum()), dtype=np.uint8)
+    at = np.cumsum(lengths) - lengths
+    for column in columns:
+        _put(data, at, column)
+        at = at + column.lengths
+    return Encoded(lengths, data)
+
+
+def within(values: Encoded, counts: Integers) -> Encoded:
+    """Return lists of values, given how many each has."""
+    ends = np.concatenate(([0], np.cumsum(values.lengths)))
+    last = np.cumsum(counts)
+    return Encoded(ends[last] - ends[last - counts], values.data)
+
+
+def spread(values: Encoded, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> Encoded:
+    """Return values in the chosen rows, and none in the others."""
+    lengths = np.zeros(len(chosen), dtype=np.int64)
+    lengths[chosen] = values.lengths
+    return Encoded(lengths, values.data)
+
+
+def _put(data: Octets, at: Integers, column: Encoded) -> None:
+    """Copy each value of a column to its place."""
+    lengths = column.lengths
+    if len(column.data) == 0:
+        return
+    width = int(lengths[0])
+    if width and len(column.data) == width * len(lengths) and (lengths == width).all():
+        values = column.data.reshape(-1, width)
+        for octet in range(width):  # O(bytes of one value)
+            data[at + octet] = values[:, octet]
+        return
+    places = np.repeat(at - (np.cumsum(lengths) - lengths), lengths)
+    places += np.arange(len(places))
+    data[places] = column.data

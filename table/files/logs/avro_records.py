@@ -1,0 +1,63 @@
+"""Avro records without a container, decoded many at a time.
+
+fastavro reads the block of a container in one go, so what is to be read is given to it as such a block.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .avro_bytes import numbers, sized, slices
+
+_MAGIC = b"Obj\x01"
+_SYNC = bytes(16)
+CHUNK = 16_384
+
+
+def decoded(
+    schema: dict[str, Any], count: int, data: bytes, only: dict[str, Any] | None = None
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield records, some thousand at a time.
+
+    Args:
+        schema: Of a record that takes bytes.
+        count: How many there are.
+        data: Their encodings, one behind the other.
+        only: The part of the schema that is wanted.
+
+    Raises:
+        Exception: Whatever fastavro knows, where the bytes are no such records.
+    """
+    import fastavro  # noqa: PLC0415 (whoever plans a write opens no file)
+
+    meta = sized(slices(pa.array([b"avro.schema", json.dumps(schema).encode(), b"avro.codec", b"null"])))
+    header = _MAGIC + number(2) + meta.data.tobytes() + number(0) + _SYNC
+    container = b"".join((header, number(count), number(len(data)), data, _SYNC))
+    records = iter(fastavro.reader(pa.BufferReader(container), reader_schema=only))
+    while chunk := list(islice(records, CHUNK)):
+        yield chunk
+
+
+def number(value: int) -> bytes:
+    """Return one integer as Avro writes it."""
+    return numbers(np.array([value], dtype=np.int64)).data.tobytes()
+
+
+def read_number(data: bytes, at: int) -> tuple[int, int]:
+    """Return an integer and where it ends.
+
+    Raises:
+        ValueError: It has no end.
+    """
+    value = 0
+    for position, byte in enumerate(data[at : at + 10]):
+        value |= (byte & 0x7F) << 7 * position
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at + position + 1
+    raise ValueError("a number in it has no end")

@@ -1,0 +1,52 @@
+"""Decimals as the bytes of their unscaled values, the highest first, as Avro has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from .avro_bytes import Encoded, Octets, slices
+
+_WIDTH = 16
+
+
+def unscaled(array: pa.Array) -> Octets:
+    """Return decimals, none of them null, as 16 bytes each."""
+    values = np.frombuffer(array.buffers()[1], dtype=np.uint8) if len(array) else np.zeros(0, dtype=np.uint8)
+    return values.reshape(-1, _WIDTH)[array.offset : array.offset + len(array), ::-1]
+
+
+def shortest(rows: Octets) -> Encoded:
+    """Return each value in as few bytes as keep its sign, as Java's ``BigInteger.toByteArray`` does."""
+    sign = (rows[:, :1] >> 7) * np.uint8(0xFF)
+    idle = (rows[:, :-1] == sign) & ((rows[:, 1:] >> 7) * np.uint8(0xFF) == sign)
+    leading = np.cumprod(idle, axis=1, dtype=np.int64).sum(axis=1)
+    return Encoded(_WIDTH - leading, rows[np.arange(_WIDTH) >= leading[:, None]])
+
+
+def decimals(array: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
+    """Return decimals of bytes of any lengths.
+
+    Args:
+        array: Binary, nulls among them.
+        kind: What they are.
+
+    Raises:
+        ValueError: One does not fit into the type.
+    """
+    known = slices(array.drop_null())
+    surplus = np.maximum(known.lengths - _WIDTH, 0)
+    if (known.lengths == 0).any() or surplus.any():
+        raise ValueError("a decimal in it has no bytes, or more than sixteen")
+    rows = np.zeros((len(known.lengths), _WIDTH), dtype=np.uint8)
+    first = np.cumsum(known.lengths) - known.lengths
+    if len(first):
+        rows[:] = (known.data[first] >> 7)[:, None] * np.uint8(0xFF)
+    rows[np.arange(_WIDTH) >= (_WIDTH - known.lengths)[:, None]] = known.data
+    low_first = np.ascontiguousarray(rows[:, ::-1])
+    plain = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(low_first)])
+    plain.validate(full=True)
+    if array.null_count == 0:
+        return plain
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    return plain.take(pa.array(np.where(valid, np.cumsum(valid) - 1, 0), mask=~valid))

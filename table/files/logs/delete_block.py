@@ -1,0 +1,275 @@
+"""What is in a delete block: keys, and from which ordering value on each may come back.
+
+Source: ``HoodieDeleteBlock``, ``HoodieDeleteRecord.avsc`` and ``OrderingValues``. An ordering value stands in a record
+of its own, one for each type; the integer 0, or none, stands for a delete that asks for no order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....errors import SchemaMismatchError, UnsupportedTypeError
+from ...arrow.arrays import plain
+from ...schema.casts import cast, fits
+from ...schema.conform import conform_array
+from .avro_bytes import Encoded, beside, fixed, numbers, same, sized, spread, texts
+from .avro_records import decoded, number, read_number
+from .decimals import decimals, shortest, unscaled
+
+_VERSION = 3
+_HEAD = struct.Struct(">ii")
+_DECIMAL = pa.decimal128(38, 15)
+_LEAST_RECORD = 3
+
+# The places of the wrappers among each other, which stand in files.
+_BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _BYTES, _STRING, _DATE, _DECIMALS, _TIME, _TIMESTAMP, _ARRAY = range(1, 13)
+# By the places, less the first, which is that of nothing: the Avro type in it, and the Arrow type that it is read as.
+_WRAPPED: tuple[tuple[str, str, pa.DataType], ...] = (
+    ("boolean", "boolean", pa.bool_()),
+    ("int", "int", pa.int32()),
+    ("long", "long", pa.int64()),
+    ("float", "float", pa.float32()),
+    ("double", "double", pa.float64()),
+    ("bytes", "bytes", pa.binary()),
+    ("string", "bytes", pa.string()),
+    ("date", "int", pa.int32()),
+    ("decimal", "bytes", pa.binary()),
+    ("time", "long", pa.int64()),
+    ("timestamp", "long", pa.int64()),
+)
+_LOCAL_DATE = ("local_date", "int", pa.int32())
+
+
+class OldVersionError(Exception):
+    """The content is of a version that old releases wrote: objects as Java serialises them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deletes:
+    """Keys that were deleted.
+
+    Attributes:
+        keys: Record keys, none null.
+        partition_paths: The partition of each.
+        ordering: The values of the ordering fields of each, one array a field in the field's type.
+        default: Where the delete asks for no order, and the values are null.
+    """
+
+    keys: pa.Array
+    partition_paths: pa.Array
+    ordering: tuple[pa.Array, ...]
+    default: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return sum(array.nbytes for array in (self.keys, self.partition_paths, self.default, *self.ordering))
+
+    def filter(self, chosen: pa.Array) -> Deletes:
+        """Return some of the deletes."""
+        keys, paths, default = (a.filter(chosen) for a in (self.keys, self.partition_paths, self.default))
+        return Deletes(keys, paths, tuple(values.filter(chosen) for values in self.ordering), default)
+
+
+def encode(deletes: Deletes) -> bytes:
+    """Return the content of a delete block.
+
+    Raises:
+        UnsupportedTypeError: An ordering value has a type, or a size, that Apache Hudi has no place for.
+    """
+    count = len(deletes)
+    string = same(number(1), count)
+    columns = [string, texts(deletes.keys), string, texts(deletes.partition_paths), _encode_ordering(deletes)]
+    body = number(count) + beside(columns).data.tobytes() + number(0) if count else number(0)
+    return _HEAD.pack(_VERSION, len(body)) + body
+
+
+def _encode_ordering(deletes: Deletes) -> Encoded:
+    chosen = pc.invert(deletes.default) if deletes.ordering else pa.array(np.zeros(len(deletes), dtype=np.bool_))
+    mask = chosen.to_numpy(zero_copy_only=False)
+    none = same(number(_INT) + number(0), int(len(mask) - mask.sum()))
+    values = [array.filter(chosen) for array in deletes.ordering]
+    if not mask.any():
+        return none
+    if len(values) == 1:
+        some = _encode_values(values[0])
+    else:
+        count = int(mask.sum())
+        before = same(number(_ARRAY) + number(1) + number(len(values)), count)
+        some = beside([before, *(_encode_values(array) for array in values), same(number(0), count)])
+    return beside([spread(none, ~mask), spread(some, mask)])
+
+
+def _encode_values(array: pa.Array) -> Encoded:
+    """Return ordering values, none of them null, each with the place of its wrapper in front."""
+    place, values = _wrap(array)
+    return beside([same(number(place), len(array)), values])
+
+
+def _wrap(array: pa.Array) -> tuple[int, Encoded]:
+    types, kind = pa.types, array.type
+    if types.is_boolean(kind):
+        return _BOOLEAN, fixed(array.to_numpy(zero_copy_only=False).astype(np.uint8).reshape(-1, 1))
+    if types.is_int32(kind) or types.is_date32(kind):
+        # Apache Hudi cannot read its own wrapper of dates, and takes their days.
+        return _INT, numbers(array.view(pa.int32()).to_numpy())
+    if types.is_int64(kind) or types.is_timestamp(kind):
+        return _LONG, numbers(array.view(pa.int64()).to_numpy())
+    if types.is_float32(kind) or types.is_float64(kind):
+        order = array.to_numpy().astype("<f4" if types.is_float32(kind) else "<f8")
+        place = _FLOAT if types.is_float32(kind) else _DOUBLE
+        return place, fixed(order.view(np.uint8).reshape(-1, order.itemsize))
+    if types.is_string(kind):
+        return _STRING, texts(array)
+    if types.is_binary(kind):
+        return _BYTES, texts(array)
+    if types.is_decimal(kind):
+        try:
+            return _DECIMALS, sized(shortest(unscaled(array.cast(_DECIMAL))))
+        except pa.ArrowInvalid as error:
+            raise UnsupportedTypeError(
+                f"An ordering value of type {kind} has no place in a delete block, which has 15 digits behind the "
+                f"point ({error}).",
+                "Round the column, or choose another ordering field.",
+            ) from error
+    raise UnsupportedTypeError(
+        f"A column of type {kind} cannot order deletes in a log file.", "Choose another ordering field."
+    )
+
+
+def decode(content: bytes, written: Sequence[pa.DataType], wanted: Sequence[pa.Field]) -> Deletes:
+    """Return what the content of a delete block says.
+
+    Args:
+        content: All of it.
+        written: The types of the ordering fields when the block was written.
+        wanted: The ordering fields as the table has them; none where no order is asked for.
+
+    Raises:
+        ValueError: It is damaged.
+        OldVersionError: An old release wrote it.
+        SchemaMismatchError: An ordering value has no place in its field's type.
+    """
+    if len(content) < _HEAD.size:
+        raise ValueError("it breaks off")
+    version, length = _HEAD.unpack_from(content)
+    if version in (1, 2):
+        raise OldVersionError(version)
+    if version != _VERSION or length != len(content) - _HEAD.size:
+        raise ValueError(f"its content has version {version} and {length} bytes, as it says")
+    pieces = [pa.array(records, _ROW) for records in _records(content[_HEAD.size :])]
+    keys, paths, values = plain(pa.chunked_array(pieces, type=_ROW)).flatten()
+    if keys.null_count:
+        raise ValueError("a key in it is null")
+    default = pc.or_(values.is_null(), pc.fill_null(pc.equal(pc.struct_field(values, "int"), 0), False))
+    if not wanted:
+        return Deletes(keys, paths, (), pa.array(np.ones(len(keys), dtype=np.bool_)))
+    values = pc.if_else(default, pa.scalar(None, values.type), values)
+    ordering = _ordering(values, default, written, wanted)
+    return Deletes(keys, paths, ordering, default)
+
+
+def _records(body: bytes) -> Iterator[list[dict[str, Any]]]:
+    """Yield the records of a list, some thousand at a time."""
+    count, at = read_number(body, 0)
+    if count == 0:
+        if at != len(body):
+            raise ValueError("something stands behind its records")
+        return
+    if not 0 < count <= len(body) // _LEAST_RECORD:
+        raise ValueError(f"it says that it has {count} records")
+    # What ends the list reads as a key that is null: with two numbers more it is a record, and another one behind it
+    # tells that nothing else stands there.
+    ended = body[at:] + number(0) * 2 + number(1) + number(len(_END)) + _END + number(0) * 2
+    kept: list[dict[str, Any]] = []
+    for records in decoded(_AVRO, count + 2, ended):
+        kept += records
+        yield kept[:-2]
+        kept = kept[-2:]
+    if [one["key"] for one in kept] != [None, _END]:  # O(2)
+        raise ValueError("its records do not end where it does")
+
+
+def _ordering(
+    values: pa.StructArray, default: pa.Array, written: Sequence[pa.DataType], wanted: Sequence[pa.Field]
+) -> tuple[pa.Array, ...]:
+    """Return one array a field, null where a delete asks for no order."""
+    lists = pc.struct_field(values, "array")
+    if len(wanted) == 1 and lists.null_count == len(lists):
+        return (_values(values, written[0], wanted[0]),)
+    lengths = pc.fill_null(pc.list_value_length(lists), -1)
+    if pc.any(pc.and_(pc.invert(default), pc.not_equal(lengths, len(wanted)))).as_py():  # one value a block
+        raise ValueError(f"an ordering value in it is not one of {len(wanted)} fields")
+    known = lists.drop_null()
+    items = known.flatten()
+    row = pc.if_else(default, None, pc.subtract(pc.cumulative_sum(pc.cast(pc.invert(default), pa.int64())), 1))
+    return tuple(
+        _values(items.take(pa.array(np.arange(place, len(items), len(wanted)))), kind, field).take(row)
+        for place, (kind, field) in enumerate(zip(written, wanted, strict=True))
+    )
+
+
+def _values(wrapped: pa.StructArray, written: pa.DataType, wanted: pa.Field) -> pa.Array:
+    """Return what stands in wrappers of whatever types as values of a field."""
+    found = pa.nulls(len(wrapped), written)
+    for name, _, _ in (*_WRAPPED, _LOCAL_DATE):
+        place = wrapped.type.get_field_index(name)
+        values = None if place < 0 else pc.struct_field(wrapped, name)
+        if values is not None and values.null_count < len(values):
+            found = pc.coalesce(found, _as_written(values, name, written, wanted.name))
+    return conform_array(found, wanted.with_nullable(True))
+
+
+def _as_written(values: pa.Array, wrapper: str, kind: pa.DataType, name: str) -> pa.Array:
+    """Return the values of one wrapper as a column had them when they were written."""
+    if wrapper in ("date", "local_date") or (wrapper == "int" and pa.types.is_date32(kind)):
+        values = values.view(pa.date32())
+    elif wrapper == "timestamp" or (wrapper == "long" and pa.types.is_timestamp(kind)):
+        values = values.view(kind if pa.types.is_timestamp(kind) else pa.timestamp("us"))
+    elif wrapper == "decimal":
+        return decimals(values, _DECIMAL).cast(kind)
+    if wrapper == "time" or not fits(values.type, kind):
+        raise SchemaMismatchError(
+            f"Column {name!r} orders by {kind}, and a delete in a log file by {values.type}.",
+            "Roll back the instant that wrote the log file.",
+        )
+    return cast(values, kind)
+
+
+def _wrapper(name: str, avro: str) -> dict[str, Any]:
+    """Return the record that holds a value; its field has a name of its own, so that none is taken for another."""
+    return {"type": "record", "name": f"of_{name}", "fields": [{"name": name, "type": avro}]}
+
+
+_END = b"end of the list"
+_VALUE = pa.struct([pa.field(name, kind) for name, _, kind in _WRAPPED])
+_ITEM = pa.struct([*_VALUE, pa.field(_LOCAL_DATE[0], _LOCAL_DATE[2])])
+_ROW = pa.struct(
+    [
+        pa.field("key", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("ordering", pa.struct([*_VALUE, pa.field("array", pa.list_(_ITEM))])),
+    ]
+)
+# What is named a second time stands for the same record.
+_LIST = {"type": "array", "items": ["null", *(f"of_{name}" for name, _, _ in _WRAPPED), _wrapper(*_LOCAL_DATE[:2])]}
+_SEVERAL = {"type": "record", "name": "of_several", "fields": [{"name": "array", "type": ["null", _LIST]}]}
+_AVRO: dict[str, Any] = {
+    "type": "record",
+    "name": "delete",
+    "fields": [
+        {"name": "key", "type": ["null", "bytes"]},
+        {"name": "path", "type": ["null", "bytes"]},
+        {"name": "ordering", "type": ["null", *(_wrapper(name, avro) for name, avro, _ in _WRAPPED), _SEVERAL]},
+    ],
+}

@@ -1,0 +1,249 @@
+"""The blocks of a log file: what each says of itself, and the bytes around its content.
+
+Source: ``HoodieLogFormat``, ``HoodieLogBlock`` and ``HoodieLogFileReader``. All numbers are big-endian:
+
+    magic 6 | length 8 | version 4 | type 4 | headers | content length 8 | content | footers 4 | trailer 8
+
+where the length counts what follows it, and the trailer all that is before it, so that a block that was written in part
+shows.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from ....errors import CorruptFileError, UnsupportedTableError
+from ....storage.bounds import MOST_OF_PROPERTIES
+
+MAGIC = b"#HUDI#"
+VERSION = 1
+
+_LENGTH = struct.Struct(">q")
+_INT = struct.Struct(">i")
+_VERSION_AND_TYPE = struct.Struct(">ii")
+_ENTRY = struct.Struct(">ii")
+_TAIL = struct.Struct(">iq")
+# From behind the length on: version, type, no headers, no content, no footers, trailer.
+_LEAST = _VERSION_AND_TYPE.size + _INT.size + _LENGTH.size + _TAIL.size
+PREFIX = len(MAGIC) + _LENGTH.size
+
+Read = Callable[[int, int], bytes]
+
+
+class BlockType(IntEnum):
+    """What a block holds; the numbers stand in files."""
+
+    COMMAND = 0
+    DELETE = 1
+    CORRUPT = 2
+    AVRO = 3
+    HFILE = 4
+    PARQUET = 5
+    CDC = 6
+
+
+class Header(IntEnum):
+    """What a block may say of itself; the numbers stand in files."""
+
+    INSTANT_TIME = 0
+    TARGET_INSTANT_TIME = 1
+    SCHEMA = 2
+    COMMAND_BLOCK_TYPE = 3
+    COMPACTED_BLOCK_TIMES = 4
+    RECORD_POSITIONS = 5
+    BLOCK_IDENTIFIER = 6
+    IS_PARTIAL = 7
+    BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
+
+
+_TYPES = frozenset(BlockType) - {BlockType.CORRUPT}
+_HEADERS = frozenset(Header)
+DATA_BLOCKS = frozenset({BlockType.AVRO, BlockType.HFILE, BlockType.PARQUET, BlockType.CDC})
+ROLLBACK = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """One block of a log file, without its content.
+
+    Attributes:
+        path: The file, relative to the table's root.
+        offset: Where in the file it begins.
+        type: What it holds.
+        headers: What it says of itself, less the positions of its rows in a base file, which nothing here trusts.
+        content_offset: Where in the file its content begins.
+        content_size: Bytes of its content.
+    """
+
+    path: str
+    offset: int
+    type: BlockType
+    headers: Mapping[Header, str] = field(hash=False)
+    content_offset: int
+    content_size: int
+
+    @property
+    def instant_time(self) -> str:
+        """Requested time of the instant that wrote it; empty where the block is corrupt."""
+        return self.headers.get(Header.INSTANT_TIME, "")
+
+    @property
+    def schema(self) -> str | None:
+        """The Avro schema of its rows, JSON, with meta columns."""
+        return self.headers.get(Header.SCHEMA)
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it holds rows."""
+        return self.type in DATA_BLOCKS
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether its rows have some columns only, and leave the others as they are."""
+        return self.headers.get(Header.IS_PARTIAL, "").lower() == "true"
+
+    @property
+    def compacted_times(self) -> tuple[str, ...]:
+        """Of a block that log compaction wrote: the instants that it replaces."""
+        return tuple(filter(None, self.headers.get(Header.COMPACTED_BLOCK_TIMES, "").split(",")))
+
+    @property
+    def target_instant_time(self) -> str | None:
+        """Of a command: the instant that it rolls back."""
+        return self.headers.get(Header.TARGET_INSTANT_TIME)
+
+    @property
+    def is_rollback(self) -> bool:
+        """Whether it takes the blocks of another instant back."""
+        return self.type == BlockType.COMMAND and self.headers.get(Header.COMMAND_BLOCK_TYPE) == ROLLBACK
+
+    @property
+    def shown(self) -> str:
+        """Where it is, for messages."""
+        return f"the block at byte {self.offset} of the log file {self.path}"
+
+
+def head(kind: BlockType, headers: Mapping[Header, str], content_size: int) -> bytes:
+    """Return the bytes of a block before its content."""
+    texts = [(ordinal, text.encode()) for ordinal, text in headers.items()]
+    entries = b"".join(_ENTRY.pack(ordinal, len(text)) + text for ordinal, text in texts)
+    length = _LEAST + len(entries) + content_size
+    return b"".join(
+        (
+            MAGIC,
+            _LENGTH.pack(length),
+            _VERSION_AND_TYPE.pack(VERSION, kind),
+            _INT.pack(len(texts)),
+            entries,
+            _LENGTH.pack(content_size),
+        )
+    )
+
+
+def tail(head_size: int, content_size: int) -> bytes:
+    """Return the bytes of a block behind its content, given the sizes of the others."""
+    return _TAIL.pack(0, head_size + content_size + _INT.size)
+
+
+def sound_end(read: Read, offset: int, size: int) -> int | None:
+    """Return where a block ends, None where it is torn: its length and its trailer differ, or no block follows.
+
+    Args:
+        read: Returns bytes from an offset on, fewer where the file ends.
+        offset: Where it begins.
+        size: The file's size.
+    """
+    prefix = read(offset, PREFIX)
+    if len(prefix) < PREFIX or not prefix.startswith(MAGIC):
+        return None
+    (length,) = _LENGTH.unpack_from(prefix, len(MAGIC))
+    end = offset + PREFIX + length
+    if length < _LEAST or end > size:
+        return None
+    behind = read(end - _LENGTH.size, _LENGTH.size + len(MAGIC))
+    (trailer,) = _LENGTH.unpack_from(behind)
+    if trailer != length + len(MAGIC) or behind[_LENGTH.size :] not in (b"", MAGIC):
+        return None
+    return end
+
+
+def parse(read: Read, path: str, offset: int, end: int) -> LogBlock:
+    """Return what a block says of itself.
+
+    Args:
+        read: As for `sound_end`.
+        path: The file.
+        offset: Where the block begins.
+        end: Where it ends, as `sound_end` told.
+
+    Raises:
+        CorruptFileError: Its parts do not fit into it, or it says what no block of its kind does.
+        UnsupportedTableError: A newer release wrote it.
+    """
+    at = offset + PREFIX
+    version, ordinal = _VERSION_AND_TYPE.unpack(read(at, _VERSION_AND_TYPE.size))
+    if version != VERSION:
+        raise _unsupported(path, offset, f"is of version {version} of the format of logs")
+    if ordinal not in _TYPES:
+        raise _unsupported(path, offset, f"is of the unknown type {ordinal}")
+    headers, at = _headers(read, path, offset, at + _VERSION_AND_TYPE.size, end - _LENGTH.size - _TAIL.size)
+    (content_size,) = _LENGTH.unpack(read(at, _LENGTH.size))
+    content_offset = at + _LENGTH.size
+    if content_size != end - _TAIL.size - content_offset or read(end - _TAIL.size, _INT.size) != bytes(_INT.size):
+        raise _damaged(path, offset, "its content does not end where the block does")
+    if not headers.get(Header.INSTANT_TIME):
+        raise _damaged(path, offset, "it names no instant")
+    return LogBlock(path, offset, BlockType(ordinal), headers, content_offset, content_size)
+
+
+def _headers(read: Read, path: str, offset: int, at: int, most: int) -> tuple[dict[Header, str], int]:
+    """Return a block's headers and where they end, which is nowhere behind ``most``."""
+    (count,) = _INT.unpack(read(at, _INT.size))
+    at += _INT.size
+    if not 0 <= count <= len(Header):
+        raise _damaged(path, offset, f"it has {count} headers")
+    found: dict[Header, str] = {}
+    for _ in range(count):
+        if at + _ENTRY.size > most:
+            raise _damaged(path, offset, "its headers do not end within it")
+        ordinal, length = _ENTRY.unpack(read(at, _ENTRY.size))
+        at += _ENTRY.size
+        if not 0 <= length <= most - at:
+            raise _damaged(path, offset, "its headers do not end within it")
+        if ordinal not in _HEADERS:
+            raise _unsupported(path, offset, f"has the unknown header {ordinal}")
+        if ordinal != Header.RECORD_POSITIONS:
+            found[Header(ordinal)] = _text(read, path, offset, at, length)
+        at += length
+    return found, at
+
+
+def _text(read: Read, path: str, offset: int, at: int, length: int) -> str:
+    if length > MOST_OF_PROPERTIES:
+        raise _damaged(path, offset, f"a header of it has {length} bytes")
+    try:
+        return read(at, length).decode()
+    except UnicodeDecodeError:
+        raise _damaged(path, offset, "a header of it is no text") from None
+
+
+def damaged(block: LogBlock, reason: str) -> CorruptFileError:
+    """Return the CorruptFileError for a block whose content is not what it should be."""
+    return _damaged(block.path, block.offset, reason)
+
+
+def _damaged(path: str, offset: int, reason: str) -> CorruptFileError:
+    return CorruptFileError(
+        f"The block at byte {offset} of the log file {path} cannot be read: {reason}.",
+        "Restore the file from a backup, or roll back the instant in its name.",
+    )
+
+
+def _unsupported(path: str, offset: int, what: str) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"The block at byte {offset} of the log file {path} {what}, which pyhudi does not read.",
+        "Compact the table with the release of Apache Hudi that wrote it, then run this again.",
+    )

@@ -1,0 +1,234 @@
+"""One log file: its blocks read one by one, and rows and deletes written as blocks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....errors import StorageError
+from ....storage.base import Storage, storage_errors
+from ..base_file import BaseFileWriter
+from . import delete_block
+from .delete_block import Deletes
+from .log_blocks import MAGIC, BlockType, Header, LogBlock, head, parse, sound_end, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+logger = logging.getLogger("pyhudi")
+
+# What is read ahead of a block's beginning, schema and all: one request over a network, little on a disk.
+_AHEAD_REMOTE = 256 << 10
+_AHEAD = 16 << 10
+_SEARCHED = 1 << 20
+
+
+def read_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
+    """Yield the blocks of a log file in their order, without their contents; each corrupt stretch as one block.
+
+    Args:
+        storage: Rooted at the table.
+        path: The file, relative to the table's root.
+
+    Raises:
+        CorruptFileError: A block is whole and says of itself what cannot be.
+        UnsupportedTableError: A block is of a kind that only newer releases know.
+        StorageError: The file cannot be read, or is gone.
+    """
+    with storage_errors("read", path), open_log(storage, path) as source:
+        yield from _Blocks(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD).all()
+
+
+def open_log(storage: Storage, path: str) -> Any:
+    """Return a log file as a seekable pyarrow ``NativeFile``.
+
+    Raises:
+        StorageError: It cannot be opened, or is gone.
+    """
+    try:
+        return storage.open_input(path)
+    except FileNotFoundError as error:
+        raise StorageError(
+            f"The log file {path} of the table {storage.path} was removed while it was needed.",
+            "Run it again: a clean by another writer may have taken it away.",
+        ) from error
+
+
+class _Blocks:
+    """Walks through one open log file."""
+
+    def __init__(self, source: Any, path: str, ahead: int) -> None:
+        self._source = source
+        self._path = path
+        self._size = source.size()
+        self._ahead = ahead
+        self._window = b""
+        self._window_at = 0
+
+    def all(self) -> Iterator[LogBlock]:
+        at = 0
+        while at < self._size:
+            if self._size - at == len(MAGIC) and self._read(at, len(MAGIC)) == MAGIC:
+                return  # a writer of Apache Hudi's that failed before its first block
+            end = sound_end(self._read, at, self._size)
+            if end is None:
+                end = self._next_sound(at)
+                logger.warning(
+                    "%s has a corrupt or torn block at byte %s; %s bytes are passed over", self._path, at, end - at
+                )
+                yield LogBlock(self._path, at, BlockType.CORRUPT, {}, at, end - at)
+            else:
+                yield parse(self._read, self._path, at, end)
+            at = end
+
+    def _next_sound(self, at: int) -> int:
+        """Return where behind a place the next whole block begins; the file's end where none does."""
+        while True:
+            at = self._find_magic(at + 1)
+            if at == self._size or sound_end(self._read, at, self._size) is not None:
+                return at
+
+    def _find_magic(self, at: int) -> int:
+        while at < self._size:
+            piece = self._read(at, _SEARCHED)
+            found = piece.find(MAGIC)
+            if found >= 0:
+                return at + found
+            at += max(len(piece) - len(MAGIC) + 1, 1)
+        return self._size
+
+    def _read(self, at: int, length: int) -> bytes:
+        """Return bytes from a place on, fewer where the file ends; what lies behind them is kept for the next call."""
+        start = at - self._window_at
+        if start < 0 or start + length > len(self._window):
+            self._source.seek(at)
+            self._window = self._source.read(min(max(length, self._ahead), self._size - at))
+            self._window_at, start = at, 0
+        return self._window[start : start + length]
+
+
+class LogFileWriter:
+    """Writes rows and deletes as the blocks of one log file; a block is written when it is full.
+
+    Args:
+        stream: Where the bytes go.
+        instant_time: Requested time of the instant that writes.
+        schema: The schema in which rows are given, as `file_schema` returned it.
+        avro_schema: The Avro schema of the rows with meta columns, JSON.
+        data_format: `BlockType.PARQUET`, so far.
+        compression: Parquet codec.
+        block_bytes: Arrow bytes of rows after which a block is closed.
+        row_group_bytes: As for `BaseFileWriter`.
+        partial: Whether the rows leave the columns that ``schema`` lacks as they are.
+
+    Attributes:
+        size: Bytes written; rows that wait for their block are none yet.
+        blocks: How many were written.
+    """
+
+    def __init__(
+        self,
+        stream: Any,
+        *,
+        instant_time: str,
+        schema: pa.Schema,
+        avro_schema: str,
+        data_format: BlockType = BlockType.PARQUET,
+        compression: str = "zstd",
+        block_bytes: int = 256 << 20,
+        row_group_bytes: int = 128 << 20,
+        partial: bool = False,
+    ) -> None:
+        if data_format != BlockType.PARQUET:
+            raise ValueError(f"no data blocks of the type {data_format.name} are written")
+        self._stream = stream
+        self._headers: dict[Header, str] = {Header.INSTANT_TIME: instant_time, Header.SCHEMA: avro_schema}
+        self._schema = schema
+        self._avro_schema = avro_schema
+        self._format = data_format
+        self._compression = compression
+        self._block_bytes = block_bytes
+        self._row_group_bytes = row_group_bytes
+        self._partial = partial
+        self._content: _ParquetContent | None = None
+        self.size = 0
+        self.blocks = 0
+
+    def add_rows(self, batch: pa.RecordBatch) -> None:
+        """Add rows, given exactly in the schema."""
+        if batch.num_rows == 0:
+            return
+        if self._content is None:
+            self._content = self._begin()
+        self._content.add(batch)
+        if self._content.given >= self._block_bytes:
+            self._end_rows()
+
+    def add_deletes(self, deletes: Deletes) -> None:
+        """Add deletes behind the rows that were added so far, in blocks of their own.
+
+        Those that ask for an order and those that do not are parted: other readers take no block that has both.
+
+        Raises:
+            UnsupportedTypeError: An ordering value has no place in a delete block.
+        """
+        self._end_rows()
+        for chosen in (pc.invert(deletes.default), deletes.default):
+            some = deletes.filter(chosen)
+            if len(some):
+                self._write(BlockType.DELETE, self._headers, delete_block.encode(some))
+
+    def close(self) -> None:
+        """Write what waits; the stream is left open."""
+        self._end_rows()
+
+    def abandon(self) -> None:
+        """Give up rows that wait in a file that nobody wants."""
+        if self._content is not None:
+            self._content.abandon()
+        self._content = None
+
+    def _begin(self) -> _ParquetContent:
+        return _ParquetContent(self._schema, self._avro_schema, self._compression, self._row_group_bytes)
+
+    def _end_rows(self) -> None:
+        if self._content is None:
+            return
+        content, self._content = self._content.end(), None
+        headers = {**self._headers, Header.IS_PARTIAL: "true"} if self._partial else self._headers
+        self._write(self._format, headers, content)
+
+    def _write(self, kind: BlockType, headers: Mapping[Header, str], content: Any) -> None:
+        size = len(content) if isinstance(content, bytes) else content.size
+        before = head(kind, headers, size)
+        behind = tail(len(before), size)
+        for part in (before, content, behind):
+            self._stream.write(part)
+        self.size += len(before) + size + len(behind)
+        self.blocks += 1
+
+
+class _ParquetContent:
+    """The content of one data block in the making: a whole Parquet file."""
+
+    def __init__(self, schema: pa.Schema, avro_schema: str, compression: str, row_group_bytes: int) -> None:
+        self._sink = pa.BufferOutputStream()
+        self._writer = BaseFileWriter(
+            self._sink, schema, avro_schema, compression=compression, row_group_bytes=row_group_bytes
+        )
+        self.given = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._writer.write(batch)
+        self.given += batch.nbytes
+
+    def end(self) -> Any:
+        self._writer.close()
+        return self._sink.getvalue()
+
+    def abandon(self) -> None:
+        self._writer.abandon()

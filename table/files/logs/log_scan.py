@@ -1,0 +1,55 @@
+"""Which blocks of a slice's log files count, and in which order.
+
+Source: ``BaseHoodieLogRecordReader``: instants count in the order in which they are first seen; a command takes back
+what was read of its target so far; a block of log compaction stands where the newest of those stood that it replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ....errors import UnsupportedTableError
+from .log_blocks import BlockType, LogBlock
+
+
+def effective_blocks(blocks_by_file: Iterable[Iterable[LogBlock]], upto: Callable[[str], bool]) -> tuple[LogBlock, ...]:
+    """Return the blocks of rows and deletes that count, those that win a tie last.
+
+    Args:
+        blocks_by_file: The blocks of each log file, the files in their order.
+        upto: Says of an instant whether its rows may be seen.
+
+    Raises:
+        UnsupportedTableError: A command is none that pyhudi knows.
+    """
+    instants: dict[str, list[LogBlock]] = {}
+    for blocks in blocks_by_file:
+        for block in blocks:
+            if block.type == BlockType.COMMAND:
+                instants.pop(_target(block), None)
+            elif block.type != BlockType.CORRUPT and upto(block.instant_time):
+                instants.setdefault(block.instant_time, []).append(block)
+    return tuple(block for time in _in_place(instants) for block in instants[time])
+
+
+def _target(block: LogBlock) -> str:
+    if not block.is_rollback or block.target_instant_time is None:
+        raise UnsupportedTableError(
+            f"{block.shown[:1].upper()}{block.shown[1:]} is a command that pyhudi does not know.",
+            "Compact the table with Apache Hudi, then run this again.",
+        )
+    return block.target_instant_time
+
+
+def _in_place(instants: dict[str, list[LogBlock]]) -> list[str]:
+    """Return the instants that no log compaction replaced, and in the places of the others what replaced them."""
+    place = {time: position for position, time in enumerate(instants)}
+    final: dict[str, str] = {}
+    ordered: dict[str, None] = {}
+    for time in reversed(instants):
+        older = [one for one in instants[time][0].compacted_times if place.get(one, len(place)) < place[time]]
+        final |= dict.fromkeys(older, final.get(time, time))
+        if not older:
+            ordered.setdefault(final.get(time, time))
+        # Otherwise it takes the place of the newest of them, which is met later on this way back.
+    return [*reversed(ordered)]
