@@ -106,6 +106,17 @@ class InstantFiles:
 
         return self._read_plan(models.RequestedReplaceMetadata, instant)
 
+    def read_compaction_plan(self, instant: Instant) -> models.CompactionPlan | None:
+        """Return what a compaction or log compaction, done or not, was about to do; None where it says nothing.
+
+        Raises:
+            CorruptInstantError: The file cannot be parsed.
+            StorageError: The store failed.
+        """
+        from .metadata import models  # noqa: PLC0415
+
+        return self._read_plan(models.CompactionPlan, instant)
+
     def read_rollback_plan(self, instant: Instant) -> models.RollbackPlan | None:
         """Return what a rollback, done or not, was about to undo; None where it says nothing.
 

@@ -30,6 +30,7 @@ def _schemas() -> Mapping[type[models.InstantModel], dict[str, Any]]:
         models.CommitMetadata: schemas.COMMIT,
         models.ReplaceCommitMetadata: schemas.REPLACE_COMMIT,
         models.RequestedReplaceMetadata: schemas.REQUESTED_REPLACE,
+        models.CompactionPlan: schemas.COMPACTION_PLAN,
         models.RollbackPlan: schemas.ROLLBACK_PLAN,
         models.RollbackMetadata: schemas.ROLLBACK,
         models.RestorePlan: schemas.RESTORE_PLAN,

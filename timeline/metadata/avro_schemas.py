@@ -165,6 +165,21 @@ _SAVEPOINT_PARTITION = record(
     "HoodieSavepointPartitionMetadata", need("partitionPath", STRING), need("savepointDataFile", array(STRING))
 )
 
+_COMPACTION_OPERATION = record(
+    "HoodieCompactionOperation",
+    null_or("baseInstantTime", STRING),
+    may("deltaFilePaths", array(STRING)),
+    *strings("dataFilePath"),
+    null_or("fileId", STRING),
+    *strings("partitionPath"),
+    may("metrics", mapping("double")),
+    *strings("bootstrapFilePath"),
+)
+
+_COMPACTION_STRATEGY = record(
+    "HoodieCompactionStrategy", *strings("compactorClassName"), may("strategyParams", mapping(STRING)), version()
+)
+
 COMMIT = _top("HoodieCommitMetadata", *_COMMIT)
 
 REPLACE_COMMIT = _top("HoodieReplaceCommitMetadata", *_COMMIT, may("partitionToReplaceFileIds", mapping(array(STRING))))
@@ -184,6 +199,16 @@ REQUESTED_REPLACE = _top(
     may("clusteringPlan", _CLUSTERING_PLAN),
     may("extraMetadata", mapping(STRING)),
     version(),
+)
+
+COMPACTION_PLAN = _top(
+    "HoodieCompactionPlan",
+    may("operations", array(_COMPACTION_OPERATION)),
+    may("extraMetadata", mapping(STRING)),
+    version(),
+    may("strategy", _COMPACTION_STRATEGY),
+    {"name": "preserveHoodieMetadata", "type": ["boolean", "null"], "default": False},
+    may("missingSchedulePartitions", array(STRING)),
 )
 
 ROLLBACK_PLAN = _top(

@@ -175,6 +175,48 @@ class RequestedReplaceMetadata(InstantModel):
     version: int | None = None
 
 
+class CompactionOperation(InstantModel):
+    """One file slice that a compaction merges into a base file (``HoodieCompactionOperation``).
+
+    Attributes:
+        base_instant_time: By which the slice is named.
+        delta_file_paths: Names of the log files, in the order in which they are read.
+        data_file_path: Name of the base file; None where the slice has none.
+        metrics: What the slice costs; Apache Hudi cannot do without some of them.
+    """
+
+    base_instant_time: str | None = None
+    delta_file_paths: list[str] = []
+    data_file_path: str | None = None
+    file_id: str | None = None
+    partition_path: str | None = None
+    metrics: dict[str, float] | None = None
+    bootstrap_file_path: str | None = None
+
+
+class CompactionStrategy(InstantModel):
+    """The Java class that carries a compaction out, with its parameters."""
+
+    compactor_class_name: str | None = None
+    strategy_params: dict[str, str] | None = None
+    version: int | None = 1
+
+
+class CompactionPlan(InstantModel):
+    """What a requested compaction or log compaction holds (``HoodieCompactionPlan``).
+
+    Attributes:
+        version: 2 where the operations name files by their names alone, 1 where by their paths.
+    """
+
+    operations: list[CompactionOperation] = []
+    extra_metadata: dict[str, str] | None = None
+    version: int | None = 1
+    strategy: CompactionStrategy | None = None
+    preserve_hoodie_metadata: bool | None = False
+    missing_schedule_partitions: list[str] | None = None
+
+
 class InstantInfo(InstantModel):
     """An instant named inside another one."""
 

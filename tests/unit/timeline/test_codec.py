@@ -35,6 +35,8 @@ FIXTURES = [
     ("20261121034829928.clean.requested", models.CleanerPlan),
     ("20261121034829928_20261121034830124.clean", models.CleanMetadata),
     ("20261121034810542_20261121034813004.savepoint", models.SavepointMetadata),
+    ("../compaction/20261122125019024.compaction.requested", models.CompactionPlan),
+    ("../compaction/20261122125019024_20261122125026660.commit", models.CommitMetadata),
 ]
 
 
