@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 TABLES = Path(__file__).parents[1] / "fixtures" / "tables"
 
@@ -14,3 +16,12 @@ def unpack(name: str, folder: Path) -> str:
     with zipfile.ZipFile(TABLES / f"{name}.zip") as archive:
         archive.extractall(path)
     return str(path)
+
+
+def recorded(name: str, query: str = "snapshot") -> list[dict[str, Any]]:
+    """Return the rows that Apache Hudi read from a table, by partition and key.
+
+    Values that JSON lacks are texts as Python writes them, binary ones as hexadecimal digits.
+    """
+    found: list[dict[str, Any]] = json.loads((TABLES / f"{name}.json").read_text(encoding="utf-8"))[query]
+    return found
