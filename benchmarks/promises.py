@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import merge_on_read as logs
 from limits import FORWARD, REWRITE, SINK
 from loads import BY_FORMAT as LOADED_BY_FORMAT
 from loads import BY_PARQUET, LOAD
 from loads import BY_TABLE as LOADED_BY_TABLE
-from sizes import DROPPED, FIRST
+from sizes import DROPPED, FIRST, PLAIN_LOGS, TABLE_LOGS, THOUSANDTH
 from sizes import PHASES as SIZES
 from sizes import PLAIN as BY_FORMAT
 from sizes import TABLE as BY_TABLE
@@ -61,6 +62,22 @@ PROMISES = [
         Promise(f"HudiTable.upsert against df.write: {size}", BY_TABLE, BY_FORMAT, (size,), 1.2, BY_FORMAT)
         for size in SIZES
     ),
+    *(
+        Promise(f"upsert by {row.removeprefix('pyhudi, ')}, against {theirs}", row, theirs, UPSERTS, ratio, SINK)
+        for row in (logs.PLAIN, logs.TABLE)
+        for theirs, ratio in (
+            (logs.THEIRS, 1 / 10),
+            ("Iceberg, MERGE merge-on-read", 1 / 2.5),
+            ("Delta Lake, MERGE, deletion vectors", 1 / 2.5),
+        )
+    ),
+    Promise(f"upsert by {logs.PLAIN.removeprefix('pyhudi, ')}, against {SINK}", logs.PLAIN, SINK, UPSERTS, 2.0, SINK),
+    *(
+        Promise(f"upsert of {THOUSANDTH} by {way}, against copy-on-write", ours, theirs, (THOUSANDTH,), 1 / 5, DROPPED)
+        for way, ours, theirs in (("df.write", PLAIN_LOGS, BY_FORMAT), ("HudiTable.upsert", TABLE_LOGS, BY_TABLE))
+    ),
+    Promise("full compaction, against a copy-on-write upsert", logs.COMPACTED, TABLE, UPSERTS, 1.3, REWRITE),
+    Promise(f"to_df() of three columns, against {logs.THEIRS}", logs.TO_DF, logs.THEIRS, ("scan3",), 1 / 3, "Parquet"),
     Promise("to_df() of three columns", TO_DF, "Parquet", ("scan3",), 1.1, "Parquet"),
     Promise("spark.read of all columns", PLAIN, "Parquet", ("scan_all",), 2.5, FORWARD),
 ]

@@ -18,21 +18,28 @@ if TYPE_CHECKING:
 
 SIZE = "by size: "
 PLAIN, TABLE = f"{SIZE}df.write", f"{SIZE}HudiTable.upsert"
+PLAIN_LOGS, TABLE_LOGS = f"{PLAIN}, merge-on-read", f"{TABLE}, merge-on-read"
 DROPPED = f"{SIZE}a Python sink that drops the rows"
 FIRST, LOAD, UPSERT = "3 rows, the first write of a session", "all of lineitem, into an empty table", "11 % of it"
-FEW = {f"{count:,} rows": count for count in (3, 1_000, 50_000)}
+# A thousandth of lineitem at scale 1.
+THOUSANDTH = "6,000 rows"
+FEW = {f"{count:,} rows": count for count in (3, 1_000, 6_000, 50_000)}
 PHASES = (FIRST, *FEW, UPSERT, LOAD)
 TIMES = 5
 
 
-def by_format(run: Run) -> list[Any]:
+def by_format(run: Run, *, logs: bool = False) -> list[Any]:
     """Spark's own verb."""
-    return _write(run, PLAIN, lambda table, rows: rows.write.format("pyhudi").mode("append").save(table.path))
+
+    def upsert(table: Any, rows: Any) -> None:
+        rows.write.format("pyhudi").mode("append").save(table.path)
+
+    return _write(run, PLAIN_LOGS if logs else PLAIN, upsert, logs=logs)
 
 
-def by_table(run: Run) -> list[Any]:
+def by_table(run: Run, *, logs: bool = False) -> list[Any]:
     """The method of `HudiTable`."""
-    return _write(run, TABLE, lambda table, rows: table.upsert(rows))
+    return _write(run, TABLE_LOGS if logs else TABLE, lambda table, rows: table.upsert(rows), logs=logs)
 
 
 def by_sink(run: Run) -> list[Any]:
@@ -48,14 +55,21 @@ def by_sink(run: Run) -> list[Any]:
     return found
 
 
-def _write(run: Run, row: str, upsert: Callable[[Any, Any], Any]) -> list[Any]:
+def _write(run: Run, row: str, upsert: Callable[[Any, Any], Any], *, logs: bool) -> list[Any]:
     from pyhudi import HudiTable
 
     # As many as Spark has when nobody says.
     spark = run.session(spark__sql__shuffle__partitions="200")
     parts = {part: spark.read.parquet(str(run.data / part)) for part in ("base", "up1", "up2")}
     table = HudiTable.create(
-        spark, run.table, parts["base"], record_key=KEYS, partition_by=PARTITION, order_by=ORDERING, buckets=2
+        spark,
+        run.table,
+        parts["base"],
+        record_key=KEYS,
+        partition_by=PARTITION,
+        order_by=ORDERING,
+        buckets=2,
+        table_type="MERGE_ON_READ" if logs else "COPY_ON_WRITE",
     )
     for count in FEW.values():
         parts["up1"].limit(count).repartition(2).write.parquet(f"{run.table}-rows/{count}")
@@ -77,14 +91,10 @@ def _write(run: Run, row: str, upsert: Callable[[Any, Any], Any]) -> list[Any]:
 
 
 def sizes(seconds: Mapping[str, Mapping[str, float]]) -> str:
-    """Return a table of both ways, where both were measured, and what Spark alone takes of a first write."""
-    plain, table = seconds.get(PLAIN, {}), seconds.get(TABLE, {})
-    lines = ["| | df.write | HudiTable.upsert | ratio |", "|---|---:|---:|---:|"]
-    lines += [
-        f"| {phase} | {plain[phase]:.2f} | {table[phase]:.2f} | {table[phase] / plain[phase]:.2f} |"
-        for phase in PHASES
-        if plain.get(phase) and phase in table
-    ]
+    """Return a table of all ways that were measured, and what Spark alone takes of a first write."""
+    ways = [row for row in (PLAIN, TABLE, PLAIN_LOGS, TABLE_LOGS) if row in seconds]
+    lines = [f"| | {' | '.join(row.removeprefix(SIZE) for row in ways)} |", f"|---|{'---:|' * len(ways)}"]
+    lines += [f"| {phase} | {' | '.join(f'{seconds[row][phase]:.2f}' for row in ways)} |" for phase in PHASES]
     dropped = seconds.get(DROPPED, {}).get(FIRST)
     if dropped is not None:
         lines += ["", f"A Python sink that drops the rows takes {dropped:.2f} s for the first write of a session."]

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from limits import FLUSHED, PLAIN, UNFLUSHED, limits
 from lineitem import KEYS, ORDERING, PARTITION, point_key
 from loads import loads
+from merge_on_read import THEIRS, compacted
+from merge_on_read import by_format as logs_by_format
+from merge_on_read import by_table as logs_by_table
 from promises import SYNCED
 from sizes import by_format, by_sink, by_table
 
@@ -36,8 +40,8 @@ SAME_KEY = " and ".join(f"t.{column} = s.{column}" for column in (*KEYS, PARTITI
 NEWER = f"s.{ORDERING} >= t.{ORDERING}"
 
 
-def apache_hudi(run: Run) -> list[Any]:
-    """Apache Hudi itself: copy-on-write, bucket index, everything else as it comes."""
+def apache_hudi(run: Run, row: str = "Apache Hudi", table_type: str = "COPY_ON_WRITE") -> list[Any]:
+    """Apache Hudi itself: bucket index, everything else as it comes."""
     spark = run.session(
         spark__jars__packages=BUNDLE,
         spark__serializer="org.apache.spark.serializer.KryoSerializer",
@@ -49,10 +53,11 @@ def apache_hudi(run: Run) -> list[Any]:
 
     def write(rows: str) -> None:
         writer = spark.read.parquet(rows).write.format("hudi").options(**OPTIONS, **parallelism)
+        writer = writer.option("hoodie.datasource.write.table.type", table_type)
         writer.option("hoodie.datasource.write.operation", "upsert").mode("append").save(run.table)
 
-    run.writes("Apache Hudi", write)
-    return run.reads("Apache Hudi", lambda: spark.read.format("hudi").load(run.table))
+    run.writes(row, write)
+    return run.reads(row, lambda: spark.read.format("hudi").load(run.table))
 
 
 def pyhudi_plain(run: Run) -> list[Any]:
@@ -229,13 +234,19 @@ class System:
 
 SYSTEMS = {
     "hudi-cow-bucket": System(apache_hudi, venv=".venv-hudi"),
+    "hudi-mor-bucket": System(partial(apache_hudi, row=THEIRS, table_type="MERGE_ON_READ"), venv=".venv-hudi"),
     PLAIN: System(pyhudi_plain),
     "limits": System(limits),
     "flushing": System(flushing),
     "loads": System(loads, holds="base"),
     "pyhudi-table": System(pyhudi_table),
+    "pyhudi-mor": System(partial(logs_by_format, options=OPTIONS)),
+    "pyhudi-mor-table": System(logs_by_table),
+    "pyhudi-mor-compact": System(compacted),
     "sizes-plain": System(by_format),
     "sizes-table": System(by_table),
+    "sizes-plain-mor": System(partial(by_format, logs=True)),
+    "sizes-table-mor": System(partial(by_table, logs=True)),
     "sizes-sink": System(by_sink, holds="base"),
     "delta": System(delta, venv=".venv-spark40"),
     "delta-vectors": System(delta_vectors, venv=".venv-spark40"),

@@ -1,0 +1,73 @@
+"""Merge-on-read tables, of Apache Hudi and of pyhudi: appending, reading two upserts deep, and compacting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lineitem import KEYS, ORDERING, PARTITION
+
+if TYPE_CHECKING:
+    from stopwatch import Run
+
+MERGE_ON_READ = "merge-on-read"
+THEIRS = f"Apache Hudi, {MERGE_ON_READ}"
+PLAIN, TABLE, TO_DF = (f"pyhudi, {way}, {MERGE_ON_READ}" for way in ("df.write", "HudiTable.upsert", "HudiTable.to_df"))
+COMPACTED = "pyhudi, HudiTable.compact after each upsert"
+
+
+def by_format(run: Run, options: dict[str, str]) -> list[Any]:
+    """Upsert by Spark's own verb; the table is read in both ways, with the logs of both upserts."""
+    from pyhudi import HudiTable
+
+    spark = run.session()
+
+    def write(rows: str) -> None:
+        writer = spark.read.parquet(rows).write.format("pyhudi").options(**options)
+        writer.option("hoodie.datasource.write.table.type", "MERGE_ON_READ").mode("append").save(run.table)
+
+    run.writes(PLAIN, write)
+    by_table = run.reads(TO_DF, lambda: HudiTable(spark, run.table).to_df())
+    by_format = run.reads(PLAIN, lambda: spark.read.format("pyhudi").load(run.table))
+    if by_table != by_format:
+        raise SystemExit(f"to_df() found {by_table}, the data source {by_format}")
+    return by_format
+
+
+def by_table(run: Run) -> list[Any]:
+    """Upsert by `HudiTable`; reads are those of the plain run."""
+    spark, table = _create(run)
+    run.writes(TABLE, lambda rows: table.upsert(spark.read.parquet(rows)))
+    return _found(run, table)
+
+
+def compacted(run: Run) -> list[Any]:
+    """Merge the rows of each upsert into the base files, where copy-on-write would have done it in the write."""
+    spark, table = _create(run)
+    table.upsert(spark.read.parquet(str(run.data / "base")))
+    for phase in ("up1", "up2"):
+        table.upsert(spark.read.parquet(str(run.data / phase)))
+        run.timed(COMPACTED, phase, table.compact)
+    return _found(run, table)
+
+
+def _create(run: Run) -> tuple[Any, Any]:
+    from pyhudi import HudiTable
+
+    spark = run.session()
+    table = HudiTable.create(
+        spark,
+        run.table,
+        spark.read.parquet(str(run.data / "base")),
+        record_key=KEYS,
+        partition_by=PARTITION,
+        order_by=ORDERING,
+        buckets=2,
+        table_type="MERGE_ON_READ",
+    )
+    return spark, table
+
+
+def _found(run: Run, table: Any) -> list[Any]:
+    found = run.reads("untimed", table.to_df)
+    del run.seconds["untimed"]
+    return found
