@@ -85,13 +85,21 @@ def beside(columns: Sequence[Encoded]) -> Encoded:
     """Return what a record has: for each row its value of the first column, that of the second, and so on."""
     if len(columns) == 1:
         return columns[0]
-    lengths = np.sum([column.lengths for column in columns], axis=0, dtype=np.int64)
+    lengths = together(columns)
     data = np.empty(int(lengths.sum()), dtype=np.uint8)
     at = np.cumsum(lengths) - lengths
     for column in columns:
         _put(data, at, column)
         at = at + column.lengths
     return Encoded(lengths, data)
+
+
+def together(columns: Sequence[Encoded]) -> Integers:
+    """Return how many bytes each row has in all columns."""
+    total: Integers = np.zeros(len(columns[0].lengths), dtype=np.int64)
+    for column in columns:
+        total += column.lengths
+    return total
 
 
 def within(values: Encoded, counts: Integers) -> Encoded:

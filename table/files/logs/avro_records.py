@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +41,7 @@ def decoded(
     container = b"".join((header, number(count), number(len(data)), data, _SYNC))
     records = iter(fastavro.reader(pa.BufferReader(container), reader_schema=only))
     while chunk := list(islice(records, CHUNK)):
-        yield chunk
+        yield cast("list[dict[str, Any]]", chunk)
 
 
 def number(value: int) -> bytes:

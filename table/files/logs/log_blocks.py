@@ -160,7 +160,7 @@ def sound_end(read: Read, offset: int, size: int) -> int | None:
     if len(prefix) < PREFIX or not prefix.startswith(MAGIC):
         return None
     (length,) = _LENGTH.unpack_from(prefix, len(MAGIC))
-    end = offset + PREFIX + length
+    end: int = offset + PREFIX + length
     if length < _LEAST or end > size:
         return None
     behind = read(end - _LENGTH.size, _LENGTH.size + len(MAGIC))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 
 from ....errors import CorruptInstantError, PyHudiError, UnsupportedTableError
 from ....storage.base import Storage, storage_errors
 from ...schema.avro import parse_avro
+from ...schema.conform import conform
 from ...schema.fields import find_field
 from ..base_file import BaseFileReader
-from . import delete_block
+from . import avro_rows, delete_block
 from .delete_block import Deletes, OldVersionError
 from .log_blocks import BlockType, LogBlock, damaged
 from .log_file import open_log
@@ -67,6 +69,11 @@ def rows_of(
         with BaseFileReader(storage, block.path, plain=plain, part=part, shown=block.shown) as reader:
             yield from reader.batches(schema, batch_rows=batch_rows)
         return
+    if block.type in (BlockType.AVRO, BlockType.CDC):
+        for batch in _avro_rows(storage, block, schema.names):
+            known = conform(batch, schema, fill_missing=True)
+            yield from (known.slice(at, batch_rows) for at in range(0, known.num_rows, batch_rows))
+        return
     raise UnsupportedTableError(
         f"{block.shown[:1].upper()}{block.shown[1:]} is of the type {block.type.name}, which pyhudi does not read.",
         "Compact the table with Apache Hudi, then run this again.",
@@ -91,22 +98,36 @@ def deletes_of(storage: Storage, block: LogBlock, ordering: Sequence[pa.Field] =
         columns = columns_of(block)
         known = [find_field(columns, field.name) for field in ordering]
         written = [now.type if then is None else then.type for then, now in zip(known, ordering, strict=True)]
+    content = _content(storage, block)
+    with _parsing(block):
+        return delete_block.decode(content, written, ordering)
+
+
+def _avro_rows(storage: Storage, block: LogBlock, names: Collection[str]) -> Iterator[pa.RecordBatch]:
+    columns = columns_of(block)
+    content = _content(storage, block)
+    with _parsing(block):
+        yield from avro_rows.decode(content, block.schema or "", columns, names)
+
+
+@contextmanager
+def _parsing(block: LogBlock) -> Iterator[None]:
+    """Turn whatever a parser makes of damaged bytes, which is every error that Python knows, into one of ours."""
     try:
-        return delete_block.decode(_content(storage, block), written, ordering)
+        yield
+    except (PyHudiError, MemoryError):
+        raise
     except OldVersionError as error:
         raise UnsupportedTableError(
             f"The content of {block.shown} is of version {error}: objects as Java keeps them, which pyhudi does not "
             "read.",
             "Compact the table with Apache Hudi, then run this again.",
         ) from error
-    except PyHudiError:
-        raise
     except Exception as error:
-        # Damaged bytes make the parser fail in every way that Python knows.
         raise damaged(block, f"{type(error).__name__}: {error}") from error
 
 
 def _content(storage: Storage, block: LogBlock) -> bytes:
     with storage_errors("read", block.path), open_log(storage, block.path) as source:
         source.seek(block.content_offset)
-        return bytes(source.read(block.content_size))
+        return source.read(block.content_size)  # type: ignore[no-any-return]

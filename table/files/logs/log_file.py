@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ....errors import StorageError
 from ....storage.base import Storage, storage_errors
 from ..base_file import BaseFileWriter
-from . import delete_block
+from . import avro_rows, delete_block
 from .delete_block import Deletes
 from .log_blocks import MAGIC, BlockType, Header, LogBlock, head, parse, sound_end, tail
 
@@ -64,7 +64,7 @@ class _Blocks:
     def __init__(self, source: Any, path: str, ahead: int) -> None:
         self._source = source
         self._path = path
-        self._size = source.size()
+        self._size: int = source.size()
         self._ahead = ahead
         self._window = b""
         self._window_at = 0
@@ -119,7 +119,7 @@ class LogFileWriter:
         instant_time: Requested time of the instant that writes.
         schema: The schema in which rows are given, as `file_schema` returned it.
         avro_schema: The Avro schema of the rows with meta columns, JSON.
-        data_format: `BlockType.PARQUET`, so far.
+        data_format: `BlockType.PARQUET` or `BlockType.AVRO`.
         compression: Parquet codec.
         block_bytes: Arrow bytes of rows after which a block is closed.
         row_group_bytes: As for `BaseFileWriter`.
@@ -143,8 +143,6 @@ class LogFileWriter:
         row_group_bytes: int = 128 << 20,
         partial: bool = False,
     ) -> None:
-        if data_format != BlockType.PARQUET:
-            raise ValueError(f"no data blocks of the type {data_format.name} are written")
         self._stream = stream
         self._headers: dict[Header, str] = {Header.INSTANT_TIME: instant_time, Header.SCHEMA: avro_schema}
         self._schema = schema
@@ -154,7 +152,7 @@ class LogFileWriter:
         self._block_bytes = block_bytes
         self._row_group_bytes = row_group_bytes
         self._partial = partial
-        self._content: _ParquetContent | None = None
+        self._content: _ParquetContent | _AvroContent | None = None
         self.size = 0
         self.blocks = 0
 
@@ -192,7 +190,9 @@ class LogFileWriter:
             self._content.abandon()
         self._content = None
 
-    def _begin(self) -> _ParquetContent:
+    def _begin(self) -> _ParquetContent | _AvroContent:
+        if self._format == BlockType.AVRO:
+            return _AvroContent()
         return _ParquetContent(self._schema, self._avro_schema, self._compression, self._row_group_bytes)
 
     def _end_rows(self) -> None:
@@ -200,13 +200,13 @@ class LogFileWriter:
             return
         content, self._content = self._content.end(), None
         headers = {**self._headers, Header.IS_PARTIAL: "true"} if self._partial else self._headers
-        self._write(self._format, headers, content)
+        self._write(self._format, headers, *content)
 
-    def _write(self, kind: BlockType, headers: Mapping[Header, str], content: Any) -> None:
-        size = len(content) if isinstance(content, bytes) else content.size
+    def _write(self, kind: BlockType, headers: Mapping[Header, str], *content: Any) -> None:
+        size = sum(memoryview(part).nbytes for part in content)
         before = head(kind, headers, size)
         behind = tail(len(before), size)
-        for part in (before, content, behind):
+        for part in (before, *content, behind):
             self._stream.write(part)
         self.size += len(before) + size + len(behind)
         self.blocks += 1
@@ -226,9 +226,29 @@ class _ParquetContent:
         self._writer.write(batch)
         self.given += batch.nbytes
 
-    def end(self) -> Any:
+    def end(self) -> list[Any]:
         self._writer.close()
-        return self._sink.getvalue()
+        return [self._sink.getvalue()]
 
     def abandon(self) -> None:
         self._writer.abandon()
+
+
+class _AvroContent:
+    """The content of one data block in the making: rows one behind the other."""
+
+    def __init__(self) -> None:
+        self._encoded: list[bytes] = []
+        self._rows = 0
+        self.given = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._encoded.extend(avro_rows.encode(batch))
+        self._rows += batch.num_rows
+        self.given += batch.nbytes
+
+    def end(self) -> list[Any]:
+        return [avro_rows.encode_head(self._rows), *self._encoded]
+
+    def abandon(self) -> None:
+        self._encoded = []

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import struct
 from decimal import Decimal
+from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
-from pyhudi.table.files.logs.delete_block import Deletes, decode, encode
+from hypothesis import given
+from hypothesis import strategies as st
+from pyhudi.errors import SchemaMismatchError, UnsupportedTypeError
+from pyhudi.table.files.logs.delete_block import Deletes, OldVersionError, decode, encode
 
 
 def deletes(keys: list[str], *ordering: pa.Array, default: list[bool] | None = None, path: str = "0") -> Deletes:
@@ -56,3 +62,77 @@ def test_values_of_several_fields_come_back() -> None:
 
     assert [one.to_pylist() for one in found.ordering] == [[None, one[1].as_py()] for one in VALUES]
     assert found.default.to_pylist() == [True, False]
+
+
+def test_a_value_may_stand_in_any_wrapper_that_fits_its_column() -> None:
+    """What was an integer when it was written, and a date or a moment in the wrapper of its own."""
+    was = deletes(["a", "b"], pa.array([7, 8], pa.int32()), default=[False, False])
+
+    found = decode(encode(was), [pa.int32()], [pa.field("ts", pa.int64())])
+
+    assert found.ordering[0] == pa.array([7, 8])
+    day = bytes.fromhex("000000030000000a020202610202301004" + "00")
+    assert decode(day, [pa.date32()], [pa.field("d", pa.date32())]).ordering[0].to_pylist() == [
+        datetime.date(1970, 1, 3)
+    ]
+    with pytest.raises(SchemaMismatchError, match="orders by int32, and a delete in a log file by int64"):
+        decode(encode(deletes(["a"], pa.array([7]), default=[False])), [pa.int32()], [pa.field("ts", pa.int32())])
+
+
+def test_the_integer_zero_asks_for_no_order_and_no_other_zero_does() -> None:
+    zeros = [pa.array([0], pa.int32()), pa.array([0], pa.int64()), pa.array([0.0])]
+
+    asked = [
+        decode(encode(deletes(["a"], one, default=[False])), [one.type], [pa.field("ts", one.type)]) for one in zeros
+    ]
+
+    assert [one.default.to_pylist() for one in asked] == [[True], [False], [False]]
+
+
+def test_a_decimal_too_fine_for_the_format_is_refused() -> None:
+    fine = pa.array([Decimal("0.0000000000000001")], pa.decimal128(20, 16))
+
+    with pytest.raises(UnsupportedTypeError, match="15 digits behind the point"):
+        encode(deletes(["a"], fine, default=[False]))
+
+
+@given(
+    st.lists(st.tuples(st.text("aé𝄞", max_size=90), st.none() | st.integers(-(1 << 63), (1 << 63) - 1)), max_size=40)
+)
+def test_the_list_is_written_as_fastavro_writes_it(rows: list[tuple[str, int | None]]) -> None:
+    some = deletes(
+        [key for key, _ in rows], pa.array([ts for _, ts in rows], pa.int64()), default=[ts is None for _, ts in rows]
+    )
+    sink = pa.BufferOutputStream()
+    of_value = [
+        {"type": "record", "name": f"r{at}", "fields": [{"name": f"v{at}", "type": kind}]}
+        for at, kind in enumerate(("boolean", "int", "long"))
+    ]
+    union: Any = {
+        "type": "record",
+        "name": "o",
+        "fields": [
+            {"name": "k", "type": ["null", "string"]},
+            {"name": "p", "type": ["null", "string"]},
+            {"name": "v", "type": ["null", *of_value]},
+        ],
+    }
+    values = [{"k": key, "p": "0", "v": {"v1": 0} if ts is None else {"v2": ts}} for key, ts in rows]
+    fastavro.schemaless_writer(sink, fastavro.parse_schema({"type": "array", "items": union}), values)
+
+    content = encode(some)
+
+    assert content[8:] == sink.getvalue().to_pybytes()
+    found = decode(content, [pa.int64()], [pa.field("ts", pa.int64())])
+    assert (found.keys, found.ordering) == (some.keys, some.ordering)
+
+
+def test_what_is_no_list_of_deletes_is_refused() -> None:
+    good = encode(deletes(["k0", "k1"]))
+    for at in range(len(good)):
+        with pytest.raises(ValueError, match=r"breaks off|as it says"):
+            decode(good[:at], [], [])
+    with pytest.raises(ValueError, match="do not end where"):
+        decode(good[:4] + struct.pack(">i", len(good) - 7) + good[8:] + b"\0", [], [])
+    with pytest.raises(OldVersionError):
+        decode(struct.pack(">ii", 2, 0), [], [])

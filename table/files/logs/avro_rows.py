@@ -1,0 +1,217 @@
+"""The content of an Avro data block: how many rows, and each with its length in front.
+
+Source: ``HoodieAvroDataBlock``. Whole columns are encoded at once; what is read is decoded by fastavro, and brought
+into columns of the Arrow types that its values take, from which the table's are a view away.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....storage.bounds import parse_json
+from ...arrow.arrays import list_array, plain, struct_array, without_nulls
+from ...schema.types import children, decimal_bytes
+from .avro_bytes import Encoded, Integers, beside, fixed, numbers, same, spread, texts, together, within
+from .avro_records import decoded, number
+from .decimals import decimals, unscaled
+
+# The third version is what all releases since 0.11 write; the first two differ from it in what deletes look like.
+_VERSIONS = (1, 2, 3)
+_HEAD = struct.Struct(">ii")
+_ROW_LENGTH = 4
+_LENGTH = "_pyhudi_length"
+_SLICE_ROWS = 16_384
+_SLICE_BYTES = 8 << 20
+_LONGEST_DECIMAL = 16
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+
+def encode_head(count: int) -> bytes:
+    """Return what stands in front of so many rows."""
+    return _HEAD.pack(_VERSIONS[-1], count)
+
+
+def encode(batch: pa.RecordBatch) -> Iterator[bytes]:
+    """Yield the bytes of rows, the columns being what `format_avro` makes a schema of; dictionaries become plain."""
+    at = 0
+    while at < batch.num_rows:
+        rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES * batch.num_rows // max(batch.nbytes, 1)))
+        part = batch.slice(at, rows)
+        columns = [_nullable(part.column(i), field.nullable) for i, field in enumerate(part.schema)]
+        lengths = fixed(together(columns).astype(">i4").view(np.uint8).reshape(-1, _ROW_LENGTH))
+        yield beside([lengths, *columns]).data.tobytes()
+        at += rows
+
+
+def _nullable(array: pa.Array, nullable: bool) -> Encoded:
+    array = plain(array)
+    if not nullable:
+        return _values(array)
+    if array.null_count == 0:
+        return beside([same(number(1), len(array)), _values(array)])
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    return beside([numbers(valid.astype(np.int64)), spread(_values(array.drop_null()), valid)])
+
+
+def _values(array: pa.Array) -> Encoded:
+    """Return values, none of them null."""
+    types, kind = pa.types, array.type
+    if len(array) == 0:  # pyarrow leaves out buffers then
+        return Encoded(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8))
+    if types.is_boolean(kind):
+        return fixed(array.to_numpy(zero_copy_only=False).astype(np.uint8).reshape(-1, 1))
+    if types.is_int32(kind) or types.is_date32(kind):
+        return numbers(array.view(pa.int32()).to_numpy())
+    if types.is_int64(kind) or types.is_timestamp(kind):
+        return numbers(array.view(pa.int64()).to_numpy())
+    if types.is_float32(kind) or types.is_float64(kind):
+        low_first = array.to_numpy().astype("<f4" if types.is_float32(kind) else "<f8")
+        return fixed(low_first.view(np.uint8).reshape(-1, low_first.itemsize))
+    if types.is_string(kind) or types.is_binary(kind):
+        return texts(array)
+    if types.is_decimal128(kind):
+        return fixed(unscaled(array)[:, _LONGEST_DECIMAL - decimal_bytes(kind.precision) :])
+    if types.is_struct(kind):
+        parts = zip(array.flatten(), children(kind), strict=True)
+        return beside([_nullable(part, field.nullable) for part, field in parts])
+    if types.is_map(kind):
+        ends = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset :][: len(array) + 1].astype(np.int64)
+        keys, items = (part.slice(ends[0], ends[-1] - ends[0]) for part in (array.keys, array.items))
+        return _lists(np.diff(ends), beside([texts(keys), _nullable(items, kind.item_field.nullable)]))
+    if types.is_list(kind):
+        counts = pc.list_value_length(array).to_numpy().astype(np.int64)
+        return _lists(counts, _nullable(array.flatten(), kind.value_field.nullable))
+    raise ValueError(f"a column of type {kind} is none of a table's")
+
+
+def _lists(counts: Integers, items: Encoded) -> Encoded:
+    """Return lists: how many items there are, where there are any, the items, and that none follow."""
+    some = counts > 0
+    return beside([spread(numbers(counts[some]), some), within(items, counts), same(number(0), len(counts))])
+
+
+def decode(content: bytes, avro_schema: str, columns: pa.Schema, names: Collection[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a block's content.
+
+    Args:
+        content: All of it.
+        avro_schema: The schema of the rows, JSON.
+        columns: The columns of the schema, as `parse_avro` read them.
+        names: Which of them are wanted.
+
+    Raises:
+        ValueError: The content is damaged; other errors of fastavro and pyarrow mean the same.
+    """
+    version, count = _HEAD.unpack_from(content)
+    data = content[_HEAD.size :]
+    if version not in _VERSIONS:
+        raise ValueError(f"its content is of version {version}")
+    if not 0 <= count <= len(data) // _ROW_LENGTH:
+        raise ValueError(f"it says that it has {count} rows")
+    chosen = pa.schema([field for field in columns if field.name in names])
+    raw = pa.struct([pa.field(_LENGTH, pa.binary(_ROW_LENGTH)), *(_raw_field(field) for field in chosen)])
+    physical = _Physical()
+    written = physical.record(parse_json(avro_schema))
+    fields = [one for one in written["fields"] if raw.get_field_index(one["name"]) >= 0]
+    # What a column is may stand in another column.
+    only = None if physical.refers else {**written, "fields": fields}
+    found = length = 0
+    for records in decoded(written, count, data, only):
+        lengths, *values = pa.array(records, raw).flatten()
+        found += len(records)
+        length += int(np.frombuffer(lengths.buffers()[1], dtype=">i4", count=len(lengths)).sum(dtype=np.int64))
+        arrays = [_logical(array, field) for array, field in zip(values, chosen, strict=True)]
+        yield pa.RecordBatch.from_struct_array(struct_array(pa.struct(list(chosen)), len(records), None, arrays))
+    if found != count or length + count * _ROW_LENGTH != len(data):
+        raise ValueError(f"its {count} rows do not have the bytes that they say")
+
+
+class _Physical:
+    """Writes a schema anew with what its values take in bytes: no logical types, and maps as the lists that they are.
+
+    Strings are read as bytes, which Arrow checks; whatever takes no bytes is refused, because it could go on for ever.
+    """
+
+    def __init__(self) -> None:
+        self._maps = 0
+        self.refers = False
+
+    def record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return the schema of the rows, with their length as the first column."""
+        length = {"name": _LENGTH, "type": {"type": "fixed", "name": f"{_LENGTH}_type", "size": _ROW_LENGTH}}
+        found = self._record(record)
+        return {**found, "fields": [length, *found["fields"]]}
+
+    def _record(self, avro: dict[str, Any]) -> dict[str, Any]:
+        if not avro["fields"]:
+            raise ValueError("its schema has a record without fields")
+        fields = [{"name": one["name"], "type": self._type(one["type"])} for one in avro["fields"]]
+        return {"type": "record", **self._name(avro), "fields": fields}
+
+    def _name(self, avro: dict[str, Any]) -> dict[str, Any]:
+        return {key: avro[key] for key in ("name", "namespace") if avro.get(key) is not None}
+
+    def _type(self, avro: Any) -> Any:
+        if isinstance(avro, list):
+            return [self._type(one) for one in avro]
+        if isinstance(avro, str):
+            self.refers |= avro not in _PRIMITIVES
+            return "bytes" if avro == "string" else avro
+        base = avro["type"]
+        if base == "record":
+            return self._record(avro)
+        if base == "array":
+            return {"type": "array", "items": self._type(avro["items"])}
+        if base == "map":
+            self._maps += 1
+            name = f"_pyhudi_entry_{self._maps}"
+            pair = [{"name": "key", "type": "bytes"}, {"name": "value", "type": self._type(avro["values"])}]
+            return {"type": "array", "items": {"type": "record", "name": name, "fields": pair}}
+        if base == "fixed":
+            if not 0 < avro["size"] <= _LONGEST_DECIMAL:
+                raise ValueError(f"its schema has decimals of {avro['size']} bytes")
+            return {"type": "fixed", **self._name(avro), "size": avro["size"]}
+        return self._type(base)
+
+
+def _raw_field(field: pa.Field) -> pa.Field:
+    """Return a column of the type that its values are read as."""
+    return pa.field(field.name, _raw(field.type))
+
+
+def _raw(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_date32(kind):
+        return pa.int32()
+    if types.is_timestamp(kind):
+        return pa.int64()
+    if types.is_decimal(kind):
+        return pa.binary()
+    if types.is_struct(kind):
+        return pa.struct([_raw_field(field) for field in children(kind)])
+    if types.is_map(kind):
+        return pa.list_(pa.struct([_raw_field(field) for field in children(kind)]))
+    if types.is_list(kind):
+        return pa.list_(_raw_field(kind.value_field))
+    return kind
+
+
+def _logical(array: pa.Array, field: pa.Field) -> pa.Array:
+    """Return what was read as a column's values; one that is not nullable has nulls only where no struct is."""
+    types, kind = pa.types, field.type
+    if not types.is_nested(kind):
+        flat = decimals(array, kind) if types.is_decimal(kind) else array.view(kind)
+        return flat if field.nullable else without_nulls(flat)
+    valid = array.is_valid() if field.nullable and array.null_count else None
+    if types.is_struct(kind):
+        parts = [_logical(part, inner) for part, inner in zip(array.flatten(), children(kind), strict=True)]
+        return struct_array(kind, len(array), valid, parts)
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy().astype(np.int64)
+    inner = pa.field("entries", pa.struct(children(kind)), nullable=False) if types.is_map(kind) else kind.value_field
+    return list_array(kind, valid, lengths, _logical(array.flatten(), inner))

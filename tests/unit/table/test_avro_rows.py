@@ -1,0 +1,169 @@
+"""Rows of Avro data blocks: the bytes are fastavro's, and whatever it writes is read into the table's types."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import struct
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyhudi.table.files.logs import avro_rows
+from pyhudi.table.schema.avro import format_avro, parse_avro
+
+INT, LONG = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
+TEXT = st.text("aé𝄞\0 ", max_size=150)
+DAYS = st.dates()
+MOMENTS = st.datetimes()
+FLAT: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
+    (pa.int32(), INT),
+    (pa.int64(), LONG),
+    (pa.float32(), st.floats(width=32)),
+    (pa.float64(), st.floats()),
+    (pa.bool_(), st.booleans()),
+    (pa.string(), TEXT),
+    (pa.binary(), st.binary(max_size=150)),
+    (pa.date32(), DAYS),
+    (pa.timestamp("us", "UTC"), MOMENTS.map(lambda one: one.replace(tzinfo=datetime.timezone.utc))),
+    (pa.timestamp("us"), MOMENTS),
+    (pa.decimal128(9, 2), st.decimals(-9999999, 9999999, places=2)),
+    (pa.decimal128(38, 10), st.decimals(-(10**27), 10**27, places=10)),
+]
+
+
+def kinds() -> st.SearchStrategy[tuple[pa.DataType, st.SearchStrategy[Any]]]:
+    """Return types, each with the strategy of its values."""
+
+    def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        field = st.tuples(inner, st.booleans()).map(as_field)
+        structs = st.lists(field, min_size=1, max_size=3).map(
+            lambda fields: (
+                pa.struct([pa.field(f"f{at}", kind, nullable=null) for at, (kind, null, _) in enumerate(fields)]),
+                st.fixed_dictionaries({f"f{at}": values for at, (_, _, values) in enumerate(fields)}),
+            )
+        )
+        lists = field.map(
+            lambda one: (pa.list_(pa.field("element", one[0], nullable=one[1])), st.lists(one[2], max_size=3))
+        )
+        maps = field.map(
+            lambda one: (
+                pa.map_(pa.field("key", pa.string(), nullable=False), pa.field("value", one[0], nullable=one[1])),
+                st.dictionaries(TEXT, one[2], max_size=3).map(lambda found: list(found.items())),
+            )
+        )
+        return structs | lists | maps
+
+    return st.recursive(st.sampled_from(FLAT), nested, max_leaves=4)
+
+
+def as_field(drawn: tuple[tuple[pa.DataType, st.SearchStrategy[Any]], bool]) -> tuple[pa.DataType, bool, Any]:
+    (kind, values), nullable = drawn
+    return kind, nullable, st.none() | values if nullable else values
+
+
+@st.composite
+def batches(draw: Any) -> pa.RecordBatch:
+    fields = draw(st.lists(st.tuples(kinds(), st.booleans()).map(as_field), min_size=1, max_size=4))
+    schema = pa.schema([pa.field(f"c{at}", kind, nullable=null) for at, (kind, null, _) in enumerate(fields)])
+    count = draw(st.integers(0, 6))
+    columns = [
+        pa.array(draw(st.lists(values, min_size=count + 1, max_size=count + 1)), kind) for kind, _, values in fields
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema).slice(1)
+
+
+def datum(value: Any, kind: pa.DataType) -> Any:
+    """Return a value as fastavro takes it."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {key: datum(inner, kind.item_type) for key, inner in value}
+    if pa.types.is_list(kind):
+        return [datum(inner, kind.value_type) for inner in value]
+    if pa.types.is_struct(kind):
+        return {name: datum(inner, kind.field(name).type) for name, inner in value.items()}
+    return value
+
+
+def fastavro_bytes(batch: pa.RecordBatch, avro: Any) -> bytes:
+    parsed = fastavro.parse_schema(avro)
+    out = b""
+    for row in batch.to_pylist():
+        sink = pa.BufferOutputStream()
+        fastavro.schemaless_writer(
+            sink, parsed, {name: datum(row[name], batch.schema.field(name).type) for name in row}
+        )
+        one = sink.getvalue().to_pybytes()
+        out += struct.pack(">i", len(one)) + one
+    return out
+
+
+def read(data: bytes, count: int, avro: str, *names: str) -> pa.Table:
+    columns = pa.schema(parse_avro(avro, "x"))
+    content = avro_rows.encode_head(count) + data
+    found = avro_rows.decode(content, avro, columns, names or columns.names)
+    return pa.Table.from_batches(found, pa.schema([one for one in columns if not names or one.name in names]))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(batches())
+def test_rows_are_written_as_fastavro_writes_them_and_come_back(batch: pa.RecordBatch) -> None:
+    avro = format_avro(batch.schema, "t")
+
+    written = b"".join(avro_rows.encode(batch))
+
+    assert written == fastavro_bytes(batch, json.loads(avro))
+    found = read(written, batch.num_rows, avro)
+    assert b"".join(part for one in found.to_batches() for part in avro_rows.encode(one)) == written
+
+
+MILLIS = datetime.datetime(2024, 2, 29, 1, 2, 3, 4000, datetime.timezone.utc)
+FOREIGN: dict[str, Any] = {
+    "type": "record",
+    "name": "r",
+    "namespace": "n",
+    "fields": [
+        {"name": "last", "type": ["string", "null"]},
+        {"name": "wide", "type": {"type": "fixed", "name": "f", "size": 16, "logicalType": "decimal", "precision": 4}},
+        {"name": "free", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}]},
+        {"name": "ms", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "local", "type": ["null", {"type": "long", "logicalType": "local-timestamp-millis"}], "default": None},
+        {"name": "id", "type": {"type": "string", "logicalType": "uuid", "avro.java.string": "String"}},
+        {"name": "at", "type": {"type": "record", "name": "P", "fields": [{"name": "x", "type": "int"}]}},
+        {"name": "to", "type": ["null", "P"]},
+    ],
+}
+ROW = {
+    "last": "z",
+    "wide": Decimal("-12"),
+    "free": Decimal("-123456789012345678.90"),
+    "ms": MILLIS,
+    "local": None,
+    "id": "00000000-0000-0000-0000-000000000001",
+    "at": {"x": 1},
+    "to": {"x": 2},
+}
+
+
+def foreign() -> bytes:
+    sink = pa.BufferOutputStream()
+    fastavro.schemaless_writer(sink, fastavro.parse_schema(FOREIGN), ROW)
+    one = sink.getvalue().to_pybytes()
+    return struct.pack(">i", len(one)) + one
+
+
+def test_schemas_that_others_write_are_read() -> None:
+    """Unions the other way round, decimals of any bytes, milliseconds, and types that are named a second time."""
+    assert read(foreign() * 2, 2, json.dumps(FOREIGN)).to_pylist() == [ROW, ROW]
+
+
+@pytest.mark.parametrize("names", [("to",), ("ms", "last"), ("free", "no such column")])
+def test_some_columns_are_read(names: tuple[str, ...]) -> None:
+    found = read(foreign(), 1, json.dumps(FOREIGN), *names).to_pylist()
+
+    assert found == [{name: ROW[name] for name in ROW if name in names}]
