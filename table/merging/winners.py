@@ -107,7 +107,8 @@ def _yielding(code: Positions, resets: Mask, yields: Mask) -> Mask:
     begin = np.maximum.accumulate(np.where(begins, rows, 0))
     reset = np.maximum.accumulate(np.where(resets, rows, -1))
     stands = np.cumsum(~resets & ~yields)
-    return yields & (reset >= begin) & (stands == stands[reset])
+    found: Mask = yields & (reset >= begin) & (stands == stands[reset])
+    return found
 
 
 def _comparable(values: pa.Array) -> pa.Array:

@@ -1,0 +1,1 @@
+"""File slices with log files, as their readers see them."""

@@ -1,0 +1,189 @@
+"""The rows and deletes of a file slice's log blocks, in the order of the logs, as rows that meet its base file.
+
+Rules of ``BufferedRecordMergerFactory`` and ``DeleteContext`` in Apache Hudi 1.2: entries of the logs are folded one
+after another, and what they come to is held against the base row once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...storage.base import Storage
+from ..arrow.arrays import Mask, mask
+from ..arrow.batches import within
+from ..files.logs.log_blocks import BlockType, LogBlock
+from ..files.logs.log_contents import deletes_of, rows_of
+from ..merging.deletes import IS_DELETED, DeleteMarker, deleted
+from ..merging.row_spec import RowSpec
+from ..merging.winners import Positions
+from ..schema.columns import OPERATION_COLUMN, RECORD_KEY
+
+# What an entry of a log is.
+KIND = "_pyhudi_kind"
+ROW, DELETED_ROW, DELETE, RESET = range(4)
+
+_KIND = pa.field(KIND, pa.int8(), nullable=False)
+_GONE = pa.array(["D", "-U"])
+
+
+@dataclass(frozen=True, slots=True)
+class LogSpec:
+    """What the entries of logs hold.
+
+    Attributes:
+        ordering_fields: The columns that decide who wins, the first one first; none for the later entry.
+    """
+
+    ordering_fields: tuple[str, ...]
+
+    @property
+    def deciding(self) -> list[str]:
+        """The columns by which entries are held against one another: the record key, the ordering fields, the kind."""
+        return list(dict.fromkeys([RECORD_KEY, *self.ordering_fields, KIND]))
+
+    def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
+        """Return the values of each ordering field; none where the later entry wins."""
+        return tuple(rows.column(name) for name in self.ordering_fields)
+
+    def stood(self, rows: pa.RecordBatch) -> Positions | None:
+        """Return None: entries stand in the order of the logs."""
+        return None
+
+    def deleted(self, rows: pa.RecordBatch) -> Mask:
+        """Return which entries are deletes."""
+        found: Mask = kinds(rows) != ROW
+        return found
+
+    def unordered(self, rows: pa.RecordBatch, deletes: Mask) -> Mask | None:
+        """Return which entries are deletes without an ordering value."""
+        found = kinds(rows) == RESET
+        return found if self.ordering_fields and found.any() else None
+
+    def yielding(self, rows: pa.RecordBatch) -> Mask | None:
+        """Return which entries come from delete blocks, with an ordering value.
+
+        Apache Hudi passes over such a one whose key is deleted without an ordering value, as it does not over a row.
+        """
+        found = kinds(rows) == DELETE
+        return found if self.ordering_fields and found.any() else None
+
+
+@dataclass(slots=True)
+class LogRows:
+    """The entries of the effective log blocks of one slice.
+
+    Attributes:
+        storage: Rooted at the table.
+        blocks: Data and delete blocks that count, in the order in which they do.
+        schema: The columns that are given, canonical types; the record key and the ordering fields among them. All are
+            nullable here, as deletes have only the record key and ordering values.
+        table_schema: The table's columns, meta columns among them: what says of a row that it is a delete may be
+            none of those that are given.
+        ordering_fields: The columns that decide who wins.
+        marker: The value of a column by which rows are deletes.
+        records: How many entries were read at last.
+    """
+
+    storage: Storage
+    blocks: Sequence[LogBlock]
+    schema: pa.Schema
+    table_schema: pa.Schema
+    ordering_fields: tuple[str, ...]
+    marker: DeleteMarker | None = None
+    records: int = 0
+    _row_bytes: float = field(default=0.0, init=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Arrow bytes of all entries, about: the widest batch read so far, times the entries, which are counted."""
+        rows = sum(batch.num_rows for batch in self.batches([RECORD_KEY]))
+        return int(rows * self._row_bytes) + 1
+
+    def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
+        """Return all entries, None where they take more bytes than that."""
+        return within(self._measured(), nbytes)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield all entries, with some of their columns or all and their kind; they may be asked for again."""
+        names = [*self.schema.names, KIND] if columns is None else list(columns)
+        wanted = pa.schema([self._field(name) for name in names])
+        self.records = 0
+        for block in self.blocks:
+            entries = self._deletes(block, wanted) if block.type is BlockType.DELETE else self._rows(block, wanted)
+            for batch in entries:
+                self.records += batch.num_rows
+                yield batch
+
+    def _measured(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.batches():
+            if batch.num_rows:
+                self._row_bytes = max(self._row_bytes, batch.nbytes / batch.num_rows)
+            yield batch
+
+    def _field(self, name: str) -> pa.Field:
+        return _KIND if name == KIND else self.schema.field(name).with_nullable(True)
+
+    def _rows(self, block: LogBlock, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+        judges = _judges(self.table_schema, block, self.marker, self.ordering_fields) if KIND in wanted.names else []
+        data = [one for one in wanted if one.name != KIND]
+        asked = pa.schema([*data, *(one for one in judges if one.name not in wanted.names)])
+        for batch in rows_of(self.storage, block, asked):
+            columns = [
+                _kinds_of(batch, self.marker, self.ordering_fields) if name == KIND else batch.column(name)
+                for name in wanted.names
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+    def _deletes(self, block: LogBlock, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+        found = deletes_of(self.storage, block, [self.schema.field(name) for name in self.ordering_fields])
+        count = len(found)
+        known = dict(zip(self.ordering_fields, found.ordering, strict=True)) | {RECORD_KEY: found.keys}
+        known[KIND] = pa.array(np.where(mask(found.default), RESET, DELETE).astype(np.int8))
+        columns = [known[one.name] if one.name in known else pa.nulls(count, one.type) for one in wanted]
+        yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def kinds(rows: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int8]]:
+    """Return what each entry is."""
+    found: np.ndarray[Any, np.dtype[np.int8]] = rows.column(KIND).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _judges(table: pa.Schema, block: LogBlock, marker: DeleteMarker | None, ordering: Sequence[str]) -> list[pa.Field]:
+    """Return the columns that say of a block's rows whether they are deletes."""
+    names = [IS_DELETED, *ordering, *([marker.field] if marker else [])]
+    judges = [table.field(name).with_nullable(True) for name in dict.fromkeys(names) if name in table.names]
+    if OPERATION_COLUMN in (block.schema or ""):
+        judges.append(pa.field(OPERATION_COLUMN, pa.string()))
+    return judges
+
+
+def _kinds_of(rows: pa.RecordBatch, marker: DeleteMarker | None, ordering: tuple[str, ...]) -> pa.Array:
+    """Return what each row of a data block is."""
+    gone = deleted(rows, marker)
+    if OPERATION_COLUMN in rows.schema.names:
+        gone |= mask(pc.is_in(rows.column(OPERATION_COLUMN), _GONE))
+    if not gone.any():
+        return pa.array(np.zeros(rows.num_rows, np.int8))
+    kind = np.where(gone, DELETED_ROW, ROW).astype(np.int8)
+    if ordering:
+        spec = RowSpec(rows.schema, ordering, deletes=False)
+        unordered = spec.unordered(rows, gone)
+        if unordered is not None:
+            kind[unordered] = RESET
+        kind[gone & _without_value(rows, ordering)] = RESET
+    return pa.array(kind)
+
+
+def _without_value(rows: pa.RecordBatch, ordering: tuple[str, ...]) -> Mask:
+    """Return which rows have no value in any ordering field, which Apache Hudi takes for its stand-in, too."""
+    found = np.ones(rows.num_rows, dtype=np.bool_)
+    for name in ordering:
+        found &= mask(rows.column(name).is_null())
+    return found

@@ -1,0 +1,143 @@
+"""One file slice as its readers see it: the rows of its base file merged with those of its log files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from ...storage.base import Storage
+from ..arrow.spill import SpillWriter
+from ..config import TableConfig
+from ..config.property_keys import EVENT_TIME_ORDERING
+from ..files.base_file import BaseFileReader, with_dictionaries
+from ..files.file_group import FileSlice
+from ..files.logs.log_blocks import BlockType, LogBlock
+from ..files.logs.log_file import read_blocks
+from ..files.logs.log_scan import effective_blocks
+from ..merging.meet import Encounter
+from ..merging.merger import MergeCounts, MergeRules
+from ..schema.columns import RECORD_KEY, with_meta
+from ..schema.conform import conform
+from .log_rows import LogRows, LogSpec
+
+
+@dataclass(slots=True)
+class LogCounts:
+    """What was found in the logs of a slice.
+
+    Attributes:
+        files: Log files.
+        blocks: Blocks in them, of all kinds.
+        corrupt: Blocks among them that cannot be read, and were left out.
+        records: Entries of those blocks that count, rows and deletes; known once the slice was read.
+        nbytes: Bytes of the log files.
+        merge: What became of the entries, as of the rows of a write; known once the slice was read.
+    """
+
+    files: int = 0
+    blocks: int = 0
+    corrupt: int = 0
+    records: int = 0
+    nbytes: int = 0
+    merge: MergeCounts = field(default_factory=MergeCounts)
+
+
+class MergedSlice:
+    """The rows of one file slice, whole or some of their columns, as they are once its logs are merged.
+
+    An incoming entry takes the place of every base row of its key that it beats, where a base holds a key several
+    times.
+
+    Args:
+        storage: Rooted at the table.
+        config: The table's properties: who wins, and what is a delete.
+        piece: The slice.
+        schema: The table's data columns, canonical types; meta columns among them are passed over.
+        sees: Returns whether the blocks of an instant, given its requested time, may be seen.
+        memory: Arrow bytes of log entries that may be merged at once; beyond it they are spilled.
+        open_spill: Opens a spill, with the storage that reads it back.
+
+    Attributes:
+        counts: What the logs held.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        piece: FileSlice,
+        schema: pa.Schema,
+        sees: Callable[[str], bool],
+        *,
+        memory: int,
+        open_spill: Callable[[], tuple[SpillWriter, Storage]],
+    ) -> None:
+        self._storage = storage
+        self._config = config
+        self._piece = piece
+        self._schema = with_meta(schema)
+        self._sees = sees
+        self._memory = memory
+        self._open_spill = open_spill
+        self._ordering = config.ordering_fields if config.merge_mode == EVENT_TIME_ORDERING else ()
+        self.counts = LogCounts(len(piece.logs), nbytes=sum(log.size for log in piece.logs))
+
+    @cached_property
+    def blocks(self) -> tuple[LogBlock, ...]:
+        """The data and delete blocks that count, in the order in which they do."""
+        found = [(log, tuple(read_blocks(self._storage, log.path))) for log in self._piece.logs]
+        self.counts.blocks = sum(len(blocks) for _, blocks in found)
+        self.counts.corrupt = sum(one.type is BlockType.CORRUPT for _, blocks in found for one in blocks)
+        return effective_blocks([blocks for _, blocks in found], self._sees)
+
+    def batches(
+        self,
+        columns: pa.Schema,
+        *,
+        row_groups: Sequence[int] | None = None,
+        dictionaries: frozenset[str] = frozenset(),
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, the base file's first.
+
+        Args:
+            columns: Some columns of the table, or all, with the types and nullability wanted.
+            row_groups: The row groups of the base file to read; None for all. Leave one out only where no entry of a
+                log may belong to a row of it, or where nothing can make such a row win.
+            dictionaries: Which string columns may come as dictionaries, where the base file has them so.
+
+        Raises:
+            CorruptFileError: The base file, or a block that counts, cannot be read.
+        """
+        with ExitStack() as stack:
+            base = None
+            if self._piece.base is not None:
+                plain = frozenset(self._schema.names) - dictionaries
+                base = stack.enter_context(BaseFileReader(self._storage, self._piece.base.path, plain=plain))
+            if not self.blocks:
+                yield from () if base is None else base.batches(columns, row_groups=row_groups)
+                return
+            yield from self._merged(base, columns, row_groups)
+
+    def _merged(
+        self, base: BaseFileReader | None, columns: pa.Schema, row_groups: Sequence[int] | None
+    ) -> Iterator[pa.RecordBatch]:
+        judged = [name for name in (RECORD_KEY, *self._ordering) if name not in columns.names]
+        read = pa.schema([*columns, *(self._schema.field(name) for name in dict.fromkeys(judged))])
+        marker = self._config.delete_marker
+        rows = LogRows(self._storage, self.blocks, read, self._schema, self._ordering, marker)
+        where = f"the file group {self._piece.file_id} of partition {self._piece.partition_path!r}"
+        encounter = Encounter(LogSpec(self._ordering), MergeRules(), self._memory, self._open_spill, where)
+        old = iter(()) if base is None else base.batches(read, row_groups=row_groups)
+        kept = with_dictionaries(columns, frozenset() if base is None else base.dictionaries)
+        with closing(encounter.meet(rows, old)) as all_met:
+            for met in all_met:
+                if met.arrived:
+                    yield conform(met.rows.select(columns.names), columns)
+                elif met.rows.num_rows:
+                    yield pa.RecordBatch.from_arrays([met.rows.column(one.name) for one in kept], schema=kept)
+        self.counts.records = rows.records
+        self.counts.merge = encounter.counts
