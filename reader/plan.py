@@ -15,19 +15,21 @@ LEAST_TASKS = 32
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Part of one base file.
+    """Part of one base file, or one whole slice with its logs.
 
     Attributes:
-        path: The file, relative to the table's root.
+        path: The base file, or the first log file of a slice without one, relative to the table's root.
         partition_path: The partition it belongs to.
-        row_groups: Which of its row groups; None for all.
+        row_groups: Which of the file's row groups; None for all.
         size: About how many bytes are read.
+        merged: The slice, where it has logs.
     """
 
     path: str
     partition_path: str
     row_groups: tuple[int, ...] | None
     size: int
+    merged: FileSlice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +52,15 @@ def plan_splits(
 ) -> list[Split]:
     """Share the slices out among tasks, each of which reads about ``split_size`` bytes or, of a small table, less.
 
-    Files are cut between row groups alone, and only where their footers are known. Pieces are packed largest first,
-    as Spark packs its own files (``FilePartition``).
+    Base files are cut between row groups alone, and only where their footers are known; slices with logs are not, as
+    every part would read all logs. Pieces are packed largest first, as Spark packs its own files (``FilePartition``).
 
     Args:
         slices: What to read.
         row_groups: The row groups to read of every file whose footer is known, by path.
         split_size: Bytes.
     """
-    pieces = [piece for one in slices for piece in _pieces(one, row_groups.get(one.base_file.path), split_size)]
+    pieces = [piece for one in slices for piece in _pieces(one, row_groups, split_size)]
     even = sum(piece.size + OPEN_COST for piece in pieces) // LEAST_TASKS
     target = min(split_size, max(OPEN_COST, even))
     splits: list[Split] = []
@@ -74,7 +76,10 @@ def plan_splits(
     return [*splits, Split(tuple(waiting))] if waiting else splits
 
 
-def _pieces(one: FileSlice, row_groups: Sequence[RowGroup] | None, split_size: int) -> list[Piece]:
+def _pieces(one: FileSlice, known: Mapping[str, Sequence[RowGroup]], split_size: int) -> list[Piece]:
+    if one.logs:
+        return [Piece(one.files[0], one.partition_path, None, one.size, one)]
+    row_groups = known.get(one.base_file.path)
     if row_groups is None:
         return [Piece(one.base_file.path, one.partition_path, None, one.base_file.size)]
     pieces: list[Piece] = []

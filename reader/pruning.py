@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..table.config import TableConfig
 from ..table.keys.generator import KeyGenerator, parse_partition_path
 from ..table.keys.partition_paths import HIVE_DEFAULT_PARTITION
+from ..table.schema.columns import RECORD_KEY
 from .predicates import NULLS, Compare, OneOf, Predicate, Span, comparable, may_match_all
 
 MAX_KEYS = 10_000
@@ -72,6 +73,30 @@ def wanted_buckets(
     columns = [pa.array(known.get(field.name, anything), field.type) for field in fields]
     batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
     return frozenset(buckets_of(KeyGenerator(config, schema).record_keys(batch)).tolist())
+
+
+def settled_by_key(predicates: Iterable[Predicate], config: TableConfig, schema: pa.Schema) -> list[Predicate]:
+    """Return the predicates by which rows of a base file may be left out before the logs of its slice are merged.
+
+    Where the later row wins, an entry of a log takes the place of its base row whatever that holds. By ordering values
+    the base row may win, and without it an entry that it beats would be shown; and what is updated in part takes its
+    other columns from the base row. Columns of which all rows of one key have one value are safe everywhere: where the
+    base row does not satisfy a predicate on them, neither do the entries of its key.
+
+    Args:
+        predicates: Conjuncts.
+        config: Says who wins, and how record keys are made.
+        schema: The table's columns, canonical.
+    """
+    plain = [name for name in config.record_key_fields if _is_told_by_key(name, config, schema)]
+    return [one for one in predicates if one.column in (RECORD_KEY, *plain)]
+
+
+def _is_told_by_key(field: str, config: TableConfig, schema: pa.Schema) -> bool:
+    """Return whether two values of a key column never make one record key."""
+    if len(config.record_key_fields) == 1:
+        return field in schema.names and _has_one_spelling(schema.field(field).type)
+    return all(_is_spelt_plainly(name, schema) for name in config.record_key_fields)
 
 
 def _deciding(config: TableConfig, schema: pa.Schema) -> list[str]:

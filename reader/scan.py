@@ -1,4 +1,4 @@
-"""Reading one split: pieces of base files in, record batches of exactly the requested columns out."""
+"""Reading one split: pieces of base files and whole slices in, record batches of exactly the requested columns out."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import pyarrow as pa
 
 from ..errors import CorruptFileError
 from ..storage.base import Storage
+from ..table.config import load_config
 from ..table.files.base_file import BaseFileReader
+from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
+from .merging import MergeTerms, merge_slice
 from .plan import Piece, Split
 from .predicates import Predicate
-from .statistics import leaves_of, matching_row_groups
+from .statistics import matching_row_groups
 from .window import COMMIT_TIME, CommitTimes
-
-BATCH_BYTES = 16 << 20
-MAX_BATCH_ROWS = 65_536
-MIN_BATCH_ROWS = 1_024
 
 
 def scan(
@@ -27,6 +26,7 @@ def scan(
     predicates: Sequence[Predicate],
     table_schema: pa.Schema,
     times: CommitTimes | None = None,
+    terms: MergeTerms | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a split.
 
@@ -37,13 +37,18 @@ def scan(
         predicates: Conjuncts; row groups in which no row satisfies them all are left out, other rows are not.
         table_schema: The table's columns, canonical.
         times: Which rows are wanted, by their ``_hoodie_commit_time``, exactly; None for all.
+        terms: How slices with logs are merged; None for what the table itself says.
 
     Raises:
-        CorruptFileError: A base file cannot be read; it is named with its partition and table.
+        CorruptFileError: A file cannot be read; it is named with its partition and table.
     """
     for piece in split.pieces:
         try:
-            yield from _scan_piece(storage, piece, schema, predicates, table_schema, times)
+            if piece.merged is None:
+                yield from _scan_piece(storage, piece, schema, predicates, table_schema, times)
+            else:
+                terms = terms or MergeTerms(load_config(storage))
+                yield from merge_slice(storage, piece.merged, schema, predicates, table_schema, terms, times)
         except CorruptFileError as error:
             raise CorruptFileError(
                 f"Reading partition {piece.partition_path!r} of the table {storage.path}: {error.what}", error.todo
@@ -69,17 +74,7 @@ def _scan_piece(
         needed = [] if times is None else [COMMIT_TIME]
         needed += [] if present.intersection([*schema.names, *needed]) else [RECORD_KEY]
         asked = pa.schema([*schema, *(pa.field(name, pa.string()) for name in needed if name not in schema.names)])
-        for batch in reader.batches(asked, batch_rows=_batch_rows(reader, asked), row_groups=groups):
+        for batch in reader.batches(asked, batch_rows=batch_rows(reader.parquet, asked), row_groups=groups):
             rows = batch if times is None else batch.filter(times.mask(batch.column(COMMIT_TIME)))
             if rows.num_rows:
                 yield rows.select(schema.names) if len(asked) > len(schema) else rows
-
-
-def _batch_rows(reader: BaseFileReader, schema: pa.Schema) -> int:
-    """Return how many rows make about `BATCH_BYTES`, going by what the footer says of the columns' size."""
-    metadata = reader.parquet.metadata
-    leaves = leaves_of(reader.parquet, schema.names)
-    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-    size = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
-    rows: int = BATCH_BYTES * max(metadata.num_rows, 1) // max(size, 1)
-    return max(MIN_BATCH_ROWS, min(MAX_BATCH_ROWS, rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -13,9 +13,10 @@ from ..errors import TableConfigError, UnreadableTimeError, UnsupportedTableErro
 from ..index.registry import index_for
 from ..storage import open_storage
 from ..storage.base import Storage, join
-from ..table.config import TableConfig, check_supported, load_config
+from ..table.config import TableConfig, check_mergeable, check_supported, load_config
 from ..table.files.base_file import BaseFileReader
-from ..table.files.file_group import FileSlice
+from ..table.files.file_group import BaseFile, FileSlice
+from ..table.files.footers import leaves_of
 from ..table.files.names import bucket_of
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import with_meta
@@ -29,7 +30,7 @@ from .plan import RowGroup, Split, plan_splits
 from .predicates import Predicate
 from .pruning import partition_may_match, wanted_buckets
 from .query import Changes, Query
-from .statistics import leaves_of, matching_row_groups
+from .statistics import matching_row_groups
 from .window import CommitTimes
 
 logger = logging.getLogger("pyhudi")
@@ -50,6 +51,7 @@ class Snapshot:
         schema: All columns, the meta columns first, as Apache Hudi shows them; canonical types. The meta columns alone
             where the table is empty and does not say which it has.
         query: None for the table as it is.
+        bases_alone: Whether log files are passed over, and slices that have no base file with them.
     """
 
     storage: Storage
@@ -59,6 +61,7 @@ class Snapshot:
     moment: Moment
     schema: pa.Schema
     query: Query | None = None
+    bases_alone: bool = False
 
     @property
     def times(self) -> CommitTimes | None:
@@ -79,13 +82,21 @@ class Snapshot:
             lambda path: partition_may_match(path, predicates, self.config, self.schema),
             lambda file: (
                 (buckets is None or bucket_of(file.file_id) in buckets)
+                and (isinstance(file, BaseFile) or not self.bases_alone)
                 and pattern.fullmatch(join(self.storage.path, file.path)) is not None
             ),
         )
         folder = self.config.archive_folder
-        return slices_shown(self.storage, self.timeline, self.now, self.moment, self.query, wanted, folder)
+        found = slices_shown(self.storage, self.timeline, self.now, self.moment, self.query, wanted, folder)
+        if self.bases_alone:
+            return [replace(one, logs=()) for one in found]
+        if any(one.logs for one in found):
+            check_mergeable(self.config, self.storage.path)
+        return found
 
-    def plan(self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int) -> list[Split]:
+    def plan(
+        self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int, *, merged_alone: bool = False
+    ) -> list[Split]:
         """Return what each task reads.
 
         Only the footers of files larger than a split are read here, to cut the files between row groups; the rest is
@@ -95,11 +106,12 @@ class Snapshot:
             schema: The columns that are read.
             predicates: Conjuncts that need not be evaluated exactly.
             split_size: Bytes that one task reads.
+            merged_alone: Whether slices without logs are left out, which somebody else reads.
         """
-        slices = self.slices(predicates)
+        slices = [one for one in self.slices(predicates) if one.logs or not merged_alone]
         if self.times is not None:
             predicates = [*predicates, self.times.predicate()]
-        large = [one for one in slices if one.base_file.size > split_size]
+        large = [one for one in slices if not one.logs and one.base_file.size > split_size]
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
             footers = pool.map(lambda one: self._row_groups(one.base_file.path, schema, predicates), large)
             known = {one.base_file.path: groups for one, groups in zip(large, footers, strict=True)}
@@ -129,6 +141,8 @@ def open_snapshot(
     storage_options: Mapping[str, str] | None = None,
     watermark: Watermark | None = None,
     query: Query | None = None,
+    *,
+    bases_alone: bool = False,
 ) -> Snapshot:
     """Open a table for reading.
 
@@ -137,6 +151,7 @@ def open_snapshot(
         storage_options: Options of the store.
         watermark: The moment at which the query was made; None for now.
         query: What of the table is shown; None for the table as it is.
+        bases_alone: Whether log files are passed over.
 
     Raises:
         InvalidOptionError: A time of the query is none.
@@ -172,7 +187,7 @@ def open_snapshot(
             storage.path,
         )
         schema = pa.schema([])
-    return Snapshot(storage, config, timeline, now, moment, with_meta(schema), query)
+    return Snapshot(storage, config, timeline, now, moment, with_meta(schema), query, bases_alone)
 
 
 def _as_of(storage: Storage, config: TableConfig, now: Timeline, watermark: Watermark) -> Timeline:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -45,12 +45,6 @@ def matching_row_groups(parquet: pq.ParquetFile, predicates: Iterable[Predicate]
         if may_match_all(conjuncts, spans, schema):
             matching.append(number)
     return matching
-
-
-def leaves_of(parquet: pq.ParquetFile, columns: Container[str]) -> list[int]:
-    """Return the numbers of the leaves that lie in the given columns."""
-    schema = parquet.schema
-    return [number for number in range(len(schema)) if schema.column(number).path.partition(".")[0] in columns]
 
 
 def _span(group: pq.RowGroupMetaData, leaf: int, kind: pa.DataType, wanted: pa.DataType) -> Span:

@@ -236,7 +236,7 @@ _NO_MEANING = {
         "hoodie.optimistic.": "consistency.guard.sleep_time_ms",
         "hoodie.write.buffer.": "limit.bytes record.cache.limit record.sampling.rate",
         "hoodie.write.executor.": "type disruptor.buffer.limit.bytes disruptor.wait.strategy",
-        "hoodie.memory.": """compaction.fraction compaction.max.size dfs.buffer.max.size merge.fraction merge.max.size
+        "hoodie.memory.": """compaction.fraction compaction.max.size dfs.buffer.max.size merge.fraction
             spillable.map.path writestatus.failure.fraction""",
         "hoodie.common.": "diskmap.compression.enabled spillable.diskmap.type",
         "_hoodie.": """metadata.ignore.spurious.deletes optimistic.consistency.guard.enable

@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from ...errors import MissingOptionError, OptionConflictError
 from ...operations.planning.request import MIB
+from ...reader.merging import GIB
 from ...reader.query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
 from .types import Fields, PathGlob, QueryBegin, QueryTime, QueryType, Size, option
 
@@ -26,7 +27,8 @@ class ReadOptions(BaseModel):
     )
     query_type: QueryType = option(
         "snapshot",
-        "What a read shows: the whole table, or the rows that changed. `read_optimized` is a snapshot.",
+        "What a read shows: the whole table, the rows that changed, or what base files alone hold, which is as old as "
+        "the newest compaction (`read_optimized`; of a copy-on-write table that is the whole table).",
         QUERY_TYPE,
         "hoodie.datasource.view.type",
     )
@@ -53,6 +55,17 @@ class ReadOptions(BaseModel):
         _SCHEMA_OF_END,
     )
     split_size: Size = option(128 * MIB, "Bytes of files that one task reads.", "hoodie.pyhudi.read.split.size")
+    merge_memory: Size = option(
+        GIB,
+        "Bytes that a task may take for merging one base file with its log files; what the log files hold beyond that "
+        "waits on disk.",
+        "hoodie.memory.merge.max.size",
+    )
+
+    @property
+    def bases_alone(self) -> bool:
+        """Whether log files are passed over."""
+        return self.query_type == "read_optimized"
 
     def to_query(self) -> Query | None:
         """Return what the read is to show, None for the table as it is.

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import NullType, StructField, StructType
 
 from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .paths import FORMAT, ONLY_PATH, absolute
+from .paths import FORMAT, ONLY_PATH, PINNED, absolute
 
 if TYPE_CHECKING:
     from ...timeline.watermark import Watermark
@@ -46,8 +46,11 @@ class PyHudiDataSource(DataSource):
         from .spark_types import select, to_spark  # noqa: PLC0415
 
         options, path = self._parsed(reading=True)
-        snapshot = open_snapshot(path, options.storage_options, query=options.to_query())
-        self._pinned = snapshot.timeline.watermark()
+        pinned = self._given_pin()
+        snapshot = open_snapshot(
+            path, options.storage_options, pinned, options.to_query(), bases_alone=options.bases_alone
+        )
+        self._pinned = pinned or snapshot.timeline.watermark()
         columns = snapshot.schema if options.columns is None else select(snapshot.schema, options.columns, path)
         return to_spark(columns)
 
@@ -63,7 +66,8 @@ class PyHudiDataSource(DataSource):
                 f"{', '.join(asked)}.",
                 "Give only one of them.",
             )
-        return make_reader(path, options, schema, self._pinned)
+        pinned = self._given_pin()
+        return make_reader(path, options, schema, pinned or self._pinned, merged_alone=pinned is not None)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer; nothing is written before the first task has rows."""
@@ -88,7 +92,15 @@ class PyHudiDataSource(DataSource):
 
         path = self._path()
         tell_what_spark_shows(self.options)
-        return resolve_options(self.options, path, READING if reading else WRITING).options, path
+        said = {name: value for name, value in self.options.items() if name.lower() != PINNED}
+        return resolve_options(said, path, READING if reading else WRITING).options, path
+
+    def _given_pin(self) -> Watermark | None:
+        """Return the moment that `HudiTable.to_df` gave, None where somebody else reads."""
+        from .pin import parse  # noqa: PLC0415
+
+        text = next((value for name, value in self.options.items() if name.lower() == PINNED), None)
+        return None if text is None else parse(text)
 
     def _path(self) -> str:
         from ..options.parsing import path_of  # noqa: PLC0415

@@ -7,7 +7,7 @@ rest fails there, or comes out otherwise (a float as 1.100000023841858), and is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -39,17 +39,27 @@ _READ_AS_THEY_ARE = {
 }
 
 
-def scan_files(spark: SparkSession, snapshot: Snapshot, columns: pa.Schema) -> DataFrame:
+def scan_files(
+    spark: SparkSession, snapshot: Snapshot, columns: pa.Schema, merged: Callable[[], DataFrame]
+) -> DataFrame:
     """Return the rows that a snapshot shows.
 
     Args:
         spark: The session.
         snapshot: The table at one moment.
         columns: Which of its columns, meta columns among them.
+        merged: Returns those of the rows that are in slices with logs, which Spark's own reader cannot merge; asked
+            only where there are any.
     """
     slices = snapshot.slices()
-    if not slices:
-        return spark.createDataFrame([], to_spark(columns))
+    plain = [one for one in slices if not one.logs]
+    frames = [_scan_plain(spark, snapshot, plain, columns)] if plain else []
+    frames += [merged()] if len(plain) < len(slices) else []
+    return reduce(DataFrame.union, frames) if frames else spark.createDataFrame([], to_spark(columns))
+
+
+def _scan_plain(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
+    """Return what a snapshot shows of some slices without logs."""
     times = snapshot.times
     if times is None:
         return _scan_slices(spark, snapshot, slices, columns)

@@ -26,6 +26,8 @@ FORMAT = "pyhudi"
 
 # Asks the data source for no table, but for the path that it makes of the one that it is given.
 ONLY_PATH = "hoodie.pyhudi.only.path"
+# Given by `HudiTable.to_df` to the data source, which then reads as of this moment, and the slices with logs alone.
+PINNED = "hoodie.pyhudi.read.pinned"
 
 # Set by Spark (``PythonWorkerFactory``) for its Python processes: the name of the session's folder, or none.
 _SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"

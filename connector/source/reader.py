@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from ...reader.merging import MergeTerms
 from ...reader.plan import Split
 from ...reader.predicates import Predicate
 from ...reader.scan import scan
@@ -35,10 +36,20 @@ class HudiReader(DataSourceReader):
         storage_options: Options of the store.
         schema: The columns to give to Spark, exactly.
         split_size: Bytes that one task reads.
+        merge_memory: Bytes that merging one slice may take.
+        merged_alone: Whether slices without logs are left out, which Spark's own reader reads.
     """
 
     def __init__(
-        self, snapshot: Snapshot, path: str, storage_options: Mapping[str, str], schema: pa.Schema, split_size: int
+        self,
+        snapshot: Snapshot,
+        path: str,
+        storage_options: Mapping[str, str],
+        schema: pa.Schema,
+        *,
+        split_size: int,
+        merge_memory: int,
+        merged_alone: bool = False,
     ) -> None:
         self._snapshot: Snapshot | None = snapshot
         self._path = path
@@ -48,6 +59,9 @@ class HudiReader(DataSourceReader):
         self._watermark = snapshot.timeline.watermark()
         self._query = snapshot.query
         self._times = snapshot.times
+        self._bases_alone = snapshot.bases_alone
+        self._merged_alone = merged_alone
+        self._terms = MergeTerms(snapshot.config, merge_memory)
         self._split_size = split_size
         self._predicates: tuple[Predicate, ...] = ()
 
@@ -56,14 +70,18 @@ class HudiReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition a split; one without pieces where there is nothing to read."""
-        snapshot = self._snapshot or open_snapshot(self._path, self._storage_options, self._watermark, self._query)
-        splits = snapshot.plan(self._schema, self._predicates, self._split_size)
+        snapshot = self._snapshot or open_snapshot(
+            self._path, self._storage_options, self._watermark, self._query, bases_alone=self._bases_alone
+        )
+        splits = snapshot.plan(self._schema, self._predicates, self._split_size, merged_alone=self._merged_alone)
         return [InputPartition(split) for split in splits or [Split(())]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one split."""
         storage = open_storage(self._path, self._storage_options)
-        yield from scan(storage, partition.value, self._schema, self._predicates, self._table_schema, self._times)
+        yield from scan(
+            storage, partition.value, self._schema, self._predicates, self._table_schema, self._times, self._terms
+        )
 
 
 class HudiPushdownReader(HudiReader):
@@ -78,8 +96,17 @@ class HudiPushdownReader(HudiReader):
         return filters
 
 
-def make_reader(path: str, options: HudiOptions, schema: StructType, pinned: Watermark | None) -> HudiReader:
+def make_reader(
+    path: str, options: HudiOptions, schema: StructType, pinned: Watermark | None, *, merged_alone: bool = False
+) -> HudiReader:
     """Return the reader that fits the worker in which Spark plans the read.
+
+    Args:
+        path: The table's path.
+        options: The read's.
+        schema: The columns to give to Spark.
+        pinned: The moment of the read; None for now.
+        merged_alone: Whether slices without logs are left out.
 
     Raises:
         MissingOptionError: An incremental query has no beginning.
@@ -88,8 +115,16 @@ def make_reader(path: str, options: HudiOptions, schema: StructType, pinned: Wat
         MissingColumnError: The schema names a column that the table does not have.
         SchemaMismatchError: The schema gives a column another type than the table does.
     """
-    snapshot = open_snapshot(path, options.storage_options, pinned, options.to_query())
+    snapshot = open_snapshot(path, options.storage_options, pinned, options.to_query(), bases_alone=options.bases_alone)
     wanted = requested_schema(snapshot.schema, schema, path)
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
     kind = HudiPushdownReader if pushing else HudiReader
-    return kind(snapshot, path, options.storage_options, wanted, options.split_size)
+    return kind(
+        snapshot,
+        path,
+        options.storage_options,
+        wanted,
+        split_size=options.split_size,
+        merge_memory=options.merge_memory,
+        merged_alone=merged_alone,
+    )

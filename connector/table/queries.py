@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from ..options.read import QUERY_TYPE
 from ..options.sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config
 from ..source.datasource import PyHudiDataSource
 from ..source.parquet_scan import lacks_file_system, scan_files
+from ..source.paths import PINNED
+from ..source.pin import spell
 from ..source.spark_types import select, to_spark
 from .base import TableBase
 
@@ -40,8 +42,11 @@ class TableQueries(TableBase):
         as_of: str | date | None = None,
         since: str | date | None = None,
         until: str | date | None = None,
+        read_optimized: bool = False,
     ) -> DataFrame:
         """Return the table, as it was, or what changed in it, read by Spark's own Parquet reader.
+
+        File slices of a merge-on-read table that have log files are merged by the data source, as of the same moment.
 
         The DataFrame is fixed: it shows the table as it is now, whatever is written later. Times are spelled as in the
         options ``as.of.instant`` and ``hoodie.datasource.read.begin.instanttime``, or are a ``datetime``, of which a
@@ -53,21 +58,29 @@ class TableQueries(TableBase):
             as_of: Shows the table with what was requested until this time.
             since: Shows the rows alone that commits wrote which completed after this time; ``earliest`` for all.
             until: Shows those that completed until this time, as they were then; None for now.
+            read_optimized: Passes log files over: shows what base files hold, as old as the newest compaction.
 
         Raises:
             MissingColumnError: The table has no such column.
             InvalidOptionError: A time is none.
-            OptionConflictError: ``as_of`` is given with ``since``, or ``until`` without it.
+            OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table's past is not kept so far back.
         """
-        asked = {QUERY_TYPE: since and "incremental", AS_OF: as_of, BEGIN: since, END: until}
-        resolved = self._resolve(asked, READING)
-        snapshot = open_snapshot(self._path, resolved.options.storage_options, query=resolved.options.to_query())
+        kind = "read_optimized" if read_optimized else since and "incremental"
+        resolved = self._resolve({QUERY_TYPE: kind, AS_OF: as_of, BEGIN: since, END: until}, READING)
+        options = resolved.options
+        snapshot = open_snapshot(
+            self._path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone
+        )
         wanted = snapshot.schema if columns is None else select(snapshot.schema, columns, self._path)
+
+        def merged() -> DataFrame:
+            return self._read(resolved, wanted.names, {PINNED: spell(snapshot.timeline.watermark())})
+
         if not self._storage.remote:
-            return scan_files(self._spark, snapshot, wanted)
+            return scan_files(self._spark, snapshot, wanted, merged)
         try:
-            frame = scan_files(self._spark, snapshot, wanted)
+            frame = scan_files(self._spark, snapshot, wanted, merged)
             # Spark Connect looks for the files no earlier than somebody asks.
             _ = frame.schema
         except Exception as error:
@@ -130,8 +143,10 @@ class TableQueries(TableBase):
     def _columns(self) -> pa.Schema:
         return without_meta(open_snapshot(self._path, self.storage_options).schema)
 
-    def _read(self, resolved: ResolvedOptions, columns: Sequence[str]) -> DataFrame:
+    def _read(
+        self, resolved: ResolvedOptions, columns: Sequence[str], more: Mapping[str, str] | None = None
+    ) -> DataFrame:
         """Return a DataFrame of the data source."""
         # The defaults file is in what was resolved.
-        options = {**resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns)}
+        options = {**resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns), **(more or {})}
         return self._spark.read.format(PyHudiDataSource.name()).options(**options).load(self._path)

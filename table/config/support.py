@@ -28,6 +28,43 @@ def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
         )
 
 
+def check_mergeable(config: TableConfig, where: str) -> None:
+    """Refuse to merge the log files of a table by rules that pyhudi does not know.
+
+    Args:
+        config: The table's configuration.
+        where: The table, for messages.
+
+    Raises:
+        UnsupportedTableError: Names the property and its value.
+    """
+    for option, value in _unmergeable(config):
+        raise UnsupportedTableError(
+            f"The table {where} has {option}={value}, by which pyhudi does not merge log files.",
+            "Read it with hoodie.datasource.query.type=read_optimized, which passes log files over, or with Apache "
+            "Hudi.",
+        )
+
+
+def _unmergeable(config: TableConfig) -> Iterator[tuple[str, str]]:
+    if config.merge_mode not in (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING):
+        for named in (key.LEGACY_PAYLOAD_CLASS, key.PAYLOAD_CLASS, key.MERGE_STRATEGY):
+            if config.properties.get(named):
+                yield named, config.properties[named]
+        yield key.MERGE_MODE, config.merge_mode
+    partial = config.properties.get(key.PARTIAL_UPDATE_MODE) or "NONE"
+    if partial.upper() != "NONE":
+        yield key.PARTIAL_UPDATE_MODE, partial
+    yield from _unknown_merge_properties(config)
+
+
+def _unknown_merge_properties(config: TableConfig) -> Iterator[tuple[str, str]]:
+    known = {key.DELETE_FIELD, key.DELETE_MARKER} if config.delete_marker else set()
+    for option, value in config.properties.items():
+        if option.startswith(key.MERGE_PROPERTY_PREFIX) and option not in known:
+            yield option, value
+
+
 def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]]:
     if config.version != NEWEST_VERSION:
         yield key.VERSION, str(config.version)
@@ -56,10 +93,7 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
     partial = config.properties.get(key.PARTIAL_UPDATE_MODE) or "NONE"
     if partial.upper() != "NONE":
         yield key.PARTIAL_UPDATE_MODE, partial
-    known = {key.DELETE_FIELD, key.DELETE_MARKER} if config.delete_marker else set()
-    for option, value in config.properties.items():
-        if option.startswith(key.MERGE_PROPERTY_PREFIX) and option not in known:
-            yield option, value
+    yield from _unknown_merge_properties(config)
     for flag in (key.CDC_ENABLED, key.CONSISTENT_TIMESTAMPS, key.SLASH_DATES):
         if config.flag(flag):
             yield flag, "true"

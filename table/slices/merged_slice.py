@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from ..config import TableConfig
 from ..config.property_keys import EVENT_TIME_ORDERING
 from ..files.base_file import BaseFileReader, with_dictionaries
 from ..files.file_group import FileSlice
+from ..files.footers import batch_rows
 from ..files.logs.log_blocks import BlockType, LogBlock
 from ..files.logs.log_file import read_blocks
 from ..files.logs.log_scan import effective_blocks
@@ -23,6 +25,9 @@ from ..merging.merger import MergeCounts, MergeRules
 from ..schema.columns import RECORD_KEY, with_meta
 from ..schema.conform import conform
 from .log_rows import LogRows, LogSpec
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 
 @dataclass(slots=True)
@@ -94,19 +99,24 @@ class MergedSlice:
         self.counts.corrupt = sum(one.type is BlockType.CORRUPT for _, blocks in found for one in blocks)
         return effective_blocks([blocks for _, blocks in found], self._sees)
 
+    @property
+    def later_wins(self) -> bool:
+        """Whether every entry of a log that counts takes the place of its base row, whatever either holds."""
+        return not self._ordering and not any(block.is_partial for block in self.blocks)
+
     def batches(
         self,
         columns: pa.Schema,
         *,
-        row_groups: Sequence[int] | None = None,
+        row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None = None,
         dictionaries: frozenset[str] = frozenset(),
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows, the base file's first.
 
         Args:
             columns: Some columns of the table, or all, with the types and nullability wanted.
-            row_groups: The row groups of the base file to read; None for all. Leave one out only where no entry of a
-                log may belong to a row of it, or where nothing can make such a row win.
+            row_groups: Returns which row groups of the base file are read; None for all. One may be left out where no
+                row of it could be shown, and where none could win against an entry of a log that would be.
             dictionaries: Which string columns may come as dictionaries, where the base file has them so.
 
         Raises:
@@ -117,13 +127,16 @@ class MergedSlice:
             if self._piece.base is not None:
                 plain = frozenset(self._schema.names) - dictionaries
                 base = stack.enter_context(BaseFileReader(self._storage, self._piece.base.path, plain=plain))
-            if not self.blocks:
-                yield from () if base is None else base.batches(columns, row_groups=row_groups)
-                return
-            yield from self._merged(base, columns, row_groups)
+            if self.blocks:
+                yield from self._merged(base, columns, row_groups)
+            elif base is not None:
+                yield from _rows_of(base, columns, row_groups)
 
     def _merged(
-        self, base: BaseFileReader | None, columns: pa.Schema, row_groups: Sequence[int] | None
+        self,
+        base: BaseFileReader | None,
+        columns: pa.Schema,
+        row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None,
     ) -> Iterator[pa.RecordBatch]:
         judged = [name for name in (RECORD_KEY, *self._ordering) if name not in columns.names]
         read = pa.schema([*columns, *(self._schema.field(name) for name in dict.fromkeys(judged))])
@@ -131,7 +144,7 @@ class MergedSlice:
         rows = LogRows(self._storage, self.blocks, read, self._schema, self._ordering, marker)
         where = f"the file group {self._piece.file_id} of partition {self._piece.partition_path!r}"
         encounter = Encounter(LogSpec(self._ordering), MergeRules(), self._memory, self._open_spill, where)
-        old = iter(()) if base is None else base.batches(read, row_groups=row_groups)
+        old = iter(()) if base is None else _rows_of(base, read, row_groups)
         kept = with_dictionaries(columns, frozenset() if base is None else base.dictionaries)
         with closing(encounter.meet(rows, old)) as all_met:
             for met in all_met:
@@ -141,3 +154,14 @@ class MergedSlice:
                     yield pa.RecordBatch.from_arrays([met.rows.column(one.name) for one in kept], schema=kept)
         self.counts.records = rows.records
         self.counts.merge = encounter.counts
+
+
+def _rows_of(
+    base: BaseFileReader, columns: pa.Schema, row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None
+) -> Iterator[pa.RecordBatch]:
+    wanted = None if row_groups is None else row_groups(base.parquet)
+    # A read of columns that the file lacks needs one that it has, to know how many rows there are.
+    lacks_all = not set(columns.names).intersection(base.parquet.schema_arrow.names)
+    read = pa.schema([*columns, pa.field(RECORD_KEY, pa.string())]) if lacks_all else columns
+    for batch in base.batches(read, batch_rows=batch_rows(base.parquet, read), row_groups=wanted):
+        yield batch.select(columns.names) if lacks_all else batch
