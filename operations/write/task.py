@@ -19,9 +19,10 @@ from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import avro_schema
 from ...timeline.writers import heartbeat
+from ...writer.base_output import FileFormat
 from ...writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
 from ...writer.foreign import ForeignRows
-from ...writer.group_writer import FileFormat, GroupOutcome, GroupWriter
+from ...writer.group_writer import GroupOutcome, GroupWriter
 from ...writer.routes import AppendRouter, KeyRouter, LocationRouter, Route, Router
 from ...writer.rows import RowReader
 from ..planning.operation import DELETE, DELETE_PARTITION
