@@ -11,6 +11,7 @@ from ..storage.base import Storage
 from ..storage.bounds import parse_json
 from ..storage.parallel import THREADS, for_each
 from ..table.config import TableConfig
+from ..table.files.names import LogFileName
 from ..timeline.archive.lsm import archived_bodies
 from ..timeline.instant_files import open_instants
 from ..timeline.instants import Instant
@@ -76,6 +77,9 @@ class CommitResult:
         replaced: File groups taken away as a whole, by an overwrite or with their partition.
         files: Base files written.
         bytes: Their size.
+        log_files: Log files appended. Their rows count as updates, because nobody looked whether their keys were there,
+            and so do their deletes, found or not.
+        log_bytes: Their size.
         seconds: Seconds by phase: those of the tasks summed over all of them, those of the commit as they passed, and
             as ``total`` those of the whole call where a method of `HudiTable` was called, and by their names those of
             the services after it.
@@ -94,6 +98,8 @@ class CommitResult:
     replaced: int = 0
     files: int = 0
     bytes: int = 0
+    log_files: int = 0
+    log_bytes: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     write_id: str = ""
     services: tuple[ServiceResult, ...] = field(default=(), compare=False)
@@ -101,6 +107,7 @@ class CommitResult:
     def __repr__(self) -> str:
         counts = [f"{getattr(self, name):,} {words}" for name, words in _COUNTED.items() if getattr(self, name)]
         files = [f"{self.files:,} files, {self.bytes:,} bytes"] if self.files else []
+        files += [f"{self.log_files:,} log files, {self.log_bytes:,} bytes"] if self.log_files else []
         took = [f"{self.seconds['total']:.1f} s"] if "total" in self.seconds else []
         told = "; ".join([", ".join(counts) or "no rows", *files, *filter(None, map(_told, self.services)), *took])
         return f"<{self.operation} {self.instant or 'that left nothing'} of {self.path}: {told}>"
@@ -177,6 +184,9 @@ def archived_results(
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:
     """Return what a commit of this metadata did."""
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
+    sizes: dict[bool, list[int]] = {True: [], False: []}
+    for stat in stats:
+        sizes[LogFileName.parse((stat.path or "").rpartition("/")[2]) is not None].append(stat.file_size_in_bytes)
     extra = metadata.extra_metadata
     return CommitResult(
         path=path,
@@ -188,8 +198,10 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         not_found=_count(extra.get(NOT_FOUND, "0")),
         dropped=_count(extra.get(DROPPED, "0")),
         replaced=sum(map(len, metadata.replaced.values())),
-        files=len(stats),
-        bytes=_total(stat.file_size_in_bytes for stat in stats),
+        files=len(sizes[False]),
+        bytes=_total(sizes[False]),
+        log_files=len(sizes[True]),
+        log_bytes=_total(sizes[True]),
         seconds=_seconds(extra.get(SECONDS, "{}")),
         write_id=extra.get(WRITE_ID, ""),
     )

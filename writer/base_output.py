@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..table.files.base_file import BaseFileWriter, constant, file_schema
-from ..table.schema.columns import FILE_NAME, RECORD_KEY
+from ..table.schema.columns import FILE_NAME
+from .arrivals import Arrivals, encoded_as
 from .sort import RowSorter
-
-ARRIVAL_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +29,6 @@ class FileFormat:
     compression: str
     row_group_bytes: int
     sort_columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Arrivals:
-    """What the meta columns of arriving rows say.
-
-    Attributes:
-        instant_time: Requested time of the instant.
-        sequence: Middle part of ``_hoodie_commit_seqno``, unique to the file group within the instant.
-        partition_path: Of the file group.
-    """
-
-    instant_time: str
-    sequence: str
-    partition_path: str
 
 
 class BaseOutput:
@@ -72,10 +54,8 @@ class BaseOutput:
         sorter: RowSorter | None = None,
     ) -> None:
         self._schema = file_schema(form.schema, dictionaries)
-        self._columns = form.schema.names
         self._name = name
         self._arrivals = arrivals
-        self._arrived = 0
         self._sorter = sorter
         self.file = BaseFileWriter(
             stream,
@@ -101,7 +81,9 @@ class BaseOutput:
     def keep(self, batch: pa.RecordBatch) -> None:
         """Copy base rows: all stays as it was, but for the name of the file they are in now."""
         columns = [
-            constant(self._name, batch.num_rows) if one.name == FILE_NAME else _as(batch.column(one.name), one.type)
+            constant(self._name, batch.num_rows)
+            if one.name == FILE_NAME
+            else encoded_as(batch.column(one.name), one.type)
             for one in self._schema
         ]
         self._add(pa.RecordBatch.from_arrays(columns, schema=self._schema))
@@ -111,30 +93,11 @@ class BaseOutput:
         said = self._arrivals
         if said is None:
             raise ValueError("no instant is said of which rows could arrive")
-        for start in range(0, rows.num_rows, ARRIVAL_ROWS):
-            batch = rows.slice(start, ARRIVAL_ROWS)
-            count = batch.num_rows
-            numbers = pa.array(np.arange(self._arrived, self._arrived + count)).cast(pa.string())
-            self._arrived += count
-            meta = [
-                constant(said.instant_time, count),
-                pc.binary_join_element_wise(f"{said.instant_time}_{said.sequence}", numbers, "_"),
-                batch.column(RECORD_KEY),
-                constant(said.partition_path, count),
-                constant(self._name, count),
-            ]
-            data = [_as(batch.column(name), self._schema.field(name).type) for name in self._columns]
-            self._add(pa.RecordBatch.from_arrays([*meta, *data], schema=self._schema))
+        for batch in said.stamped(rows, self._schema, self._name):
+            self._add(batch)
 
     def _add(self, batch: pa.RecordBatch) -> None:
         if self._sorter is None:
             self.file.write(batch)
         else:
             self._sorter.add(batch)
-
-
-def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return a column as a dictionary where the file is written so."""
-    if pa.types.is_dictionary(wanted) and not pa.types.is_dictionary(column.type):
-        return column.dictionary_encode()
-    return column

@@ -111,6 +111,13 @@ class GroupRows:
         """How many rows."""
         return sum(piece.rows for _, piece in self.pieces) + sum(int(batch.num_rows) for batch in self.memory)
 
+    def flushes(self) -> Iterator[list[pa.RecordBatch]]:
+        """Yield all rows, as many at a time as were flushed or kept at once."""
+        for reader, piece in self.pieces:
+            yield list(reader.batches(piece))
+        if self.memory:
+            yield list(self.memory)
+
     def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
         """Return all rows, None where they take more bytes than that."""
         return list(self.batches()) if self.nbytes <= nbytes else None

@@ -1,4 +1,4 @@
-"""Base files of other writers, whose rows must lie and be spelt as pyhudi would have done before any is merged.
+"""Files of other writers, whose rows must lie and be spelt as pyhudi would have done before any is merged.
 
 Otherwise a row of the same key would be looked for where it is not, or under another key, and be there twice.
 """
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ..errors import BucketMisfitError, NullKeyError, UnsupportedTableError
 from ..index.base import Index
-from ..table.files.file_group import BaseFile
+from ..table.files.file_group import DataFile
 from ..table.files.names import FileGroupId
 from ..table.keys.generator import KeyGenerator
 from ..table.schema.columns import RECORD_KEY
@@ -21,7 +21,7 @@ from ..table.schema.columns import RECORD_KEY
 
 @dataclass(frozen=True, slots=True)
 class ForeignRows:
-    """Checks rows of base files that pyhudi did not write.
+    """Checks rows of files that pyhudi did not write.
 
     Attributes:
         index: Says which bucket a key belongs to.
@@ -31,8 +31,8 @@ class ForeignRows:
     index: Index
     keys: KeyGenerator | None
 
-    def check(self, rows: pa.RecordBatch, group: FileGroupId, file: BaseFile) -> None:
-        """Refuse rows of a base file that are in another bucket, or whose record keys are spelt otherwise.
+    def check(self, rows: pa.RecordBatch, group: FileGroupId, file: DataFile) -> None:
+        """Refuse rows of a file that are in another bucket, or whose record keys are spelt otherwise.
 
         Args:
             rows: All columns of some rows of the file.
@@ -48,8 +48,8 @@ class ForeignRows:
             check_spelling(self.keys, rows, file)
 
 
-def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: BaseFile) -> None:
-    """Refuse a base file that holds keys of another bucket, as one of another index or bucket count does.
+def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: DataFile) -> None:
+    """Refuse a file that holds keys of another bucket, as one of another index or bucket count does.
 
     Raises:
         BucketMisfitError: It does; the first such key is named.
@@ -58,15 +58,15 @@ def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: BaseFil
     if len(misfits):
         key = keys[int(misfits[0])].as_py()  # one value, for the error
         raise BucketMisfitError(
-            f"The base file {file.path}, written by instant {file.instant_time}, holds the record key {key!r}, which "
+            f"The {file.kind} {file.path}, written by instant {file.instant_time}, holds the record key {key!r}, which "
             f"does not belong to {index.rival_key(group)}.",
             "Another index or another number of buckets wrote it: give the number of buckets the table was made with "
             "(hoodie.bucket.index.num.buckets), or rewrite the table with mode overwrite.",
         )
 
 
-def check_spelling(keys: KeyGenerator, rows: pa.RecordBatch, file: BaseFile) -> None:
-    """Refuse a base file whose record keys are other texts than pyhudi makes of the same rows.
+def check_spelling(keys: KeyGenerator, rows: pa.RecordBatch, file: DataFile) -> None:
+    """Refuse a file whose record keys are other texts than pyhudi makes of the same rows.
 
     Some versions of Apache Hudi spell the key of a table with the key generator COMPLEX and one record key field
     without the field's name, and other engines spell times in other units.
@@ -87,9 +87,9 @@ def check_spelling(keys: KeyGenerator, rows: pa.RecordBatch, file: BaseFile) -> 
         raise _spelt_otherwise(key, f"spells {own!r}", file)
 
 
-def _spelt_otherwise(key: str, ours: str, file: BaseFile) -> UnsupportedTableError:
+def _spelt_otherwise(key: str, ours: str, file: DataFile) -> UnsupportedTableError:
     return UnsupportedTableError(
-        f"The base file {file.path}, written by instant {file.instant_time}, holds the record key {key!r} for a row "
+        f"The {file.kind} {file.path}, written by instant {file.instant_time}, holds the record key {key!r} for a row "
         f"whose key pyhudi {ours}, so that an upsert would not find it.",
         "Go on writing the table with what wrote it, or rewrite the table with mode overwrite.",
     )

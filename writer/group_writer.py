@@ -10,15 +10,18 @@ import pyarrow as pa
 
 from ..storage.base import Storage
 from ..table.arrow.spill import SpillWriter
+from ..table.config import TableConfig
 from ..table.files.base_file import BaseFileReader
-from ..table.files.file_group import BaseFile
+from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.names import BaseFileName, FileGroupId, WriteToken
 from ..table.merging.meet import Encounter
 from ..table.merging.merger import MergeCounts, MergeRules
 from ..table.merging.row_spec import RowSpec
 from ..table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
+from ..table.slices.merged_slice import MergedSlice
 from ..timeline.writers.markers import MarkerType
-from .base_output import Arrivals, BaseOutput, FileFormat
+from .arrivals import Arrivals
+from .base_output import BaseOutput, FileFormat
 from .buffer import GroupRows
 from .foreign import ForeignRows
 from .publisher import Publisher
@@ -27,10 +30,27 @@ from .sort import RowSorter
 
 @dataclass(frozen=True, slots=True)
 class GroupJob:
-    """One file group to be written, and its newest base file; None where the group is new."""
+    """One file group to be written.
+
+    Attributes:
+        group: Names it.
+        piece: Its newest slice; None where the group is new.
+        logs_only: Whether a new group begins with log files.
+    """
 
     group: FileGroupId
-    previous: BaseFile | None
+    piece: FileSlice | None
+    logs_only: bool = False
+
+    @property
+    def previous(self) -> BaseFile | None:
+        """Its newest base file; None where it has none."""
+        return None if self.piece is None else self.piece.base
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that a rewrite reads."""
+        return 0 if self.piece is None else sum(file.size for file in self.piece.data_files)
 
     @property
     def marker(self) -> MarkerType:
@@ -43,11 +63,16 @@ class GroupOutcome:
     """What became of one file group; ``path`` is None where nothing changed and no file was made."""
 
     group: FileGroupId
-    previous: BaseFile | None
+    piece: FileSlice | None
     path: str | None = None
     size: int = 0
     rows: int = 0
     counts: MergeCounts = field(default_factory=MergeCounts)
+
+    @property
+    def previous(self) -> BaseFile | None:
+        """The base file whose rows were merged; None where there was none."""
+        return None if self.piece is None else self.piece.base
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +91,8 @@ class GroupWriter:
         aside: Folder in which files grow before they are published.
         publisher: Lets finished files through.
         open_spill: Opens a spill for the parts of a group beyond memory, with the storage that reads it back.
+        config: The table's properties, by which log files are merged.
+        sees: Returns whether the log blocks of an instant, given its requested time, count.
     """
 
     storage: Storage
@@ -79,6 +106,8 @@ class GroupWriter:
     aside: str
     publisher: Publisher
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
+    config: TableConfig
+    sees: Callable[[str], bool]
 
     def name_of(self, job: GroupJob) -> BaseFileName:
         """Return the name of the file that `write` makes for a group."""
@@ -106,7 +135,8 @@ class GroupWriter:
         """
         name, path = self.name_of(job).format(), self.path_of(job)
         with ExitStack() as stack:
-            base = None if job.previous is None else stack.enter_context(self._open(job.previous))
+            alone = job.piece is not None and not job.piece.logs
+            base = stack.enter_context(self._open(job.previous)) if alone and job.previous is not None else None
             staged = self.storage.stage(path, self.aside)
             stack.callback(staged.discard)
             dictionaries = frozenset() if base is None else base.dictionaries
@@ -114,10 +144,10 @@ class GroupWriter:
             stack.callback(output.abandon)
             counts = self._merge(job, rows, base, output)
             if not counts.changed:
-                return GroupOutcome(job.group, job.previous, counts=counts)
+                return GroupOutcome(job.group, job.piece, counts=counts)
             output.close()
             size = self.publisher.publish(staged, job.group.partition_path, path, job.marker)
-        return GroupOutcome(job.group, job.previous, path, size, output.file.rows, counts)
+        return GroupOutcome(job.group, job.piece, path, size, output.file.rows, counts)
 
     def _output(
         self, job: GroupJob, name: str, sequence: str, stream: object, dictionaries: frozenset[str]
@@ -149,10 +179,28 @@ class GroupWriter:
         return encounter.counts
 
     def _base(self, job: GroupJob, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
-        if file is None:
+        """Yield the rows that the group holds: those of its base file, which is open, or merged with its log files."""
+        if job.piece is None:
             return
         kept = pa.schema([one for one in with_meta(self.file_format.schema) if one.name != FILE_NAME])
-        for batch in file.batches(kept):
-            if not file.stamped and job.previous is not None:
-                self.foreign.check(batch, job.group, job.previous)
+        if file is not None:
+            yield from self._checked(file.batches(kept), job.piece, stamped=file.stamped)
+            return
+        merged = MergedSlice(
+            self.storage,
+            self.config,
+            job.piece,
+            self.file_format.schema,
+            self.sees,
+            memory=self.memory,
+            open_spill=self.open_spill,
+        )
+        yield from self._checked(merged.batches(kept), job.piece, stamped=False)
+
+    def _checked(
+        self, batches: Iterator[pa.RecordBatch], piece: FileSlice, *, stamped: bool
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if not stamped:
+                self.foreign.check(batch, piece.group, piece.data_files[-1])
             yield batch

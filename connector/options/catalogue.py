@@ -306,8 +306,8 @@ _NO_MEANING = {
         "hoodie.table.services.": "incremental.enabled",
         "hoodie.": "metricscompaction.log.blocks.on",
     },
-    "it concerns log files and file formats that a copy-on-write table of Parquet files does not have": {
-        "hoodie.logfile.": "data.block.format data.block.max.size max.size to.parquet.compression.ratio",
+    "it concerns file formats that a table of Parquet files does not have, or tunes what pyhudi does otherwise": {
+        "hoodie.logfile.": "to.parquet.compression.ratio",
         "hoodie.hfile.": """block.cache.enabled block.cache.size block.cache.ttl.minutes block.size
             compression.algorithm max.file.size writes.allow.duplicates""",
         "hoodie.lance.": """max.file.size read.allocator.size.bytes read.metadata.allocator.size.bytes

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from ...operations.planning.request import WriteSettings
+from ...operations.planning.request import LogSettings, WriteSettings
 from ...timeline.writers.patience import Patience
 from .types import (
     Codec,
@@ -14,6 +14,7 @@ from .types import (
     DupPolicy,
     FailedWrites,
     Fields,
+    LogBlocks,
     LogLevel,
     Operation,
     OverwriteMode,
@@ -187,6 +188,26 @@ class WriteOptions(BaseModel):
     row_group_bytes: Size = option(
         DEFAULTS.row_group_bytes, "Bytes that a row group aims at.", "hoodie.parquet.block.size"
     )
+    log_block_format: LogBlocks = option(
+        DEFAULTS.logs.block_format,
+        "What the rows in log files are encoded as.",
+        "hoodie.logfile.data.block.format",
+        supported=["parquet", "avro"],
+    )
+    log_block_bytes: Size = option(
+        DEFAULTS.logs.block_bytes,
+        "Bytes of rows, in memory, after which a block of a log file ends.",
+        "hoodie.logfile.data.block.max.size",
+    )
+    log_file_bytes: Size = option(
+        DEFAULTS.logs.file_bytes, "Bytes after which a log file ends and another begins.", "hoodie.logfile.max.size"
+    )
+    logs_per_group: Count = option(
+        DEFAULTS.logs.per_group,
+        "How many tasks of a write that was not colocated append to one file group, each with log files of its own; "
+        "what further tasks have for it goes into one more, which the commit appends.",
+        "hoodie.pyhudi.log.files.per.group",
+    )
     durable: bool = option(
         DEFAULTS.durable,
         "Whether a write waits until the disk keeps it, so that a power cut takes nothing of what is done; stores of "
@@ -245,6 +266,12 @@ class WriteOptions(BaseModel):
             ),
             compression="none" if self.compression == "uncompressed" else self.compression,
             row_group_bytes=self.row_group_bytes,
+            logs=LogSettings(
+                block_format=self.log_block_format,
+                block_bytes=self.log_block_bytes,
+                file_bytes=self.log_file_bytes,
+                per_group=self.logs_per_group,
+            ),
             durable=self.durable,
             bloom_filter=self.bloom_filter,
             extra_metadata=dict(self.extra_metadata),

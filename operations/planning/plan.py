@@ -18,7 +18,7 @@ from ...table.config.property_keys import COMMIT_TIME_ORDERING, CREATE_SCHEMA, M
 from ...table.keys.generator import KeyGenerator
 from ...table.latest_schema import latest_schema
 from ...table.merging.deletes import IS_DELETED
-from ...table.merging.merger import MergeRules
+from ...table.merging.merger import Meeting, MergeRules
 from ...table.merging.row_spec import RowSpec
 from ...table.schema.columns import POSITION, RECORD_KEY, avro_schema, check_storable, without_meta
 from ...timeline.archive.lsm import archive_state
@@ -85,6 +85,15 @@ class WritePlan:
     def instant_time(self) -> str:
         """Requested time of the instant."""
         return self.transaction.instant_time
+
+    @property
+    def appends(self) -> bool:
+        """Whether rows of file groups that are there go to log files, for whoever reads them to merge.
+
+        What has to look at the rows that are there, or keeps two of one key, rewrites the file group.
+        """
+        merges = self.rules.meeting is Meeting.MERGE and not self.rules.must_find
+        return merges and self.config.table_type == MERGE_ON_READ
 
     @property
     def takes_rows(self) -> bool:

@@ -52,6 +52,23 @@ class TableSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSettings:
+    """How the log files of one write look.
+
+    Attributes:
+        block_format: What rows are encoded as: ``parquet`` or ``avro``.
+        block_bytes: Arrow bytes of rows after which a block ends.
+        file_bytes: Bytes after which a log file ends.
+        per_group: How many tasks append to one file group where its rows are in several.
+    """
+
+    block_format: str = "parquet"
+    block_bytes: int = 256 * MIB
+    file_bytes: int = GIB
+    per_group: int = 8
+
+
+@dataclass(frozen=True, slots=True)
 class WriteSettings:
     """How this one write goes about its work; nothing here is kept in the table.
 
@@ -81,6 +98,7 @@ class WriteSettings:
         patience: When another writer counts as dead.
         compression: Parquet codec of base files.
         row_group_bytes: Uncompressed bytes that one row group aims at.
+        logs: How log files look.
         durable: Whether the write outlasts a power cut once it is done.
         bloom_filter: None for the default of the index.
         extra_metadata: Additional key-values for the instant's extraMetadata.
@@ -109,6 +127,7 @@ class WriteSettings:
     patience: Patience = field(default_factory=Patience)
     compression: str = "zstd"
     row_group_bytes: int = 120 * MIB
+    logs: LogSettings = field(default_factory=LogSettings)
     durable: bool = True
     bloom_filter: bool | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from ...timeline.writers import owner, reserve
 from ...timeline.writers.owner import Liveness, judge
 from ...timeline.writers.patience import Patience
 
-BLOCKING = frozenset({"clustering", "compaction", "logcompaction", "restore"})
+BLOCKING = frozenset({"clustering", "restore"})
 
 
 @dataclass(frozen=True, slots=True)

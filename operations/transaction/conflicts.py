@@ -6,7 +6,7 @@ by what the index says that two writers may not both open: each may have made a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,12 +16,15 @@ from ...storage.base import Storage
 from ...table.files.names import FileGroupId
 from ...table.latest_schema import newest_schema
 from ...table.schema.evolution import unheld
-from ...timeline.instants import State
+from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
 from ..rollback.pending import BLOCKING
 from .since import Since, conflict
 from .transaction import Transaction
+
+_LOG_COMPACTION = "logcompaction"
+_COMPACTING = frozenset({"compaction", _LOG_COMPACTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +33,15 @@ class Changes:
 
     Attributes:
         file_groups: Every file group made, changed or replaced.
-        bases: Requested times of the instants whose base files were merged.
+        rewritten: Those of them whose rows, as this write saw them, are in a new base file.
+        bases: Requested times of the instants whose files were merged or appended to.
         rival_key: Of a file group, what only one of two writers may have opened in its partition.
         covers: Tells of a partition path whether all of the partition is replaced.
         columns: The table's data columns afterwards.
     """
 
     file_groups: frozenset[FileGroupId]
+    rewritten: frozenset[FileGroupId]
     bases: frozenset[str]
     rival_key: Callable[[FileGroupId], Hashable]
     covers: Callable[[str], bool]
@@ -60,7 +65,11 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     check_ownership(work, storage, timeline, since)
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     for instant in since.writes:
-        theirs = sorted(_file_groups(since.read(instant)))
+        done = since.read(instant)
+        if done.compacted:
+            _check_compaction(work, instant, _file_groups(done), changes)
+            continue
+        theirs = sorted(_file_groups(done))
         shared = [one for one in theirs if (one.partition_path, changes.rival_key(one)) in ours]
         # What goes as a whole must be what this write saw, new file groups included.
         shared = shared or [one for one in theirs if changes.covers(one.partition_path)]
@@ -74,10 +83,30 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     for instant in timeline.pending:
         if instant.action in BLOCKING:
             raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
+    for instant in timeline.pending:
+        plan = timeline.files.read_compaction_plan(instant) if instant.action in _COMPACTING else None
+        held = () if plan is None else plan.operations
+        groups = {FileGroupId(one.partition_path or "", one.file_id) for one in held if one.file_id}
+        _check_compaction(work, instant, groups, changes)
     _check_undone(work, since, changes)
     for base in sorted(changes.bases):
         if not timeline.is_committed(base):
             raise _base_gone(work, base)
+
+
+def _check_compaction(work: Transaction, instant: Instant, groups: Collection[FileGroupId], changes: Changes) -> None:
+    """Refuse to commit a new base file that a compaction of the same file group would hide.
+
+    What it compacts was complete when it was requested. Log files that complete later are read beside its base file,
+    whichever of the two comes first. A base file is read in place of those of earlier instants, not of later ones.
+    """
+    hidden = sorted(changes.rewritten.intersection(groups))
+    if hidden and (instant.action == _LOG_COMPACTION or instant.requested_time > work.instant_time):
+        raise conflict(
+            work,
+            f"The compaction {instant.requested_time} was requested meanwhile for the file group "
+            f"{hidden[0].file_id} of partition {hidden[0].partition_path!r}, of which this write made a new base file",
+        )
 
 
 def _base_gone(work: Transaction, base: str) -> CommitConflictError:

@@ -6,6 +6,7 @@ does. A number or a zone that is wrong must not be remembered because that write
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -19,7 +20,9 @@ from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
 from ...table.files.base_file import BaseFileReader
-from ...table.files.file_group import FileSlice
+from ...table.files.file_group import DataFile, FileSlice
+from ...table.files.logs.log_contents import rows_of
+from ...table.files.logs.log_file import read_blocks
 from ...table.files.lost import open_view
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY
@@ -33,7 +36,7 @@ _FILES_LOOKED_INTO = 8
 
 
 def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
-    """Look into some base files, wherever they are, for rows that contradict what the write teaches the table.
+    """Look into some files, wherever they are, for rows that contradict what the write teaches the table.
 
     A write that replaces the whole table leaves none that could.
 
@@ -56,32 +59,48 @@ def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
     pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())
     for piece in islice(pieces, _FILES_LOOKED_INTO):
-        with BaseFileReader(storage, piece.base_file.path) as reader:
+        for file, rows in _some_rows(storage, piece, schema):
+            if buckets:
+                _check_bucket(plan, rows, piece, file)
+            if times:
+                _check_partition(plan.config, plan.schema, rows, piece, file)
+
+
+def _some_rows(storage: Storage, piece: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:
+    """Yield some rows of a slice's base file and some of its newest log file, each with the file."""
+    if piece.base is not None:
+        with BaseFileReader(storage, piece.base.path) as reader:
             for rows in islice(reader.batches(schema), 1):
-                if buckets:
-                    _check_bucket(plan, rows, piece)
-                if times:
-                    _check_partition(plan.config, plan.schema, rows, piece)
+                yield piece.base, rows
+    for log in piece.logs[-1:]:
+        # Partial rows hold their key, and not the columns that it was made of.
+        blocks = (one for one in read_blocks(storage, log.path) if one.is_data and not one.is_partial)
+        for block in islice(blocks, 1):
+            for rows in islice(rows_of(storage, block, schema), 1):
+                yield log, rows
 
 
 def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:
     """Return the error of a file group that no bucket index with the table's number of buckets made."""
+    file = piece.data_files[0]
     return UnsupportedTableError(
-        f"The file group {piece.file_id} of the table {plan.path} (file {piece.base_file.path}, instant "
-        f"{piece.base_file.instant_time}) does not fit a bucket index with {plan.config.bucket_count} buckets.",
+        f"The file group {piece.file_id} of the table {plan.path} (file {file.path}, instant "
+        f"{file.instant_time}) does not fit a bucket index with {plan.config.bucket_count} buckets.",
         "Check hoodie.bucket.index.num.buckets against the table's writers; a table of another index has to be "
         "rewritten with mode overwrite first.",
     )
 
 
-def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice) -> None:
+def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice, file: DataFile) -> None:
     index = index_for(plan.config)
     if index.number_of(piece.group) is None:
         raise misfit(plan, piece)
-    check_bucket(index, rows.column(RECORD_KEY), piece.group, piece.base_file)
+    check_bucket(index, rows.column(RECORD_KEY), piece.group, file)
 
 
-def _check_partition(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, piece: FileSlice) -> None:
+def _check_partition(
+    config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, piece: FileSlice, file: DataFile
+) -> None:
     paths = KeyGenerator(config, schema).partition_paths(rows).cast(pa.string())
     strangers = np.flatnonzero(np.asarray(pc.not_equal(paths, piece.partition_path)))
     if not len(strangers):
@@ -91,7 +110,7 @@ def _check_partition(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatc
     value = values_of(rows, field)[row].as_py()  # one value, for the error
     path = paths[row].as_py()  # one value, for the error
     raise OptionConflictError(
-        f"The base file {piece.base_file.path} of the table {config.name!r} holds a row with {field}={value!r}, which "
+        f"The {file.kind} {file.path} of the table {config.name!r} holds a row with {field}={value!r}, which "
         f"the options would put into the partition {path!r}.",
         f"Give {', '.join(config.time_options)} the values that the table's writers use.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -38,6 +38,7 @@ from .merge_spills import merge_spills
 from .phases import Phases
 from .replacement import Replacement
 from .task import TaskResult
+from .writers import Outcome
 
 logger = logging.getLogger("pyhudi")
 
@@ -107,7 +108,7 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
         owner.seal(storage, plan.instant_time)
         check_ownership(plan.transaction, storage, load_timeline(storage, plan.config))
     outcomes = [outcome for result in results for outcome in result.outcomes]
-    _check_placement(plan, outcomes)
+    _check_placement(plan, results)
     spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
     with phases.phase("merge"):
         outcomes += merge_spills(plan, storage, spills, phases)
@@ -135,16 +136,24 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
 
 def _changes(
     plan: WritePlan,
-    outcomes: Iterable[GroupOutcome],
+    outcomes: Sequence[Outcome],
     replaced: Mapping[str, Sequence[str]],
     replacement: Replacement,
 ) -> Changes:
     """Return the changes of finished file groups and of those that are replaced."""
     groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
     groups |= {outcome.group for outcome in outcomes}
-    bases = {outcome.previous.instant_time for outcome in outcomes if outcome.previous is not None}
-    rival_key = index_for(plan.config).rival_key
-    return Changes(frozenset(groups), frozenset(bases), rival_key, replacement.covers, plan.schema)
+    rewritten = {one.group for one in outcomes if isinstance(one, GroupOutcome) and one.piece is not None}
+    seen = [outcome.piece for outcome in outcomes if outcome.piece is not None]
+    bases = {file.instant_time for piece in seen for file in piece.data_files}
+    return Changes(
+        file_groups=frozenset(groups),
+        rewritten=frozenset(rewritten),
+        bases=frozenset(bases),
+        rival_key=index_for(plan.config).rival_key,
+        covers=replacement.covers,
+        columns=plan.schema,
+    )
 
 
 def _settle(plan: WritePlan, storage: Storage, written: Sequence[str]) -> Properties:
@@ -161,22 +170,24 @@ def _keep_partitions(plan: WritePlan, storage: Storage, written: Sequence[str]) 
         write_partition_metafile(storage, partition, plan.instant_time)
 
 
-def _check_placement(plan: WritePlan, outcomes: Sequence[GroupOutcome]) -> None:
+def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     """Refuse a colocated write in which two tasks finished one file group: one would undo the other."""
+    if plan.appends and not plan.settings.colocated:
+        return
     rival_key = index_for(plan.config).rival_key
-    seen = set()
-    for outcome in outcomes:
-        place = (outcome.group.partition_path, rival_key(outcome.group))
-        if place in seen:
+    seen: set[tuple[str, Hashable]] = set()
+    for result in results:
+        places = {(one.group.partition_path, rival_key(one.group)) for one in result.outcomes}
+        for partition, place in sorted(seen & places, key=str):
             raise PlacementError(
-                f"Two tasks of the write to {plan.path} finished {place[1]} of partition {place[0]!r}, although "
+                f"Two tasks of the write to {plan.path} finished {place} of partition {partition!r}, although "
                 f" hoodie.pyhudi.colocated says that one task holds it.",
                 "Call pyhudi.colocate last, right before the write, or leave hoodie.pyhudi.colocated out.",
             )
-        seen.add(place)
+        seen |= places
 
 
-def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[GroupOutcome]) -> None:
+def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[Outcome]) -> None:
     """Delete what markers name and no finished task reported: files of attempts that failed or ran twice."""
     kept = {outcome.path for outcome in outcomes if outcome.path is not None}
     storage.delete(*(path for path in marked_files(storage, plan.instant_time) if path not in kept))

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ...table.schema.columns import avro_schema
 from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ...writer.group_writer import GroupOutcome
+from ...writer.log_handle import LogOutcome
 from ..planning.plan import WritePlan
 from ..result import DROPPED, NOT_FOUND, SECONDS
 from ..write_ids import WRITE_ID
+from .writers import Outcome
 
 
 def build_metadata(
     plan: WritePlan,
-    outcomes: Sequence[GroupOutcome],
+    outcomes: Sequence[Outcome],
     replaced: Mapping[str, list[str]],
     seconds: Mapping[str, float],
 ) -> CommitMetadata:
@@ -29,9 +32,9 @@ def build_metadata(
         seconds: Seconds by phase, kept in extraMetadata.
     """
     stats: dict[str, list[WriteStat]] = {}
-    for outcome in sorted(outcomes, key=lambda one: one.group):
+    for outcome in sorted(outcomes, key=lambda one: (one.group, one.path or "")):
         if outcome.path is not None:
-            stats.setdefault(outcome.group.partition_path, []).append(_stat(outcome))
+            stats.setdefault(outcome.group.partition_path, []).append(_stat(outcome, plan.instant_time))
     extra = {
         **plan.settings.extra_metadata,
         "schema": avro_schema(plan.schema, plan.config.name),
@@ -58,12 +61,11 @@ def sum_seconds(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {f"tasks.{name}": round(value, 3) for name, value in total.items()}
 
 
-def _stat(outcome: GroupOutcome) -> WriteStat:
-    counts, previous = outcome.counts, outcome.previous
+def _stat(outcome: Outcome, instant_time: str) -> WriteStat:
+    counts = outcome.counts
     return WriteStat(
         file_id=outcome.group.file_id,
         path=outcome.path,
-        prev_commit="null" if previous is None else previous.instant_time,
         num_writes=outcome.rows,
         num_deletes=counts.deletes,
         num_update_writes=counts.updates,
@@ -72,5 +74,24 @@ def _stat(outcome: GroupOutcome) -> WriteStat:
         total_write_errors=0,
         partition_path=outcome.group.partition_path,
         file_size_in_bytes=outcome.size,
-        prev_base_file=None if previous is None else previous.name,
+        **(_of_log(outcome, instant_time) if isinstance(outcome, LogOutcome) else _of_base(outcome)),
     )
+
+
+def _of_base(outcome: GroupOutcome) -> dict[str, Any]:
+    previous = outcome.previous
+    return {
+        "prev_commit": "null" if outcome.piece is None else outcome.piece.base_time,
+        "prev_base_file": None if previous is None else previous.name,
+    }
+
+
+def _of_log(outcome: LogOutcome, instant_time: str) -> dict[str, Any]:
+    """Return what Apache Hudi says from table version 8 on, where a log file belongs to its own instant alone."""
+    return {
+        "prev_commit": instant_time,
+        "base_file": "",
+        "log_files": [outcome.path.rpartition("/")[2]],
+        "log_version": outcome.version,
+        "log_offset": 0,
+    }

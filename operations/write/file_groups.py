@@ -23,12 +23,14 @@ class JobPlanner:
         timeline: As of the write's watermark.
 
     Attributes:
+        timeline: As it was given.
         known_partitions: Those of the jobs' partitions that have their metafile already.
     """
 
     def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
         self._plan = plan
         self._storage = storage
+        self.timeline = timeline
         self._index = index_for(plan.config)
         # What an insert without keys opens is new.
         adds = plan.operation in REPLACING or (plan.config.generates_keys and plan.operation != DELETE)
@@ -46,7 +48,7 @@ class JobPlanner:
         path, number = route
         known = self._known(path).get(number)
         if known is not None:
-            return GroupJob(known.group, known.base)
+            return GroupJob(known.group, known)
         return GroupJob(self._index.place(self._plan.instant_time, path, number), None)
 
     def file_ids(self, partition_path: str) -> list[str]:

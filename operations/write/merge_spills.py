@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from itertools import accumulate
 
 from ...errors import PlacementError
 from ...storage import open_storage
@@ -18,15 +20,15 @@ from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, bring_near, local_spills
 from ...table.files.names import WriteToken
-from ...writer.buffer import MERGE_RESERVE, GroupRows
-from ...writer.group_writer import GroupJob, GroupOutcome
+from ...writer.buffer import GroupRows
+from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
 from ..transaction.since import snapshot
 from .file_groups import JobPlanner
 from .phases import Phases, Progress
-from .task import group_writer
+from .writers import Outcome, versions_of_commit, writers
 
 logger = logging.getLogger("pyhudi")
 
@@ -36,7 +38,7 @@ MOST_WORKERS = 8
 """How many file groups the commit merges at once, at most."""
 
 
-def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], phases: Phases) -> list[GroupOutcome]:
+def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], phases: Phases) -> list[Outcome]:
     """Fold and merge what the tasks spilled, one file group per thread at a time.
 
     Args:
@@ -56,7 +58,7 @@ def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile],
 
 def _merge(
     plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], local: Storage, phases: Phases
-) -> list[GroupOutcome]:
+) -> list[Outcome]:
     readers = for_each(storage, lambda spill: bring_near(storage, spill, local), spills)
     pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
     for reader in readers:
@@ -64,36 +66,29 @@ def _merge(
             pieces.setdefault(Route(*piece.key), []).append((reader, piece))
     planner = JobPlanner(plan, storage, snapshot(plan.transaction, storage))
     routes = sorted(pieces)
-    jobs = [planner.job(route) for route in routes]
-    size = _check_bound(plan, spills, jobs)
+    jobs, size = _within_bound(plan, spills, {route: planner.job(route) for route in routes}, pieces)
     level = logging.WARNING if _is_much(plan, size) else logging.INFO
     progress = Progress(phases, "merge", len(jobs), level)
     # Tasks count from 1.
     fence = Fence(plan.transaction, storage, 0, sealed_by_us=True, partitions=planner.known_partitions)
     workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
     with ThreadPoolExecutor(workers) as pool:
-        writer = group_writer(
-            plan,
-            storage,
-            COMMIT_TOKEN,
-            fence,
-            local_spills(local),
-            memory=int(plan.settings.task_max_size * MERGE_RESERVE),
-        )
-        fence.announce((writer.path_of(job), job.marker) for job in jobs)
+        versions = versions_of_commit(plan)
+        to = writers(plan, storage, COMMIT_TOKEN, fence, local_spills(local), planner.timeline, versions)
+        fence.announce(map(to.first_file, jobs))
         futures = [
-            pool.submit(writer.write, job, GroupRows(tuple(pieces[route])), f"{number}")
+            pool.submit(to.write, job, GroupRows(tuple(pieces[route])), f"{number}")
             for number, (route, job) in enumerate(zip(routes, jobs, strict=True))
         ]
         try:
             _await(futures, progress)
-            return [future.result() for future in futures]
+            return [outcome for future in futures for outcome in future.result()]
         finally:
             for future in futures:
                 future.cancel()
 
 
-def _await(futures: Sequence[Future[GroupOutcome]], progress: Progress) -> None:
+def _await(futures: Sequence[Future[tuple[Outcome, ...]]], progress: Progress) -> None:
     """Wait until all are done or one has failed, and say now and then how many are."""
     left = set(futures)
     while left:
@@ -107,13 +102,31 @@ def _is_much(plan: WritePlan, size: int) -> bool:
     return size > plan.settings.commit_merge_max_bytes // _WARN_FROM
 
 
-def _check_bound(plan: WritePlan, spills: Sequence[SpillFile], jobs: Sequence[GroupJob]) -> int:
-    """Return how many bytes are to be merged, unless they are too many."""
-    size = sum(spill.size for spill in spills) + sum(job.previous.size for job in jobs if job.previous is not None)
+def _within_bound(
+    plan: WritePlan,
+    spills: Sequence[SpillFile],
+    jobs: Mapping[Route, GroupJob],
+    pieces: Mapping[Route, Sequence[tuple[SpillReader, SpillPiece]]],
+) -> tuple[list[GroupJob], int]:
+    """Return the jobs, and how many bytes are to be merged.
+
+    A merge-on-read table merges when it is read or compacted: there new file groups that are too much for the commit
+    begin with log files, the largest ones first.
+
+    Raises:
+        PlacementError: They are too many.
+    """
     bound = plan.settings.commit_merge_max_bytes
+    if plan.appends:
+        waiting = {route: sum(piece.length for _, piece in pieces[route]) for route in jobs}
+        new = sorted((route for route, job in jobs.items() if job.piece is None), key=waiting.__getitem__)
+        merged = dict(zip(new, accumulate(map(waiting.__getitem__, new)), strict=True))
+        found = [replace(job, logs_only=merged.get(route, 0) > bound) for route, job in jobs.items()]
+        return found, min(sum(map(waiting.__getitem__, new)), bound)
+    size = sum(spill.size for spill in spills) + sum(job.size for job in jobs.values())
     if size > bound:
         raise PlacementError(
-            f"The write to {plan.path} left {size:,} bytes of rows and touched base files for the commit to merge; "
+            f"The write to {plan.path} left {size:,} bytes of rows and touched files for the commit to merge; "
             f"hoodie.pyhudi.commit.merge.max.bytes allows {bound:,}.",
             f"{_advice(plan)}, so that Spark's executors merge; or raise the bound.",
         )
@@ -123,7 +136,7 @@ def _check_bound(plan: WritePlan, spills: Sequence[SpillFile], jobs: Sequence[Gr
             plan.path,
             size,
         )
-    return size
+    return list(jobs.values()), size
 
 
 def _advice(plan: WritePlan) -> str:

@@ -1,11 +1,11 @@
-"""One task of a write: rows in, finished base files or one spill out."""
+"""One task of a write: rows in, finished base files, log files and a spill out."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 
 import pyarrow as pa
@@ -17,12 +17,8 @@ from ...storage.base import Storage
 from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter, local_spills
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
-from ...table.schema.columns import avro_schema
 from ...timeline.writers import heartbeat
-from ...writer.base_output import FileFormat
-from ...writer.buffer import MERGE_RESERVE, GroupRows, RowBuffers
-from ...writer.foreign import ForeignRows
-from ...writer.group_writer import GroupOutcome, GroupWriter
+from ...writer.buffer import GroupRows, RowBuffers
 from ...writer.routes import AppendRouter, KeyRouter, LocationRouter, Route, Router
 from ...writer.rows import RowReader
 from ..planning.operation import DELETE, DELETE_PARTITION
@@ -32,6 +28,7 @@ from ..transaction.fence import Fence
 from ..transaction.since import snapshot
 from .file_groups import JobPlanner
 from .phases import Phases, Progress
+from .writers import Outcome, appending_tasks, versions_of_task, writers
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +37,15 @@ class TaskResult:
 
     Attributes:
         token: The task attempt.
-        outcomes: The file groups that the task finished itself.
-        spill: Where the task's rows wait for the commit to merge them; None in a colocated write.
+        outcomes: What the task wrote itself: whole file groups, or its own log files of some.
+        spill: Where the task's other rows wait for the commit to merge them; None where there are none.
         partitions: The partitions that rows belong to, where the write deletes partitions by rows.
         rows: How many rows the task saw.
         seconds: Seconds by phase.
     """
 
     token: WriteToken
-    outcomes: tuple[GroupOutcome, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
     spill: SpillFile | None = None
     partitions: tuple[str, ...] = ()
     rows: int = 0
@@ -89,18 +86,18 @@ class _Task:
         self._phases = Phases(plan.path, plan.instant_time, str(token))
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        plan = self._plan
         # The first task of a write undoes those that died, and may meet others who decide.
         with self._phases.phase("begin"):
-            begin(self._plan.transaction, self._storage, self._plan.requested)
-        if self._plan.operation == DELETE_PARTITION:
+            begin(plan.transaction, self._storage, plan.requested)
+        if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
-        generates_keys = self._plan.config.generates_keys
         # No other task writes to file groups that are opened for generated keys.
-        alone = self._plan.operation != DELETE if generates_keys else self._plan.settings.colocated
-        if not alone:
+        alone = plan.operation != DELETE if plan.config.generates_keys else plan.settings.colocated
+        if not alone and not (plan.appends and self._token.partition < appending_tasks(plan)):
             return self._hand_over(batches)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-            return self._finish(batches, open_storage(folder, durable=False))
+            return self._finish(batches, open_storage(folder, durable=False), alone=alone)
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         keys = KeyGenerator(self._plan.config, self._plan.schema)
@@ -112,9 +109,7 @@ class _Task:
         return TaskResult(self._token, partitions=tuple(sorted(found)), rows=rows)
 
     def _hand_over(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
-        work = self._plan.transaction
-        name = f"{work.spills}/{self._token}.spill"
-        buffers = self._gather(batches, lambda: SpillWriter(self._storage, name, work.aside))
+        buffers = self._gather(batches, self._open_hand_over)
         with self._phases.phase("spill") as facts:
             try:
                 spill = buffers.spill_all()
@@ -124,41 +119,61 @@ class _Task:
             facts["bytes"] = 0 if spill is None else spill.size
         return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self._phases.seconds)
 
-    def _finish(self, batches: Iterator[pa.RecordBatch], local: Storage) -> TaskResult:
-        buffers = self._gather(batches, lambda: SpillWriter(local, "rows.spill", ""))
-        with self._phases.phase("merge") as facts:
-            outcomes = self._merge(buffers, local)
-            facts |= {"files": sum(one.path is not None for one in outcomes), "bytes": sum(o.size for o in outcomes)}
-        return TaskResult(self._token, tuple(outcomes), rows=buffers.rows, seconds=self._phases.seconds)
+    def _finish(self, batches: Iterator[pa.RecordBatch], local: Storage, *, alone: bool) -> TaskResult:
+        """Write the file groups that are this task's to write, and hand over the rows of the others.
 
-    def _merge(self, buffers: RowBuffers, local: Storage) -> list[GroupOutcome]:
-        spill = buffers.finish_spill()
-        reader = None if spill is None else SpillReader(local, spill.path)
-        spilled: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
-        if reader is not None:
-            for piece in reader.pieces:
-                spilled.setdefault(Route(*piece.key), []).append((reader, piece))
-        routes = sorted({*buffers.routes(), *spilled})
-        jobs = [self._planner.job(route) for route in routes]
+        Args:
+            batches: The rows.
+            local: The task's own folder.
+            alone: Whether no other task has rows of the same file groups; else those are left to the commit that are
+                yet to be opened, each with one base file.
+        """
+        buffers = self._gather(batches, lambda: SpillWriter(local, "rows.spill", ""))
+        spilled = _spilled(buffers, local)
+        rows = partial(_take, buffers, spilled)
+        jobs = {route: self._planner.job(route) for route in sorted({*spilled, *buffers.routes()})}
+        timeline = self._planner.timeline
         fence = Fence(
             self._plan.transaction, self._storage, self._token.attempt + 1, partitions=self._planner.known_partitions
         )
-        writer = group_writer(
-            self._plan,
-            self._storage,
+        versions = versions_of_task(self._plan, self._token)
+        to = writers(self._plan, self._storage, self._token, fence, local_spills(local), timeline, versions)
+        own = [route for route, job in jobs.items() if alone or to.appends(job)]
+        with self._phases.phase("merge") as facts:
+            fence.announce(to.first_file(jobs[route]) for route in own)
+            progress = Progress(self._phases, "merge", len(own))
+            outcomes: list[Outcome] = []
+            for number, route in enumerate(own):
+                progress.tell(number)
+                outcomes += to.write(jobs.pop(route), rows(route), f"{self._token.partition}_{number}")
+            facts |= {"files": sum(one.path is not None for one in outcomes), "bytes": sum(o.size for o in outcomes)}
+        return TaskResult(
             self._token,
-            fence,
-            local_spills(local),
-            memory=int(self._plan.settings.task_max_size * MERGE_RESERVE),
+            tuple(outcomes),
+            self._hand_over_rest({route: rows(route) for route in jobs}),
+            rows=buffers.rows,
+            seconds=self._phases.seconds,
         )
-        fence.announce((writer.path_of(job), job.marker) for job in jobs)
-        progress = Progress(self._phases, "merge", len(jobs))
-        outcomes: list[GroupOutcome] = []
-        for number, (route, job) in enumerate(zip(routes, jobs, strict=True)):
-            progress.tell(number)
-            rows = GroupRows(tuple(spilled.get(route, ())), tuple(buffers.take(route)))
-            outcomes.append(writer.write(job, rows, f"{self._token.partition}_{number}"))
-        return outcomes
+
+    def _hand_over_rest(self, rest: Mapping[Route, GroupRows]) -> SpillFile | None:
+        if not rest:
+            return None
+        with self._phases.phase("spill") as facts:
+            spill = self._open_hand_over()
+            try:
+                for route, rows in rest.items():
+                    for batches in rows.flushes():
+                        spill.append({route: batches})
+                done = spill.publish()
+            except BaseException:
+                spill.discard()
+                raise
+            facts["bytes"] = done.size
+        return done
+
+    def _open_hand_over(self) -> SpillWriter:
+        work = self._plan.transaction
+        return SpillWriter(self._storage, f"{work.spills}/{self._token}.spill", work.aside)
 
     def _gather(self, batches: Iterator[pa.RecordBatch], open_spill: Callable[[], SpillWriter]) -> RowBuffers:
         settings = self._plan.settings
@@ -188,37 +203,19 @@ class _Task:
         return JobPlanner(self._plan, self._storage, snapshot(self._plan.transaction, self._storage))
 
 
-def group_writer(
-    plan: WritePlan,
-    storage: Storage,
-    token: WriteToken,
-    fence: Fence,
-    open_spill: Callable[[], tuple[SpillWriter, Storage]],
-    *,
-    memory: int,
-) -> GroupWriter:
-    """Return the writer of file groups that a task or the commit uses for one write."""
-    keys = None if plan.config.generates_keys else KeyGenerator(plan.config, plan.schema)
-    return GroupWriter(
-        storage=storage,
-        instant_time=plan.instant_time,
-        token=token,
-        spec=plan.spec,
-        file_format=_file_format(plan),
-        foreign=ForeignRows(index_for(plan.config), keys),
-        rules=plan.rules,
-        memory=memory,
-        aside=plan.transaction.aside,
-        publisher=fence,
-        open_spill=open_spill,
-    )
+def _spilled(buffers: RowBuffers, local: Storage) -> dict[Route, list[tuple[SpillReader, SpillPiece]]]:
+    """Return what is no longer in memory, by routes."""
+    spill = buffers.finish_spill()
+    found: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
+    if spill is not None:
+        reader = SpillReader(local, spill.path)
+        for piece in reader.pieces:
+            found.setdefault(Route(*piece.key), []).append((reader, piece))
+    return found
 
 
-def _file_format(plan: WritePlan) -> FileFormat:
-    return FileFormat(
-        schema=plan.schema,
-        avro_schema=avro_schema(plan.schema, plan.config.name, meta=True),
-        compression=plan.settings.compression,
-        row_group_bytes=plan.settings.row_group_bytes,
-        sort_columns=plan.sort_columns,
-    )
+def _take(
+    buffers: RowBuffers, spilled: Mapping[Route, Sequence[tuple[SpillReader, SpillPiece]]], route: Route
+) -> GroupRows:
+    """Return all rows of a route, which memory forgets."""
+    return GroupRows(tuple(spilled.get(route, ())), tuple(buffers.take(route)))

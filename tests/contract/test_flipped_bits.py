@@ -16,7 +16,7 @@ from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.files.base_file import BaseFileReader
 from pyhudi.table.schema.columns import with_meta
-from pyhudi.writer import base_output
+from pyhudi.writer import arrivals
 from support.drive import KEYED, write
 from support.fixture_tables import unpack
 from support.places import files_below
@@ -51,7 +51,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One file group, whose base file has several row groups, and dictionaries beside plain values."""
     path = tmp_path_factory.mktemp("flipped") / "t"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base_output, "ARRIVAL_ROWS", ROWS // 6)
+        patch.setattr(arrivals, "ARRIVAL_ROWS", ROWS // 6)
         write(path, rows(0.37), table=replace(KEYED, bucket_count=1), settings=WriteSettings(row_group_bytes=100_000))
     return path
 

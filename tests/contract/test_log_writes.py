@@ -5,11 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pytest
+from pyhudi.operations.planning.request import LogSettings, WriteSettings
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
+from pyhudi.table.files.base_file import BaseFileReader
+from pyhudi.table.files.names import LogFileName
+from pyhudi.timeline.metadata.models import WriteStat
+from pyhudi.timeline.timeline import load_timeline
 from support.attempts import rows
 from support.drive import KEYED, rows_of, write
 from support.places import files_below
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
+
+
+def stats_of(path: Path, instant_time: str) -> list[WriteStat]:
+    storage = open_storage(str(path))
+    timeline = load_timeline(storage, load_config(storage))
+    instant = timeline.find(instant_time)
+    assert instant is not None
+    metadata = timeline.files.read_commit(instant)
+    return [stat for stats in metadata.partition_to_write_stats.values() for stat in stats]
 
 
 def test_the_first_write_makes_base_files_in_a_delta_commit(tmp_path: Path) -> None:
@@ -20,3 +38,93 @@ def test_the_first_write_makes_base_files_in_a_delta_commit(tmp_path: Path) -> N
     assert [name for name in states if name.startswith(f"{result.instant}_") and name.endswith(".deltacommit")]
     assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 1), ("k3", 1)]
     assert (result.inserts, result.files) == (3, 2)
+
+
+def test_later_writes_append_log_files_and_read_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Updates, inserts into buckets that are there, and deletes: a log file each, with Apache Hudi's statistics."""
+    write(tmp_path, [rows(1, 2, 3, value=1)], table=MERGED)
+    before = files_below(tmp_path)
+    monkeypatch.setattr(BaseFileReader, "__init__", None)
+
+    result = write(tmp_path, [rows(2, 3, 4, value=2)])
+    gone = write(tmp_path, [rows(1, 9, value=0)], operation="delete")
+    monkeypatch.undo()
+
+    assert rows_of(tmp_path, "id", "value") == [("k2", 2), ("k3", 2), ("k4", 2)]
+    assert not [name for name in files_below(tmp_path) if name.endswith(".parquet") and name not in before]
+    assert (result.inserts, result.updates, result.deletes) == (0, 3, 0)
+    assert (gone.inserts, gone.updates, gone.deletes) == (0, 0, 2)
+    stats = stats_of(tmp_path, result.instant)
+    assert stats
+    for stat in stats:
+        name = LogFileName.parse(stat.path or "")
+        assert name is not None
+        assert (name.instant_time, name.version) == (result.instant, 1)
+        assert (stat.prev_commit, stat.base_file, stat.log_offset) == (result.instant, "", 0)
+        assert (stat.log_files, stat.log_version) == ([stat.path], 1)
+        assert stat.num_writes == stat.num_update_writes
+        assert stat.total_write_bytes == stat.file_size_in_bytes == (tmp_path / str(stat.path)).stat().st_size
+
+
+def parts_of(count: int, start: int = 0) -> list[pa.Table]:
+    """Return parts that all have rows of every bucket, the later part's being the ones that win a tie."""
+    return [rows(1, 2, 3, 4, 5, value=start + number) for number in range(count)]
+
+
+@pytest.mark.parametrize("per_group", [1, 3, 8])
+def test_a_file_group_gets_one_log_file_of_each_of_some_tasks_and_one_of_the_commit(
+    tmp_path: Path, per_group: int
+) -> None:
+    """However many tasks have its rows; and the later task wins, whoever wrote what it had."""
+    write(tmp_path, parts_of(1), table=MERGED)
+
+    result = write(tmp_path, parts_of(12, 10), settings=WriteSettings(logs=LogSettings(per_group=per_group)))
+
+    assert rows_of(tmp_path, "id", "value") == [(f"k{n}", 21) for n in range(1, 6)]
+    assert result.log_files == 2 * (per_group + 1)
+    assert result.files == 0
+    write(tmp_path, parts_of(2, 30))
+    assert rows_of(tmp_path, "id", "value") == [(f"k{n}", 31) for n in range(1, 6)]
+
+
+def test_what_the_tasks_of_a_first_write_have_becomes_one_base_file_a_group(tmp_path: Path) -> None:
+    """Each task would begin a group of log files alone, that every reader had to merge for as long as it lasts."""
+    result = write(tmp_path, parts_of(12), table=MERGED)
+
+    assert (result.files, result.log_files, result.inserts) == (2, 0, 5)
+    assert rows_of(tmp_path, "id", "value") == [(f"k{n}", 11) for n in range(1, 6)]
+
+
+def test_more_than_the_commit_may_merge_begins_file_groups_with_log_files(tmp_path: Path) -> None:
+    """They are read, written to and rewritten as any other."""
+    settings = WriteSettings(commit_merge_max_bytes=1)
+
+    result = write(tmp_path, parts_of(3), table=MERGED, settings=settings)
+
+    assert (result.files, result.log_files, result.inserts, result.updates) == (0, 2, 5, 0)
+    assert rows_of(tmp_path, "id", "value") == [(f"k{n}", 2) for n in range(1, 6)]
+    write(tmp_path, rows(1, 6, value=9, ts=2))
+    write(tmp_path, rows(2, value=0), operation="delete")
+    assert rows_of(tmp_path, "id", "value") == [("k1", 9), ("k3", 2), ("k4", 2), ("k5", 2), ("k6", 9)]
+    result = write(tmp_path, rows(7, 1, value=1, ts=9), operation="insert")
+    assert (result.files, result.log_files) == (1, 0)
+    assert rows_of(tmp_path, "id", "value") == [
+        ("k1", 1), ("k1", 9), ("k3", 2), ("k4", 2), ("k5", 2), ("k6", 9), ("k7", 1)
+    ]  # fmt: skip
+
+
+def test_a_log_file_ends_where_it_is_large_enough(tmp_path: Path) -> None:
+    write(tmp_path, parts_of(1), table=replace(MERGED, bucket_count=1))
+    settings = WriteSettings(logs=LogSettings(block_bytes=100_000, file_bytes=1), colocated=True)
+    more = rows(*range(20_000), value=7, ts=2)
+
+    done = write(tmp_path, more, settings=settings)
+
+    stats = stats_of(tmp_path, done.instant)
+    assert [stat.log_version for stat in stats] == list(range(1, len(stats) + 1))
+    assert len(stats) > 1
+    assert sum(stat.num_writes for stat in stats) == done.updates == 20_000
+    write(tmp_path, rows(0, 1, 2, value=0), operation="delete")
+    found = rows_of(tmp_path, "id", "value")
+    assert len(found) == 20_000 - 3
+    assert {value for _, value in found} == {7}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,12 +17,13 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult, run_task
 from pyhudi.storage import open_storage
+from pyhudi.table.arrow.spill import local_spills
 from pyhudi.table.config import load_config
-from pyhudi.table.files.base_file import BaseFileReader
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import WriteToken
 from pyhudi.table.latest_schema import latest_schema
 from pyhudi.table.schema.columns import with_meta
+from pyhudi.table.slices.merged_slice import MergedSlice
 from pyhudi.timeline.timeline import load_timeline
 
 NOTHING_SAID = TableSettings()
@@ -92,9 +94,13 @@ def read(path: Path | str) -> pa.Table:
     assert schema is not None
     wanted = with_meta(schema)
     batches = []
-    for piece in open_view(storage, timeline).all_slices():
-        with BaseFileReader(storage, piece.base_file.path) as reader:
-            batches += list(reader.batches(wanted))
+    with tempfile.TemporaryDirectory() as folder:
+        spills = local_spills(open_storage(folder, durable=False))
+        for piece in open_view(storage, timeline).all_slices():
+            merged = MergedSlice(
+                storage, config, piece, schema, timeline.is_committed, memory=1 << 30, open_spill=spills
+            )
+            batches += list(merged.batches(wanted))
     return pa.Table.from_batches(batches, wanted)
 
 

@@ -1,0 +1,147 @@
+"""The writers of base and of log files that a task or the commit uses for one write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...index.registry import index_for
+from ...storage.base import Storage
+from ...table.arrow.spill import SpillWriter
+from ...table.files.logs.log_blocks import BlockType
+from ...table.files.names import WriteToken
+from ...table.keys.generator import KeyGenerator
+from ...table.schema.columns import avro_schema
+from ...timeline.timeline import Timeline
+from ...timeline.writers.markers import MarkerType
+from ...writer.base_output import FileFormat
+from ...writer.buffer import MERGE_RESERVE, GroupRows
+from ...writer.foreign import ForeignRows
+from ...writer.group_writer import GroupJob, GroupOutcome, GroupWriter
+from ...writer.log_handle import LogFormat, LogOutcome, LogWriter, Versions
+from ..planning.plan import WritePlan
+from ..transaction.fence import Fence
+
+Outcome = GroupOutcome | LogOutcome
+# How many log files one task may append to one file group; their numbers stay below those of the next Spark partition.
+_FILES_OF_A_TASK = 64
+_MOST_TASKS = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """Writes file groups, each as its job asks for.
+
+    Attributes:
+        bases: Writes base files.
+        logs: Appends log files; None where the write rewrites file groups that are there.
+    """
+
+    bases: GroupWriter
+    logs: LogWriter | None
+
+    def appends(self, job: GroupJob) -> bool:
+        """Return whether the rows of a job go to log files."""
+        return self.logs is not None and (job.piece is not None or job.logs_only)
+
+    def first_file(self, job: GroupJob) -> tuple[str, MarkerType]:
+        """Return the path of the first file that a job makes, if it makes any, and what the write does to it."""
+        if self.logs is not None and self.appends(job):
+            return self.logs.path_of(job.group), MarkerType.CREATE
+        return self.bases.path_of(job), job.marker
+
+    def write(self, job: GroupJob, rows: GroupRows, sequence: str) -> tuple[Outcome, ...]:
+        """Write one file group.
+
+        Raises:
+            PyHudiError: See `GroupWriter.write` and `LogWriter.write`.
+        """
+        if self.logs is not None and self.appends(job):
+            return self.logs.write(job.group, job.piece, rows, sequence)
+        return (self.bases.write(job, rows, sequence),)
+
+
+def writers(
+    plan: WritePlan,
+    storage: Storage,
+    token: WriteToken,
+    fence: Fence,
+    open_spill: Callable[[], tuple[SpillWriter, Storage]],
+    timeline: Timeline,
+    versions: Versions,
+) -> Writers:
+    """Return the writers of one task or commit.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        token: Names the task attempt.
+        fence: Lets finished files through.
+        open_spill: Opens a spill, with the storage that reads it back.
+        timeline: As of the write's watermark.
+        versions: The numbers of log files.
+    """
+    memory = int(plan.settings.task_max_size * MERGE_RESERVE)
+    file_format = _file_format(plan)
+    keys = None if plan.config.generates_keys else KeyGenerator(plan.config, plan.schema)
+    bases = GroupWriter(
+        storage=storage,
+        instant_time=plan.instant_time,
+        token=token,
+        spec=plan.spec,
+        file_format=file_format,
+        foreign=ForeignRows(index_for(plan.config), keys),
+        rules=plan.rules,
+        memory=memory,
+        aside=plan.transaction.aside,
+        publisher=fence,
+        open_spill=open_spill,
+        config=plan.config,
+        sees=timeline.is_committed,
+    )
+    logs = LogWriter(
+        storage=storage,
+        instant_time=plan.instant_time,
+        token=token,
+        spec=plan.spec,
+        file_format=file_format,
+        log_format=_log_format(plan),
+        versions=versions,
+        memory=memory,
+        aside=plan.transaction.aside,
+        publisher=fence,
+        open_spill=open_spill,
+    )
+    return Writers(bases, logs if plan.appends else None)
+
+
+def versions_of_task(plan: WritePlan, token: WriteToken) -> Versions:
+    """Return the numbers of a task's log files: greater in a later Spark partition, whose rows came later."""
+    if plan.settings.colocated:
+        return Versions()
+    return Versions(1 + token.partition * _FILES_OF_A_TASK, _FILES_OF_A_TASK)
+
+
+def versions_of_commit(plan: WritePlan) -> Versions:
+    """Return the numbers of the log files that the commit appends, of tasks later than all that append."""
+    return Versions(1 + appending_tasks(plan) * _FILES_OF_A_TASK)
+
+
+def appending_tasks(plan: WritePlan) -> int:
+    """Return of how many Spark partitions, the first ones, the tasks append to file groups that are there."""
+    return min(plan.settings.logs.per_group, _MOST_TASKS)
+
+
+def _file_format(plan: WritePlan) -> FileFormat:
+    return FileFormat(
+        schema=plan.schema,
+        avro_schema=avro_schema(plan.schema, plan.config.name, meta=True),
+        compression=plan.settings.compression,
+        row_group_bytes=plan.settings.row_group_bytes,
+        sort_columns=plan.sort_columns,
+    )
+
+
+def _log_format(plan: WritePlan) -> LogFormat:
+    logs = plan.settings.logs
+    return LogFormat(BlockType[logs.block_format.upper()], logs.block_bytes, logs.file_bytes)

@@ -1,0 +1,311 @@
+"""The rows of one file group as blocks of log files, which nobody has to read the group for.
+
+Rows are folded as those of a base file are: of one key the one row, or the one delete, that wins among them. What wins
+against the rows that are there is decided by whoever reads both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from ..storage.base import Staged, Storage, join
+from ..table.arrow.arrays import Mask
+from ..table.arrow.spill import SpillWriter
+from ..table.files.base_file import file_schema
+from ..table.files.file_group import FileSlice
+from ..table.files.logs.delete_block import Deletes
+from ..table.files.logs.log_blocks import BlockType
+from ..table.files.logs.log_file import LogFileWriter
+from ..table.files.names import FileGroupId, LogFileName, WriteToken
+from ..table.merging.meet import Encounter, Rows
+from ..table.merging.merger import MergeCounts, MergeRules
+from ..table.merging.row_spec import RowSpec
+from ..table.merging.winners import Positions
+from ..table.schema.columns import RECORD_KEY
+from ..timeline.writers.markers import MarkerType
+from .arrivals import Arrivals
+from .base_output import FileFormat
+from .publisher import Publisher
+
+
+@dataclass(frozen=True, slots=True)
+class LogFormat:
+    """How log files of one write look, beside what they have in common with base files.
+
+    Attributes:
+        data_format: `BlockType.PARQUET` or `BlockType.AVRO`.
+        block_bytes: Arrow bytes of rows after which a block ends.
+        file_bytes: Bytes after which a log file ends.
+    """
+
+    data_format: BlockType
+    block_bytes: int
+    file_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The numbers of one appender's log files in every file group; a greater one is read later.
+
+    Attributes:
+        first: Of the first file.
+        most: How many files there may be; the last one grows.
+    """
+
+    first: int = 1
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogOutcome:
+    """One log file that was appended to a file group.
+
+    Attributes:
+        group: The file group.
+        piece: Its slice as the writer saw it; None where the log file begins the group.
+        path: The log file.
+        version: Its number.
+        size: Its bytes.
+        counts: Its rows, which count as updates where the file group was there, as in Apache Hudi, and its deletes.
+    """
+
+    group: FileGroupId
+    piece: FileSlice | None
+    path: str
+    version: int
+    size: int
+    counts: MergeCounts
+
+    @property
+    def rows(self) -> int:
+        """How many rows it holds."""
+        return self.counts.inserts + self.counts.updates
+
+
+@dataclass(frozen=True, slots=True)
+class LogWriter:
+    """Appends log files to the file groups of one task, or of one commit.
+
+    Attributes:
+        storage: Rooted at the table.
+        instant_time: The instant that these files belong to.
+        token: Names this task attempt.
+        spec: What incoming rows hold.
+        file_format: How data blocks look.
+        log_format: How log files look.
+        versions: The numbers of the files.
+        memory: Arrow bytes of incoming rows that may be folded at once.
+        aside: Folder in which files grow before they are published.
+        publisher: Lets finished files through.
+        open_spill: Opens a spill for what is beyond memory, with the storage that reads it back.
+    """
+
+    storage: Storage
+    instant_time: str
+    token: WriteToken
+    spec: RowSpec
+    file_format: FileFormat
+    log_format: LogFormat
+    versions: Versions
+    memory: int
+    aside: str
+    publisher: Publisher
+    open_spill: Callable[[], tuple[SpillWriter, Storage]]
+
+    def path_of(self, group: FileGroupId, number: int = 0) -> str:
+        """Return the path of a log file of a group, the first one by default."""
+        name = LogFileName(group.file_id, self.instant_time, self.versions.first + number, self.token)
+        return join(group.partition_path, name.format())
+
+    def write(self, group: FileGroupId, piece: FileSlice | None, rows: Rows, sequence: str) -> tuple[LogOutcome, ...]:
+        """Append rows to a file group.
+
+        Args:
+            group: The file group.
+            piece: Its slice as the writer saw it; None for a new group.
+            rows: The incoming rows; at least one.
+            sequence: Middle part of ``_hoodie_commit_seqno``, unique to the group within the instant.
+
+        Raises:
+            UnsupportedTypeError: An ordering value of a delete has no place in a log file.
+            WriteSealedError: The write was committed or given up meanwhile.
+        """
+        handle = LogHandle(self, group, piece, sequence)
+        try:
+            handle.append(rows)
+            return handle.close()
+        except BaseException:
+            handle.discard()
+            raise
+
+
+class LogHandle:
+    """The log files of one file group, open for rows.
+
+    Args:
+        writer: How they are written.
+        group: The file group.
+        piece: Its slice as the writer saw it; None for a new group.
+        sequence: Middle part of ``_hoodie_commit_seqno``.
+    """
+
+    def __init__(self, writer: LogWriter, group: FileGroupId, piece: FileSlice | None, sequence: str) -> None:
+        self._writer = writer
+        self._group = group
+        self._piece = piece
+        self._schema = file_schema(writer.file_format.schema)
+        self._arrivals = Arrivals(writer.instant_time, sequence, group.partition_path)
+        self._open: _Open | None = None
+        self._done: list[LogOutcome] = []
+
+    def append(self, rows: Rows) -> None:
+        """Fold rows and add what they come to as blocks: rows first, then deletes."""
+        writer = self._writer
+        where = f"partition {self._group.partition_path!r} of the table {writer.storage.path}"
+        encounter = Encounter(_Entries(writer.spec), MergeRules(), writer.memory, writer.open_spill, where)
+        gone: list[Deletes] = []
+        with closing(encounter.meet(rows, iter(()))) as met:
+            for one in met:
+                deleted = writer.spec.deleted(one.rows)
+                self._add_rows(one.rows.filter(pa.array(~deleted)) if deleted.any() else one.rows)
+                if deleted.any():
+                    gone.append(self._deletes(one.rows.filter(pa.array(deleted))))
+                if sum(deletes.nbytes for deletes in gone) > writer.log_format.block_bytes:
+                    self._add_deletes(gone)
+        if gone:
+            self._add_deletes(gone)
+        if self._open is not None:
+            self._open.writer.close()
+
+    def close(self) -> tuple[LogOutcome, ...]:
+        """Publish what is not published yet, and return all files."""
+        self._publish()
+        return tuple(self._done)
+
+    def discard(self) -> None:
+        """Give up the file that is not published yet."""
+        if self._open is not None:
+            self._open.writer.abandon()
+            self._open.staged.discard()
+
+    def _add_rows(self, rows: pa.RecordBatch) -> None:
+        # A block ends behind the batch that fills it.
+        step = max(1, rows.num_rows * self._writer.log_format.block_bytes // max(rows.nbytes, 1))
+        parts = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
+        stamped = (self._arrivals.stamped(part, self._schema, self._group.file_id) for part in parts)
+        for batch in chain.from_iterable(stamped):
+            file = self._file()
+            file.writer.add_rows(batch)
+            if self._piece is None:
+                file.counts.inserts += batch.num_rows
+            else:
+                file.counts.updates += batch.num_rows
+
+    def _deletes(self, rows: pa.RecordBatch) -> Deletes:
+        spec, count = self._writer.spec, rows.num_rows
+        ordering = spec.ordering(rows)
+        default = spec.unordered(rows, np.ones(count, dtype=np.bool_)) if ordering else np.ones(count, dtype=np.bool_)
+        if default is None:
+            default = np.zeros(count, dtype=np.bool_)
+        paths = pa.repeat(pa.scalar(self._group.partition_path, pa.string()), count)
+        return Deletes(rows.column(RECORD_KEY), paths, ordering, pa.array(default))
+
+    def _add_deletes(self, gone: list[Deletes]) -> None:
+        file = self._file()
+        file.writer.add_deletes(_joined(gone))
+        file.counts.deletes += sum(map(len, gone))
+        gone.clear()
+
+    def _file(self) -> _Open:
+        """Return the file that takes what comes next: another one where the last is as large as it may be."""
+        if self._open is not None and self._open.writer.size >= self._writer.log_format.file_bytes:
+            most = self._writer.versions.most
+            if most is None or len(self._done) + 1 < most:
+                self._publish()
+        if self._open is None:
+            self._open = self._begin()
+        return self._open
+
+    def _begin(self) -> _Open:
+        writer, form = self._writer, self._writer.file_format
+        path = writer.path_of(self._group, len(self._done))
+        staged = writer.storage.stage(path, writer.aside)
+        blocks = LogFileWriter(
+            staged.stream,
+            instant_time=writer.instant_time,
+            schema=self._schema,
+            avro_schema=form.avro_schema,
+            data_format=writer.log_format.data_format,
+            compression=form.compression,
+            block_bytes=writer.log_format.block_bytes,
+            row_group_bytes=form.row_group_bytes,
+        )
+        return _Open(path, staged, blocks)
+
+    def _publish(self) -> None:
+        if self._open is None:
+            return
+        file, writer = self._open, self._writer
+        file.writer.close()
+        # From version 8 on a log file is never appended to again: to Apache Hudi, too, it is one that is created.
+        size = writer.publisher.publish(file.staged, self._group.partition_path, file.path, MarkerType.CREATE)
+        version = writer.versions.first + len(self._done)
+        self._done.append(LogOutcome(self._group, self._piece, file.path, version, size, file.counts))
+        self._open = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """A log file in the making."""
+
+    path: str
+    staged: Staged
+    writer: LogFileWriter
+    counts: MergeCounts = field(default_factory=MergeCounts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Incoming rows judged as entries of a log, among which deletes stay.
+
+    Attributes:
+        spec: What the rows hold.
+    """
+
+    spec: RowSpec
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        return self.spec.ordering_fields
+
+    @property
+    def deciding(self) -> list[str]:
+        return self.spec.deciding
+
+    def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
+        return self.spec.ordering(rows)
+
+    def stood(self, rows: pa.RecordBatch) -> Positions | None:
+        return self.spec.stood(rows)
+
+    def deleted(self, rows: pa.RecordBatch) -> Mask:
+        return np.zeros(rows.num_rows, dtype=np.bool_)
+
+    def unordered(self, rows: pa.RecordBatch, deletes: Mask) -> Mask | None:
+        return self.spec.unordered(rows, self.spec.deleted(rows))
+
+    def yielding(self, rows: pa.RecordBatch) -> Mask | None:
+        return self.spec.yielding(rows)
+
+
+def _joined(gone: Sequence[Deletes]) -> Deletes:
+    columns = ([getattr(one, name) for one in gone] for name in ("keys", "partition_paths", "default"))
+    keys, paths, default = (pa.concat_arrays(arrays) for arrays in columns)
+    ordering: Iterator[Sequence[pa.Array]] = zip(*(one.ordering for one in gone), strict=True)
+    return Deletes(keys, paths, tuple(pa.concat_arrays(list(arrays)) for arrays in ordering), default)
