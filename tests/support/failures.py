@@ -16,7 +16,7 @@ from support.drive import plan, rows_of, task, write, write_after_death
 from support.faulty import READS, Faults
 from support.places import Place, below, copy_table, files_below, on_disk, state_of
 
-COMPLETED = re.compile(r".hoodie/timeline/\d+_\d+\.(replace)?commit")
+COMPLETED = re.compile(r".hoodie/timeline/\d+_\d+\.(replace|delta)?commit")
 Rows = list[tuple[object, ...]]
 
 

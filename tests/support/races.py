@@ -43,7 +43,7 @@ def rows(partition: str, *keys: str, value: int) -> pa.Table:
 
 def data_files(path: Place) -> list[str]:
     """Return the paths of the table's data files."""
-    return [name for name in files_below(path) if name.endswith(".parquet")]
+    return [name for name in files_below(path) if name.endswith(".parquet") or ".log." in name]
 
 
 @dataclass

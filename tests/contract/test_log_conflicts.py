@@ -1,0 +1,94 @@
+"""Writes to merge-on-read tables beside compactions: appends wait for none, a new base file must not be hidden."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyhudi.errors import CommitConflictError
+from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
+from pyhudi.table.files.lost import open_view
+from pyhudi.timeline.clock import next_time
+from pyhudi.timeline.metadata.models import CompactionOperation, CompactionPlan
+from pyhudi.timeline.timeline import load_timeline
+from support.attempts import rows
+from support.drive import KEYED, plan, rows_of, task, write
+
+MERGED = replace(KEYED, table_type="MERGE_ON_READ", bucket_count=1)
+# An insert keeps two rows of a key, and so rewrites the file group; an upsert appends to it.
+REWRITE, APPEND = "insert", "upsert"
+
+
+def request_compaction(path: Path, action: str = "compaction") -> str:
+    """Ask for the compaction of every file group as it is, and return its time."""
+    storage = open_storage(str(path))
+    timeline = load_timeline(storage, load_config(storage))
+    operations = [
+        CompactionOperation(
+            base_instant_time=piece.base_time,
+            delta_file_paths=[log.path.rpartition("/")[2] for log in piece.logs],
+            data_file_path=None if piece.base is None else piece.base.name,
+            file_id=piece.file_id,
+            partition_path=piece.partition_path,
+        )
+        for piece in open_view(storage, timeline).all_slices()
+    ]
+    now = time.time_ns() // 1_000_000 + 1  # after whatever was planned before
+    asked = next_time(now, timeline.greatest_time(), "UTC")
+    plan = timeline.files.codec.encode(CompactionPlan(operations=operations, version=2))
+    assert storage.create(f".hoodie/timeline/{asked}.{action}.requested", plan)
+    return asked
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """One file group with a base file and a log file."""
+    write(tmp_path, rows(1, 2, value=1), table=MERGED)
+    write(tmp_path, rows(1, value=2))
+    return tmp_path
+
+
+def begun(path: Path, operation: str) -> WritePlan:
+    return plan(path, rows(1, value=3).schema, operation=operation)
+
+
+def finish(planned: WritePlan) -> None:
+    commit_write(planned, [task(planned, rows(1, 3, value=3), 0)])
+
+
+@pytest.mark.parametrize("action", ["compaction", "logcompaction"])
+def test_appends_go_on_while_a_compaction_is_asked_for(table: Path, action: str) -> None:
+    early = begun(table, APPEND)
+    request_compaction(table, action)
+    finish(early)
+    finish(begun(table, APPEND))
+
+    assert rows_of(table, "id", "value") == [("k1", 3), ("k2", 1), ("k3", 3)]
+
+
+def test_a_rewrite_is_not_hidden_by_a_compaction_that_was_asked_for_after_it(table: Path) -> None:
+    """The compaction's base file has the later instant, and holds nothing of the rewrite."""
+    early = begun(table, REWRITE)
+    compaction = request_compaction(table)
+    with pytest.raises(CommitConflictError, match=f"{compaction} was requested meanwhile"):
+        finish(early)
+    abort_write(early)
+
+    assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 1)]
+    finish(begun(table, REWRITE))
+    assert rows_of(table, "id", "value") == [("k1", 2), ("k1", 3), ("k2", 1), ("k3", 3)]
+
+
+def test_a_rewrite_waits_for_a_log_compaction_whenever_it_was_asked_for(table: Path) -> None:
+    """Its log file completes after the rewrite, and would be read on top of the rows that it was made of."""
+    request_compaction(table, "logcompaction")
+    late = begun(table, REWRITE)
+    with pytest.raises(CommitConflictError, match="compaction"):
+        finish(late)
+    abort_write(late)
