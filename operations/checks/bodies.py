@@ -7,7 +7,7 @@ from typing import Any
 
 from ...storage.base import join, split
 from ...storage.parallel import for_each
-from ...table.files.names import BaseFileName, LogFileName
+from ...table.files.names import LogFileName, parse_data_name
 from ...timeline.archive.lsm import archived_bodies
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
 from ...timeline.metadata.codec import CommitFiles
@@ -219,7 +219,7 @@ def _check_commit(path: str, instant: Instant, record: Mapping[str, Any], findin
         if not file:
             continue
         folder, name = split(file)
-        parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+        parsed = parse_data_name(name)
         if parsed is None or folder != partition or (parsed.file_id, parsed.instant_time) != (stat.get("fileId"), time):
             what = (
                 f"{path} names the file {file} for the file group {stat.get('fileId')} of the partition {partition!r}."

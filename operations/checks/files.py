@@ -9,7 +9,7 @@ from ...index.bucket import BucketIndex
 from ...storage.base import FileInfo, join, split
 from ...table.files.cleaned import deleted_by
 from ...table.files.file_group import FileGroup
-from ...table.files.names import BaseFileName
+from ...table.files.names import parse_data_name
 from ...timeline.instants import State
 from .bodies import hear_archive, read_record
 from .finding import Sickness
@@ -64,7 +64,7 @@ class _Replaced:
     def by(self, info: FileInfo) -> str | None:
         """Return the replacecommit that took a file away; None where none did."""
         folder, name = split(info.path)
-        parsed = BaseFileName.parse(name)
+        parsed = parse_data_name(name)
         time = None if parsed is None else self.times.get((folder, parsed.file_id))
         return time if parsed is not None and time is not None and parsed.instant_time < time else None
 

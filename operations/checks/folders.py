@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...storage.base import FileInfo, split
 from ...storage.bounds import MOST_OF_A_NOTE
 from ...storage.parallel import for_each
-from ...table.files.names import BaseFileName, LogFileName
+from ...table.files.names import parse_data_name
 from ...table.files.partitions import METAFILE, metafile_of, parse_partition_metafile
 from .sicknesses import LINK, METAFILE_CORRUPT, NESTED_PARTITION, NO_METAFILE, STRANGE_FILE
 from .subject import Subject
@@ -41,7 +41,7 @@ def check_folders(subject: Subject) -> None:
 def instant_of(info: FileInfo) -> str:
     """Return the instant in a data file's name; empty where it is none."""
     name = split(info.path)[1]
-    parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+    parsed = parse_data_name(name)
     return "" if parsed is None else parsed.instant_time
 
 

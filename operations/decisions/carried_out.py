@@ -8,7 +8,7 @@ from ...errors import PartitionValueError
 from ...storage.base import Storage, split
 from ...storage.bounds import MOST_OF_A_NOTE
 from ...table.config import TableConfig, create_config, update_config
-from ...table.files.names import BaseFileName
+from ...table.files.names import parse_data_name
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
 from ...timeline.going import on_the_way_out
 from ...timeline.instants import State
@@ -100,4 +100,4 @@ def _close(storage: Storage, partition: str, instant_time: str) -> None:
 
 
 def _has_data(storage: Storage, partition: str) -> bool:
-    return any(BaseFileName.parse(split(file.path)[1]) is not None for file in storage.list(partition))
+    return any(parse_data_name(split(file.path)[1]) is not None for file in storage.list(partition))

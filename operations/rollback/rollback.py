@@ -17,7 +17,7 @@ from ...errors import CorruptInstantError
 from ...storage.base import Storage, split
 from ...table.config import TableConfig, has_config, load_config
 from ...table.files.marked_files import marked_files
-from ...table.files.names import BaseFileName
+from ...table.files.names import parse_data_name
 from ...table.files.partitions import list_partitions
 from ...timeline.clock import next_time
 from ...timeline.going import pending_rollbacks
@@ -189,7 +189,7 @@ def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) 
     found = []
     for partition in list_partitions(storage):
         for info in storage.list(partition):
-            name = BaseFileName.parse(split(info.path)[1])
+            name = parse_data_name(split(info.path)[1])
             if name is not None and name.instant_time == instant_time:
                 found.append(info.path)
     return sorted(found)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from ...storage.base import FileInfo, Storage, split
 from ...storage.parallel import for_each
-from ...table.files.names import BaseFileName
+from ...table.files.names import parse_data_name
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from .settings import ArchiveSettings
@@ -42,7 +42,25 @@ def candidates(
     last = max([last, *(one.requested_time for one in held if one.is_write)])
     # The newest stays in any case: it tells the table's columns.
     wanted = {one for one in writes[:-1] if one.requested_time <= last}
+    if settings.delta_commits is not None:
+        since = _needed_by_compaction(timeline, settings.delta_commits)
+        wanted = {one for one in wanted if not since or one.requested_time < since}
     return cut(timeline, {*wanted, *_along(timeline, wanted)})
+
+
+def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
+    """Return from which requested time on instants stay for whoever counts when a compaction is due, "" for none.
+
+    It is due after so many delta commits since the last compaction, and without that one after so many at all.
+    """
+    deltas = [one.requested_time for one in timeline.completed if one.action == "deltacommit"]
+    if not deltas:
+        return ""
+    last = max((one.requested_time for one in timeline.completed if one.action == "commit"), default="")
+    since = [time for time in deltas if time > last]
+    if len(since) >= delta_commits:
+        return since[len(since) - max(delta_commits, 1)]
+    return last or deltas[0]
 
 
 def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
@@ -99,7 +117,7 @@ def _along(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:
 def _has_any(listings: Mapping[str, Iterable[FileInfo]], replaced: Mapping[str, Iterable[str]]) -> bool:
     for partition, files in listings.items():
         gone = frozenset(replaced[partition])
-        names = (BaseFileName.parse(split(info.path)[1]) for info in files)
+        names = (parse_data_name(split(info.path)[1]) for info in files)
         if any(name is not None and name.file_id in gone for name in names):
             return True
     return False

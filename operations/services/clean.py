@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...errors import ConcurrentWriteError, UnsupportedTableError
+from ...errors import ConcurrentWriteError
 from ...storage.base import Storage, split
 from ...table.config import TableConfig, check_supported, load_config
 from ...timeline.instants import Instant, State
@@ -36,7 +36,6 @@ _ROUNDS = 20
 # One request of a store of objects takes so many.
 _MOST_FILES_OF_A_UNIT = 1000
 _TAKING_BACK = frozenset({"rollback", "restore"})
-_COMPACTING = frozenset({"compaction", "logcompaction"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +140,8 @@ def clean(
     Raises:
         ConcurrentWriteError: A rollback or restore is pending, or others decided first all the time.
         CorruptInstantError: A pending clean has a plan that nobody can carry out, or names what must stay.
-        UnsupportedTableError: The table is of a kind that pyhudi does not do, a compaction is pending, or the metadata
-            table holds an index that the user has not given up.
+        UnsupportedTableError: The table is of a kind that pyhudi does not do, or the metadata table holds an index that
+            the user has not given up.
         StorageError: The store failed; whoever cleans next goes on with it.
     """
     began = time.monotonic()
@@ -253,7 +252,6 @@ def _refuse_pending(storage: Storage, timeline: Timeline) -> None:
 
     Raises:
         ConcurrentWriteError: A rollback or restore is pending.
-        UnsupportedTableError: A compaction is pending.
     """
     for one in timeline.pending:
         if one.action in _TAKING_BACK:
@@ -261,12 +259,6 @@ def _refuse_pending(storage: Storage, timeline: Timeline) -> None:
                 f"The {one.action} {one.requested_time} is pending on the table {storage.path}, and may bring back "
                 "file slices that a clean would delete.",
                 "Clean again when it is complete: the next write finishes a rollback, and whoever began it a restore.",
-            )
-        if one.action in _COMPACTING:
-            raise UnsupportedTableError(
-                f"The {one.action} {one.requested_time} is pending on the table {storage.path}, and pyhudi does not "
-                "know which file slices it needs.",
-                "Finish it with Apache Hudi, then clean again.",
             )
 
 

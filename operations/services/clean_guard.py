@@ -118,7 +118,12 @@ def _sizes(storage: Storage, timeline: Timeline, instant: Instant, named: Mappin
     listings = dict(zip(named, map(tuple, for_each(storage, storage.list, named)), strict=True))
     view = FileView(storage, timeline, read_replaced(storage, timeline), listings)
     for partition, paths in named.items():
-        newest = {(file_id, group.newest.base_time) for file_id, group in view.groups(partition).items()}
+        # By instant, not by path: what a write left beside its files, the change data, is kept with them.
+        newest = {
+            (file.file_id, file.instant_time)
+            for group in view.groups(partition).values()
+            for file in group.newest.data_files
+        }
         for path in paths:
             name = parse_data_file(path)
             if name is not None and (name.file_id, name.instant_time) in newest:

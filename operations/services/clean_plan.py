@@ -18,6 +18,7 @@ from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from .settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
+COMPACTING = frozenset({"compaction", "logcompaction"})
 _HOUR_MS = 3_600_000
 
 
@@ -33,6 +34,7 @@ class Survey:
         replaced_at: When each file group that was taken away was, as a requested time, by partition path and file id.
         savepoints: The names of the files that each completed savepoint keeps, by its time.
         held: The file groups that pending clusterings are going to read.
+        compacting: The slices that pending compactions are going to merge: the base time of each, by file group.
         settings: What is kept.
     """
 
@@ -43,6 +45,7 @@ class Survey:
     replaced_at: Mapping[tuple[str, str], str]
     savepoints: Mapping[str, frozenset[str]]
     held: frozenset[FileGroupId]
+    compacting: Mapping[FileGroupId, str]
     settings: CleanSettings
 
 
@@ -102,8 +105,12 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
 
 
 def first_pending(timeline: Timeline) -> str:
-    """Return the requested time of the first pending write or clustering, "" where there is none."""
-    return next((one.requested_time for one in timeline.pending if one.is_write), "")
+    """Return the requested time of the first pending write or clustering, "" where there is none.
+
+    A compaction is none: its plan names the slices that it needs, and it may wait for its turn for long.
+    """
+    waiting = (one for one in timeline.pending if one.is_write and one.action not in COMPACTING)
+    return next((one.requested_time for one in waiting), "")
 
 
 def plan_clean(survey: Survey) -> CleanPlan:
@@ -123,7 +130,7 @@ def plan_clean(survey: Survey) -> CleanPlan:
             if group.id not in survey.held
             for times in [{one.base_time for one in kept}]
             for piece in group.slices
-            if piece.base_time not in times and piece.base_file.name not in saved
+            if piece.base_time not in times and not _is_kept(survey, saved, piece)
         ]
         expired = _with_change_data(needless, listing)
         if expired:
@@ -140,11 +147,21 @@ def plan_clean(survey: Survey) -> CleanPlan:
     )
 
 
+def _is_kept(survey: Survey, saved: frozenset[str], piece: FileSlice) -> bool:
+    """Return whether a savepoint keeps any of a slice's files, or a pending compaction is going to merge them."""
+    since = survey.compacting.get(piece.group)
+    return (since is not None and piece.base_time >= since) or any(split(path)[1] in saved for path in piece.files)
+
+
 def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
     """Return the slices of a file group of the table that stay whatever savepoints say: the newest is among them."""
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
-        newest = group.slices[-max(survey.settings.file_versions, 1) :]
-        return (*newest, *_read_by_pending(survey, group))
+        kept, since = max(survey.settings.file_versions, 1), survey.compacting.get(group.id)
+        if since is None:
+            return (*group.slices[-kept:], *_read_by_pending(survey, group))
+        # What a compaction merges makes up one of the versions, as in Apache Hudi.
+        left = [piece for piece in group.slices if piece.base_time < since]
+        return (group.newest, *left[max(len(left) - kept + 1, 0) :], *_read_by_pending(survey, group))
     if survey.earliest is None:
         return group.slices
     since = survey.earliest.requested_time
@@ -172,14 +189,14 @@ def _read_by_pending(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
 
 def _with_change_data(expired: Iterable[FileSlice], listing: Iterable[FileInfo]) -> list[FileInfo]:
     """Return the files of slices, the change data that their writes left beside them included."""
-    slices = {(piece.file_id, piece.base_time): piece.base_file.path for piece in expired}
-    if not slices:
+    files = {file.path: (file.file_id, file.instant_time) for piece in expired for file in piece.data_files}
+    if not files:
         return []
-    paths = set(slices.values())
+    written = set(files.values())
     found = []
     for info in listing:
-        if info.path in paths:
+        if info.path in files:
             found.append(info)
-        elif (log := LogFileName.parse(split(info.path)[1])) is not None:
-            found += [info] if (log.file_id, log.instant_time) in slices else []
+        elif (log := LogFileName.parse(split(info.path)[1])) is not None and log.is_cdc:
+            found += [info] if (log.file_id, log.instant_time) in written else []
     return found

@@ -16,7 +16,8 @@ from ...storage.base import FileInfo, Storage, join
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
 from ...storage.parallel import for_each
 from ...table.config import TableConfig
-from ...table.files.names import FileGroupId
+from ...table.config.property_keys import MERGE_ON_READ
+from ...table.files.names import PARQUET, FileGroupId
 from ...table.files.partitions import walk_partitions
 from ...table.files.view import FileView
 from ...table.files.written import Written, read_replaced
@@ -24,7 +25,7 @@ from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import ROOT
-from .clean_plan import Survey, earliest_to_retain
+from .clean_plan import COMPACTING, Survey, earliest_to_retain
 from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
 NOTE = join(ROOT, "cleaned")
@@ -91,7 +92,8 @@ def make_survey(
     written, held = Written(), frozenset[FileGroupId]()
     if by_versions or earliest is not None:
         known = progress if settings.incremental else None
-        named = _partitions_to_look_at(storage, timeline, earliest, known, saved)
+        merges = config.table_type == MERGE_ON_READ
+        named = _partitions_to_look_at(storage, timeline, earliest, known, saved, merges=merges)
         listings = _listed(storage, named)
     if listings:
         written, held = read_replaced(storage, timeline), _held(storage, timeline)
@@ -103,6 +105,7 @@ def make_survey(
         replaced_at=_replaced_at(written),
         savepoints=saved,
         held=held,
+        compacting=_compacting(storage, timeline) if listings else {},
         settings=settings,
     )
 
@@ -153,8 +156,26 @@ def _held(storage: Storage, timeline: Timeline) -> frozenset[FileGroupId]:
     )
 
 
+def _compacting(storage: Storage, timeline: Timeline) -> dict[FileGroupId, str]:
+    """Return the base times of the slices that pending compactions are going to merge, by file group."""
+    waiting = [one for one in timeline.pending if one.action in COMPACTING]
+    plans = for_each(storage, timeline.files.read_compaction_plan, waiting)
+    found: dict[FileGroupId, str] = {}
+    for plan in plans:
+        for one in plan.operations if plan is not None else ():
+            group, time = FileGroupId(one.partition_path or "", one.file_id or ""), one.base_instant_time or ""
+            found[group] = min(time, found.get(group, time))
+    return found
+
+
 def _partitions_to_look_at(
-    storage: Storage, timeline: Timeline, earliest: Instant | None, progress: Progress | None, saved: Iterable[str]
+    storage: Storage,
+    timeline: Timeline,
+    earliest: Instant | None,
+    progress: Progress | None,
+    saved: Iterable[str],
+    *,
+    merges: bool,
 ) -> frozenset[str] | None:
     """Return the partitions in which something was replaced that no clean has looked at; None for all.
 
@@ -164,6 +185,7 @@ def _partitions_to_look_at(
         earliest: The instant from which everything is to be kept; None under KEEP_LATEST_FILE_VERSIONS.
         progress: How far cleans have come.
         saved: The times of the savepoints that there are.
+        merges: Whether the table is merge-on-read.
 
     Raises:
         CorruptInstantError: A write cannot be parsed.
@@ -184,7 +206,7 @@ def _partitions_to_look_at(
         or (one.requested_time < progress.earliest and one.visible_since > progress.until)
     ]
     bodies = for_each(storage, timeline.files.read_written_files, window)
-    return frozenset(partition for body in bodies for partition in _replacing(body))
+    return frozenset(partition for body in bodies for partition in _replacing(body, merges=merges))
 
 
 def savepoint_times(extra: Mapping[str, str] | None) -> tuple[str, ...]:
@@ -192,11 +214,15 @@ def savepoint_times(extra: Mapping[str, str] | None) -> tuple[str, ...]:
     return tuple(one for one in (extra or {}).get(SAVEPOINTS, "").split(",") if one)
 
 
-def _replacing(body: CommitFiles) -> Iterable[str]:
-    """Yield the partitions in which a write replaced slices or file groups."""
+def _replacing(body: CommitFiles, *, merges: bool) -> Iterable[str]:
+    """Yield the partitions in which a write replaced slices or file groups.
+
+    A log file replaces nothing. A base file may replace a slice without one, of which its statistic says nothing.
+    """
     yield from (partition for partition, ids in body.replaced.items() if ids)
     for partition, stats in body.stats.items():
-        if any(stat.get("prevCommit") != _NO_SLICE for stat in stats):
+        bases = (stat for stat in stats if not merges or (stat.get("path") or "").endswith(PARQUET))
+        if any(merges or stat.get("prevCommit") != _NO_SLICE for stat in bases):
             yield partition
 
 

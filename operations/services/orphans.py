@@ -1,16 +1,16 @@
-"""Base files of writes that never completed, which would count as committed once the timeline begins after them."""
+"""Files of writes that never completed, which would count as committed once the timeline begins after them."""
 
 from __future__ import annotations
 
 from ...storage.base import FileInfo, Storage, split
-from ...table.files.names import BaseFileName
+from ...table.files.names import parse_data_name
 from ...table.files.partitions import walk_partitions
 from ...timeline.archive.lsm import archived_instants
 from ...timeline.timeline import Timeline
 
 
 def delete_orphans(storage: Storage, archive_folder: str, timeline: Timeline, until: str) -> list[FileInfo]:
-    """Delete the base files of instants that are on no timeline, between its first write and a time.
+    """Delete the base and log files of instants that are on no timeline, between its first write and a time.
 
     Readers take whatever is older than the first write for archived, and whatever is absent among younger ones for
     uncommitted.
@@ -28,7 +28,7 @@ def delete_orphans(storage: Storage, archive_folder: str, timeline: Timeline, un
     found: dict[str, list[FileInfo]] = {}
     for files in walk_partitions(storage).values():
         for info in files:
-            name = BaseFileName.parse(split(info.path)[1])
+            name = parse_data_name(split(info.path)[1])
             if name is not None and first <= name.instant_time < until:
                 found.setdefault(name.instant_time, []).append(info)
     # Asked after the files: a write is on the timeline before its first file is there, and one that has left the

@@ -15,7 +15,7 @@ from functools import partial
 from ...errors import ConcurrentWriteError
 from ...storage.base import Storage, split
 from ...table.config import TableConfig
-from ...table.files.names import BaseFileName
+from ...table.files.names import parse_data_name
 from ...table.files.partitions import walk_partitions
 from ...timeline.clock import next_time
 from ...timeline.going import pending_restore
@@ -173,7 +173,7 @@ def _undo(
     data: dict[str, list[str]] = {one.requested_time: [] for one in victims}
     for listed in walk_partitions(storage).values():
         for info in listed:
-            name = BaseFileName.parse(split(info.path)[1])
+            name = parse_data_name(split(info.path)[1])
             if name is not None and name.instant_time in data:
                 data[name.instant_time].append(info.path)
     for victim in victims:
@@ -181,7 +181,7 @@ def _undo(
         storage.delete(*data[victim.requested_time])
         take_off(files, paths, victim)
     for folder, listed in walk_partitions(storage).items():
-        if not any(BaseFileName.parse(split(info.path)[1]) for info in listed):
+        if not any(parse_data_name(split(info.path)[1]) for info in listed):
             opener = opened_by(storage, folder)
             for victim in (one for one in victims if one.requested_time == opener):
                 forget_partitions(storage, config, victim, [folder])

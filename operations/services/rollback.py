@@ -10,6 +10,7 @@ from functools import partial
 from ...errors import UndoError
 from ...storage.base import Storage
 from ...table.config import TableConfig
+from ...table.files.file_group import log_file
 from ...timeline.archive.lsm import archived_writes
 from ...timeline.clock import next_time
 from ...timeline.going import pending_rollbacks
@@ -147,7 +148,9 @@ def _needed(body: CommitMetadata) -> Iterable[tuple[str, str, str]]:
     """Yield each file group that a write changed or replaced, with the instant of its last slice where that is told."""
     for partition, stats in body.partition_to_write_stats.items():
         for stat in stats:
-            if stat.file_id and (stat.prev_commit or "").isdigit():
+            # A log file was added to whatever slice there was, and names its own instant for the previous one.
+            is_log = log_file(stat.path or "") is not None
+            if stat.file_id and not is_log and (stat.prev_commit or "").isdigit():
                 yield partition, stat.file_id, stat.prev_commit or ""
     for partition, file_ids in body.replaced.items():
         for file_id in file_ids:

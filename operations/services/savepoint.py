@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from ...errors import PyHudiError, StorageError, UndoError
-from ...storage.base import Storage
+from ...storage.base import Storage, split
 from ...table.config import TableConfig, check_supported, load_config
 from ...table.files.file_group import FileSlice
 from ...timeline.clock import next_time
@@ -128,7 +128,7 @@ def _keeping(
 def _metadata(slices: list[FileSlice], user: str, comment: str) -> SavepointMetadata:
     names: dict[str, list[str]] = {}
     for one in slices:
-        names.setdefault(one.partition_path, []).append(one.base_file.name)
+        names.setdefault(one.partition_path, []).extend(split(path)[1] for path in one.files)
     return SavepointMetadata(
         savepointed_by=user,
         savepointed_at=int(time.time() * 1000),

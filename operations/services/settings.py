@@ -41,12 +41,15 @@ class ArchiveSettings:
         min_commits: How many completed writes stay, at least.
         max_commits: More than so many are archived, down to the least.
         batch: How many files of one level of the archive are merged into one of the next.
+        delta_commits: How many delta commits stay, at least, of those since the last compaction: as many as make the
+            next one due. None where nobody counts them for that.
     """
 
     automatic: bool = True
     min_commits: int = 20
     max_commits: int = 30
     batch: int = 10
+    delta_commits: int | None = 5
 
 
 @dataclass(frozen=True, slots=True)

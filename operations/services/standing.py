@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ...errors import ConcurrentWriteError, UndoError
 from ...reader.past import ListedFiles, SliceFilter
-from ...storage.base import Storage
+from ...storage.base import Storage, split
 from ...table.config import TableConfig, check_supported, load_config
 from ...table.files.cleaned import names_cleaned
 from ...table.files.file_group import FileSlice
@@ -147,7 +147,7 @@ def slices_at(
     slices = every.slices(files, moment, time)
     going = names_cleaned(storage, now)
     lost = [one.path for one in every.lost(files, moment, time)]
-    lost += [one.base_file.path for one in slices if one.base_file.name in going]
+    lost += [path for one in slices for path in one.files if split(path)[1] in going]
     if lost:
         raise UndoError(
             f"{what} of the table {storage.path} needs the file {lost[0]}, which is gone or about to be cleaned"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import CommitConflictError, CorruptInstantError, UnreadableTimeError
 from ...storage.base import Storage, split
-from ...table.files.names import BaseFileName, FileGroupId, LogFileName
+from ...table.files.names import FileGroupId, parse_data_name
 from ...timeline.archive.lsm import archived_bodies, archived_since, seen_at
 from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
 from ...timeline.timeline import Timeline, load_timeline
@@ -143,11 +143,7 @@ class Since:
 
 
 def _undone(victim: InstantInfo, deleted: Iterable[tuple[str, Iterable[str]]]) -> Undone:
-    names = (
-        (partition, BaseFileName.parse(split(file)[1]) or LogFileName.parse(split(file)[1]))
-        for partition, files in deleted
-        for file in files
-    )
+    names = ((partition, parse_data_name(split(file)[1])) for partition, files in deleted for file in files)
     groups = frozenset(FileGroupId(partition, name.file_id) for partition, name in names if name is not None)
     return Undone(victim.commit_time, action_group(victim.action), groups)
 

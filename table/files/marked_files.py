@@ -10,7 +10,7 @@ import logging
 
 from ...storage.base import Storage
 from ...timeline.writers.markers import folder, read_markers
-from .names import BaseFileName, LogFileName
+from .names import BaseFileName, LogFileName, parse_data_name
 
 logger = logging.getLogger("pyhudi")
 
@@ -57,7 +57,7 @@ def parse_data_file(path: str) -> BaseFileName | LogFileName | None:
     sizes = [len(part.encode(errors="surrogatepass")) for part in parts]
     if max(sizes) > _LONGEST_NAME or sum(sizes) + len(sizes) > _LONGEST_PATH:
         return None
-    return BaseFileName.parse(parts[-1]) or LogFileName.parse(parts[-1])
+    return parse_data_name(parts[-1])
 
 
 def is_data_file_of(instant_time: str, path: str) -> bool:

@@ -127,6 +127,11 @@ class LogFileName:
         return f".{self.file_id}_{self.instant_time}.log.{self.version}{token}{'.cdc' if self.is_cdc else ''}"
 
 
+def parse_data_name(name: str) -> BaseFileName | LogFileName | None:
+    """Return what the name (without folder) of a base or log file says, change data included; None of any other."""
+    return LogFileName.parse(name) if name.startswith(".") else BaseFileName.parse(name)
+
+
 def bucket_of(file_id: str) -> int | None:
     """Return the bucket that a file id belongs to, None where it has no bucket number in front."""
     match = _BUCKET.match(file_id)

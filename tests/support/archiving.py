@@ -107,12 +107,15 @@ def check_rolled_back_without_markers(folder: Path) -> None:
     # A file group of its own, as an insert makes it.
     left = table / "c" / f"00000000-0000-4000-8000-000000000000-0_0-1-1_{later}.parquet"
     shutil.copy(source, left)
+    logs = [table / "c" / f".{left.name[:38]}_{later}.log.{number}_0-1-1" for number in (1, 2)]
+    for one in logs:
+        one.write_bytes(b"#HUDI#")
     expected = rows_of(table, "id")
     done = move(table)
 
     assert rows_of(table, "id") == expected
-    assert not left.exists()
-    assert (done.files, done.bytes) == (1, source.stat().st_size)
+    assert not any(one.exists() for one in (left, *logs))
+    assert (done.files, done.bytes) == (3, source.stat().st_size + 12)
     assert done.instants == 4
 
 

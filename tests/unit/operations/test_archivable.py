@@ -97,3 +97,34 @@ def test_what_turned_up_since_is_in_the_way() -> None:
     assert [one.requested_time for one in cut(timeline(done(15)), wanted)] == ["010"]
     assert cut(timeline(commits=0), wanted) == ()
     assert [*cut(timeline(), wanted)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("compacted", "most", "gone"),
+    [
+        # The last compaction stays, from which somebody counts, until enough delta commits follow it.
+        ((30, 60), 5, [10, 20, 30, 40, 50]),
+        ((30,), 5, [10, 20, 30]),
+        ((30,), 4, [10, 20, 30, 40]),
+        ((30,), 0, [10, 20, 30, 40, 50, 60]),
+        ((), 5, [10, 20, 30]),
+        # There are not enough to make the first compaction due, so that the first stays.
+        ((), 9, []),
+        ((30,), None, [10, 20, 30, 40, 50, 60]),
+    ],
+)
+def test_delta_commits_stay_that_make_a_compaction_due(
+    compacted: tuple[int, ...], most: int | None, gone: list[int]
+) -> None:
+    instants = [done(at, "commit" if at in compacted else "deltacommit") for at in range(10, 90, 10)]
+    settings = ArchiveSettings(min_commits=2, max_commits=4, delta_commits=most)
+
+    assert archivable(timeline_of(instants), settings=settings) == gone
+
+
+def test_nothing_goes_beyond_a_pending_compaction() -> None:
+    """Nor does the delta commit before it, whatever is enough to make the next one due."""
+    instants = [*(done(at, "deltacommit") for at in range(10, 90, 10)), pending(45, "compaction", State.INFLIGHT)]
+    given = timeline_of(sorted(instants, key=lambda one: one.identity))
+
+    assert archivable(given, settings=ArchiveSettings(min_commits=2, max_commits=4, delta_commits=1)) == [10, 20, 30]

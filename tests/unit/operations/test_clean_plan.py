@@ -116,6 +116,7 @@ def survey(timeline: Timeline, settings: CleanSettings, *paths: str, replaced: i
         replaced_at={("p", "g-0"): t(replaced)} if replaced else {},
         savepoints={},
         held=frozenset(),
+        compacting={},
         settings=settings,
     )
     return replace(made, **given)  # type: ignore[arg-type]
@@ -187,3 +188,69 @@ def test_change_data_goes_with_its_slice_and_nothing_else_does() -> None:
 
     assert sorted(found.files["p"]) == sorted(mine)
     assert (found.bytes, found.count) == (20, 2)
+
+
+# --- slices with log files
+
+
+def log(hour: int, *, cdc: bool = False) -> str:
+    return f"p/.g-0_{t(hour)}.log.1_0-0-0{'.cdc' if cdc else ''}"
+
+
+def gone(one: Survey) -> set[str]:
+    """Return the paths of the files that go."""
+    return {path for paths in plan_clean(one).files.values() for path in paths}
+
+
+def delta(hour: int) -> Instant:
+    return write(hour, "deltacommit")
+
+
+def test_a_slice_goes_with_its_log_files_and_their_change_data() -> None:
+    """Slices are counted, not files: an append begins none, and a compaction does."""
+    instants = [delta(1), delta(2), delta(3), write(4), delta(5), write(6), delta(7)]
+    old = [name(1), log(2), log(3), log(3, cdc=True)]
+    files = [*old, name(4), log(5), name(6), log(7), log(7, cdc=True)]
+
+    assert gone(survey(timeline_of(instants), CleanSettings(commits=1), *files)) == {*old, name(4), log(5)}
+    assert gone(survey(timeline_of(instants), CleanSettings(commits=3), *files)) == set(old)
+    assert gone(survey(timeline_of(instants), CleanSettings(commits=4), *files)) == set()
+    assert gone(survey(timeline_of(instants), VERSIONS, *files)) == {*old, name(4), log(5)}
+
+
+def test_the_log_files_of_a_slice_without_a_base_file_go_once_they_are_merged() -> None:
+    instants = [delta(1), delta(2), delta(3), write(4), delta(5), delta(6)]
+    files = [log(1), log(2), name(4), log(5)]
+
+    assert gone(survey(timeline_of(instants), CleanSettings(commits=1), *files)) == {log(1), log(2)}
+    assert gone(survey(timeline_of(instants[:3]), VERSIONS, *files[:2])) == set()
+
+
+def test_a_savepoint_of_one_file_keeps_its_whole_slice() -> None:
+    instants = [delta(1), delta(2), delta(3), write(4), delta(5), write(6), delta(7)]
+    files = [name(1), log(2), log(3), name(4), log(5), name(6), log(7)]
+    kept = {t(2): frozenset({log(2).partition("/")[2]})}
+
+    assert gone(survey(timeline_of(instants), VERSIONS, *files, savepoints=kept)) == {name(4), log(5)}
+
+
+@pytest.mark.parametrize(("versions", "expected"), [(1, {1, 2, 3}), (2, {1, 2}), (3, {1}), (4, set()), (9, set())])
+def test_what_a_pending_compaction_merges_stays_and_counts_as_a_version(versions: int, expected: set[int]) -> None:
+    """As in Apache Hudi, where its own slice, to come, takes up one of those that are kept."""
+    instants = [*(write(hour) for hour in (1, 2, 3, 4)), delta(5), pending(6, "compaction"), delta(7)]
+    files = [*(name(hour) for hour in (1, 2, 3, 4)), log(5), log(7)]
+    settings = replace(VERSIONS, file_versions=versions)
+    one = survey(timeline_of(instants), settings, *files, compacting={FileGroupId("p", "g-0"): t(4)})
+
+    assert gone(one) == {name(hour) for hour in expected}
+
+
+def test_a_pending_compaction_holds_up_no_other_file_group() -> None:
+    """It may wait for long, and its plan says what it needs; of that, a replaced file group stays too."""
+    instants = [write(1), pending(2, "compaction"), write(3), write(4, "replacecommit"), write(5), write(6)]
+    files = [name(1), name(3), name(1, "h"), name(3, "h")]
+    one = survey(timeline_of(instants), CleanSettings(commits=1), *files, replaced=4)
+
+    assert earliest(one.timeline, one.settings) == "06"
+    assert gone(one) == {name(1), name(3), name(1, "h")}
+    assert gone(replace(one, compacting={FileGroupId("p", "g-0"): t(3)})) == {name(1), name(1, "h")}
