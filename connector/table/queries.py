@@ -100,8 +100,10 @@ class TableQueries(TableBase):
 
         Returns:
             The columns name, path, type, version, record_key, partition_by, order_by, index, buckets, partitions,
-            files, bytes, newest_instant, completed and properties. Partitions, files and bytes are those that a read of
-            the table as it is now meets; buckets are those of one partition, null where there are none.
+            files, bytes, log_files, log_bytes, compaction_debt, delta_commits, wants_compaction, read_optimized_lacks,
+            read_optimized_until, newest_instant, completed and properties. Partitions, files and bytes are those that a
+            read of the table as it is now meets, log files included; buckets are those of one partition, null where
+            there are none.
         """
         return self._spark.createDataFrame(detail(self._storage))
 
@@ -112,7 +114,8 @@ class TableQueries(TableBase):
             limit: How many to return at most, and how many instants are opened for it; None for all.
 
         Returns:
-            The columns instant, action, state, completed, operation, inserts, updates, deletes, files and bytes.
+            The columns instant, action, state, completed, operation, inserts, updates, deletes, files, bytes,
+            log_files and log_bytes.
 
         Raises:
             InvalidOptionError: The limit is below zero.

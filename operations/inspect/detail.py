@@ -9,6 +9,7 @@ from ...table.config import check_supported, load_config
 from ...table.files.view import FileView
 from ...table.files.written import read_written
 from ...timeline.timeline import load_timeline
+from .debt import DEBT_FIELDS, debt_of
 
 DETAIL_SCHEMA = pa.schema(
     [
@@ -24,6 +25,7 @@ DETAIL_SCHEMA = pa.schema(
         pa.field("partitions", pa.int64(), nullable=False),
         pa.field("files", pa.int64(), nullable=False),
         pa.field("bytes", pa.int64(), nullable=False),
+        *DEBT_FIELDS,
         pa.field("newest_instant", pa.string()),
         pa.field("completed", pa.string()),
         pa.field("properties", pa.map_(pa.string(), pa.string()), nullable=False),
@@ -35,8 +37,8 @@ def detail(storage: Storage) -> pa.Table:
     """Return one row about a table; its files are listed, and none is opened.
 
     Returns:
-        Columns as in `DETAIL_SCHEMA`. Partitions, files and bytes are those of the newest file slices; the newest
-        instant is the write that was requested last of those that are completed.
+        Columns as in `DETAIL_SCHEMA`. Partitions, files and bytes are those of the newest file slices, and `debt_of`
+        tells of their log files; the newest instant is the write that was requested last of those that are completed.
 
     Raises:
         TableError: There is no table that pyhudi can read.
@@ -57,8 +59,9 @@ def detail(storage: Storage) -> pa.Table:
         "index": config.index_type,
         "buckets": config.bucket_count,
         "partitions": len({one.partition_path for one in slices}),
-        "files": len(slices),
-        "bytes": sum(one.base_file.size for one in slices),
+        "files": sum(len(one.files) for one in slices),
+        "bytes": sum(one.size for one in slices),
+        **debt_of(timeline, slices),
         "newest_instant": newest and newest.requested_time,
         "completed": newest and newest.completion_time,
         "properties": sorted(config.properties.items()),

@@ -28,6 +28,8 @@ HISTORY_SCHEMA = pa.schema(
         pa.field("deletes", pa.int64()),
         pa.field("files", pa.int64()),
         pa.field("bytes", pa.int64()),
+        pa.field("log_files", pa.int64()),
+        pa.field("log_bytes", pa.int64()),
     ]
 )
 
@@ -76,6 +78,6 @@ def _row(instant: Instant, result_of_write: Callable[[Instant], CommitResult]) -
     }
     if instant.state == State.COMPLETED and instant.action in WRITE_ACTIONS:
         result = result_of_write(instant)
-        names = ("operation", "inserts", "updates", "deletes", "files", "bytes")
+        names = ("operation", "inserts", "updates", "deletes", "files", "bytes", "log_files", "log_bytes")
         row |= {name: getattr(result, name) for name in names}
     return row

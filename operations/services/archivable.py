@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from ...storage.base import FileInfo, Storage, split
 from ...storage.parallel import for_each
 from ...table.files.names import parse_data_name
+from ...timeline.delta_commits import since_compaction
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from .settings import ArchiveSettings
@@ -53,14 +54,12 @@ def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
 
     It is due after so many delta commits since the last compaction, and without that one after so many at all.
     """
-    deltas = [one.requested_time for one in timeline.completed if one.action == "deltacommit"]
-    if not deltas:
+    found = since_compaction(timeline)
+    if not any(one.action == "deltacommit" for one in timeline.completed):
         return ""
-    last = max((one.requested_time for one in timeline.completed if one.action == "commit"), default="")
-    since = [time for time in deltas if time > last]
-    if len(since) >= delta_commits:
-        return since[len(since) - max(delta_commits, 1)]
-    return last or deltas[0]
+    if len(found.since) >= max(delta_commits, 1):
+        return found.since[-max(delta_commits, 1)]
+    return found.last or found.since[0]
 
 
 def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...timeline.delta_commits import MAKE_COMPACTION_DUE
+
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
@@ -49,7 +51,7 @@ class ArchiveSettings:
     min_commits: int = 20
     max_commits: int = 30
     batch: int = 10
-    delta_commits: int | None = 5
+    delta_commits: int | None = MAKE_COMPACTION_DUE
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,76 @@
+"""What waits for a compaction: log files beside base files, and rows that only queries see which merge them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from ...table.files.file_group import FileSlice
+from ...timeline.delta_commits import MAKE_COMPACTION_DUE, since_compaction
+from ...timeline.timeline import Timeline
+
+_SLICE = pa.struct(
+    [
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("file_id", pa.string(), nullable=False),
+        pa.field("base_bytes", pa.int64(), nullable=False),
+        pa.field("log_bytes", pa.int64(), nullable=False),
+        pa.field("log_files", pa.int64(), nullable=False),
+    ]
+)
+DEBT_FIELDS = [
+    pa.field("log_files", pa.int64(), nullable=False),
+    pa.field("log_bytes", pa.int64(), nullable=False),
+    pa.field("compaction_debt", pa.list_(_SLICE), nullable=False),
+    pa.field("delta_commits", pa.int64(), nullable=False),
+    pa.field("wants_compaction", pa.bool_(), nullable=False),
+    pa.field("read_optimized_lacks", pa.int64(), nullable=False),
+    pa.field("read_optimized_until", pa.string()),
+]
+_MOST_SHOWN = 20
+
+
+def debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, Any]:
+    """Return the columns of `DEBT_FIELDS` for a table.
+
+    The file groups of ``compaction_debt`` are those with the most bytes of log files, at most 20. Read-optimized
+    queries read base files alone: they lack rows of ``read_optimized_lacks`` writes, and show everything that was
+    complete at ``read_optimized_until``.
+
+    Args:
+        timeline: As the slices were chosen by.
+        slices: The newest of every file group.
+    """
+    logged = sorted((one for one in slices if one.logs), key=lambda one: (-one.log_bytes, one.group))
+    lacking = {log.instant_time for one in logged for log in one.logs}
+    gathered = len(since_compaction(timeline).since)
+    return {
+        "log_files": sum(len(one.logs) for one in logged),
+        "log_bytes": sum(one.log_bytes for one in logged),
+        "compaction_debt": [_shown(one) for one in logged[:_MOST_SHOWN]],
+        "delta_commits": gathered,
+        "wants_compaction": bool(logged) and gathered >= MAKE_COMPACTION_DUE,
+        "read_optimized_lacks": len(lacking),
+        "read_optimized_until": _until(timeline, lacking),
+    }
+
+
+def _shown(piece: FileSlice) -> dict[str, object]:
+    return {
+        "partition": piece.partition_path,
+        "file_id": piece.file_id,
+        "base_bytes": piece.size - piece.log_bytes,
+        "log_bytes": piece.log_bytes,
+        "log_files": len(piece.logs),
+    }
+
+
+def _until(timeline: Timeline, lacking: set[str]) -> str | None:
+    """Return the completion time of the newest write before the first of which rows are lacking."""
+    completed = sorted(timeline.writes, key=lambda one: one.visible_since)
+    first = min((one.visible_since for one in completed if one.requested_time in lacking), default=None)
+    if any(time < completed[0].requested_time for time in lacking if completed):
+        return None  # an archived one
+    return max((one.visible_since for one in completed if first is None or one.visible_since < first), default=None)

@@ -1,0 +1,30 @@
+"""The delta commits of a merge-on-read table since its last compaction: what makes the next one due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .timeline import Timeline
+
+# As ``hoodie.compact.inline.max.delta.commits`` is where nobody says otherwise.
+MAKE_COMPACTION_DUE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaCommits:
+    """What has gathered since the last compaction.
+
+    Attributes:
+        last: Requested time of the newest completed compaction, "" where there is none on the timeline.
+        since: Requested times of the completed delta commits that were requested after it, in order.
+    """
+
+    last: str
+    since: tuple[str, ...]
+
+
+def since_compaction(timeline: Timeline) -> DeltaCommits:
+    """Return what has gathered since the last compaction, counted as Apache Hudi's ``CompactionUtils`` does."""
+    last = max((one.requested_time for one in timeline.completed if one.action == "commit"), default="")
+    deltas = (one.requested_time for one in timeline.completed if one.action == "deltacommit")
+    return DeltaCommits(last, tuple(time for time in deltas if time > last))
