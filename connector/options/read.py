@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from ...errors import MissingOptionError, OptionConflictError
-from ...operations.planning.request import MIB
-from ...reader.merging import GIB
+from ...operations.planning.request import GIB, MIB
 from ...reader.query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
 from .types import Fields, PathGlob, QueryBegin, QueryTime, QueryType, Size, option
 
