@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
 import textwrap
@@ -13,11 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyhudi.errors import CorruptFileError, CorruptInstantError, PyHudiError, TableConfigError
+from pyhudi.errors import CorruptFileError, CorruptInstantError, PyHudiError, TableConfigError, UnsupportedTypeError
 from pyhudi.operations.decisions.carried_out import is_unused
 from pyhudi.operations.inspect.history import history
 from pyhudi.storage import bounds, open_storage
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.files.logs.log_blocks import BlockType, Header, LogBlock, head, tail
+from pyhudi.table.files.logs.log_contents import columns_of, deletes_of, rows_of
+from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.schema.avro import parse_avro
 from pyhudi.timeline.archive import lsm as archive
 from pyhudi.timeline.metadata.avro_codec import decode, encode
@@ -245,8 +249,82 @@ def test_a_file_larger_than_any_of_its_kind_is_not_read(place: Any, monkeypatch:
         storage.read("a", 4)
 
 
+LOG = f"a/.00000000-f-0_{INSTANT}.log.1_0-0-0"
+SAID = {Header.INSTANT_TIME: INSTANT, Header.SCHEMA: json.dumps(record("int"))}
+
+
+def block(kind: BlockType, content: bytes, schema: Any = None, headers: dict[Header, str] = SAID) -> bytes:
+    if schema is not None:
+        headers = {**headers, Header.SCHEMA: schema if isinstance(schema, str) else json.dumps(schema)}
+    before = head(kind, headers, len(content))
+    return before + content + tail(len(before), len(content))
+
+
+def rows(count: int, *bodies: bytes) -> bytes:
+    return struct.pack(">ii", 3, count) + b"".join(struct.pack(">i", len(one)) + one for one in bodies)
+
+
+def nothings(count: int) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"f0": pa.nulls(count, pa.int32())}), sink, row_group_size=count, max_rows_per_page=count)
+    return sink.getvalue().to_pybytes()
+
+
+FIXED = {"type": "fixed", "name": "F", "size": 0, "logicalType": "decimal", "precision": 4}
+TORN = b"#HUDI#" + struct.pack(">q", 1 << 40)
+LOGS = {
+    "empty records": block(BlockType.AVRO, rows(1, MANY + b"\0"), record({"type": "array", "items": EMPTY})),
+    "empty decimals": block(BlockType.AVRO, rows(1, MANY + b"\0"), record({"type": "array", "items": FIXED})),
+    "long decimals": block(BlockType.AVRO, rows(1, b""), record({**FIXED, "size": 1 << 40})),
+    "nulls": block(BlockType.AVRO, rows(1, MANY + b"\0"), record({"type": "array", "items": "null"})),
+    "a long string": block(BlockType.AVRO, rows(1, number(1 << 60)), record("string")),
+    "a long list": block(BlockType.AVRO, rows(1, MANY), record({"type": "array", "items": "int"})),
+    "a list of less than nothing": block(BlockType.AVRO, rows(1, number(-5)), record({"type": "map", "values": "int"})),
+    "many rows": block(BlockType.AVRO, rows((1 << 31) - 1, b"\2")),
+    "rows of no columns": block(BlockType.AVRO, rows(1 << 20), EMPTY),
+    "a deep schema": block(BlockType.AVRO, rows(0), DEEP.decode()),
+    "a schema that doubles": block(BlockType.AVRO, rows(0), doubling(60)),
+    "Parquet of nothings": block(BlockType.PARQUET, nothings(3_000_000)),
+    "many deletes": block(BlockType.DELETE, struct.pack(">ii", 3, len(MANY)) + MANY),
+    "a delete of a long key": block(BlockType.DELETE, struct.pack(">ii", 3, 11) + number(1) * 2 + number(1 << 60)),
+    "many headers": block(BlockType.AVRO, b"", headers={}).replace(b"\0" * 12, b"\x7f\xff\xff\xff" + b"\0" * 8, 1),
+    "a long header": block(BlockType.AVRO, b"", headers={**SAID, Header.SCHEMA: " " * (17 << 20)}),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_block_is_read_only_at_the_price_of_its_bytes(name: str) -> None:
+    with pytest.raises((CorruptFileError, UnsupportedTypeError)) as caught:
+        read_log(LOGS[name])
+    assert LOG in str(caught.value)
+
+
+def test_what_is_torn_over_and_over_is_one_torn_block() -> None:
+    """Each announces a block that no file can hold."""
+    assert [one.type for one in read_log(TORN * 20_000)] == [BlockType.CORRUPT]
+
+
+def read_log(data: bytes) -> list[LogBlock]:
+    storage = open_storage("memory://bombs")
+    storage.write(LOG, data)
+    found = list(read_blocks(storage, LOG))
+    for one in found:
+        if one.type == BlockType.DELETE:
+            deletes_of(storage, one)
+        elif one.is_data:
+            for _ in rows_of(storage, one, columns_of(one)):
+                pass
+    return found
+
+
 def run_all() -> None:
     """Meet every bomb; all but errors of pyhudi's own ends it."""
+    for data in LOGS.values():
+        try:
+            read_log(data)
+        except PyHudiError:
+            continue
+        raise AssertionError
     for data in NO_INSTANTS.values():
         try:
             decode(CommitMetadata, data, "x")
