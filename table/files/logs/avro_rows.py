@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from ....storage.bounds import parse_json
 from ...arrow.arrays import list_array, plain, struct_array, without_nulls
 from ...schema.types import children, decimal_bytes
+from . import avro_columns
 from .avro_bytes import Encoded, Integers, beside, fixed, numbers, same, spread, texts, together, within
 from .avro_records import decoded, number
 from .decimals import decimals, unscaled
@@ -114,10 +115,23 @@ def decode(content: bytes, avro_schema: str, columns: pa.Schema, names: Collecti
         raise ValueError(f"its content is of version {version}")
     if not 0 <= count <= len(data) // _ROW_LENGTH:
         raise ValueError(f"it says that it has {count} rows")
+    record = parse_json(avro_schema)
+    octets = np.frombuffer(data, dtype=np.uint8)
+    starts = avro_columns.row_starts(octets, count) if avro_columns.is_flat(record) else None
+    if starts is not None:
+        yield from avro_columns.decode(octets, starts, record, columns, names)
+        return
+    yield from _decode_rows(data, count, record, columns, names)
+
+
+def _decode_rows(
+    data: bytes, count: int, record: dict[str, Any], columns: pa.Schema, names: Collection[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of any schema, decoded one by one."""
     chosen = pa.schema([field for field in columns if field.name in names])
     raw = pa.struct([pa.field(_LENGTH, pa.binary(_ROW_LENGTH)), *(_raw_field(field) for field in chosen)])
     physical = _Physical()
-    written = physical.record(parse_json(avro_schema))
+    written = physical.record(record)
     fields = [one for one in written["fields"] if raw.get_field_index(one["name"]) >= 0]
     # What a column is may stand in another column.
     only = None if physical.refers else {**written, "fields": fields}

@@ -5,15 +5,17 @@ from __future__ import annotations
 import datetime
 import json
 import struct
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyhudi.table.files.logs import avro_rows
+from pyhudi.table.files.logs import avro_columns, avro_rows
 from pyhudi.table.schema.avro import format_avro, parse_avro
 
 INT, LONG = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
@@ -155,6 +157,76 @@ def foreign() -> bytes:
     fastavro.schemaless_writer(sink, fastavro.parse_schema(FOREIGN), ROW)
     one = sink.getvalue().to_pybytes()
     return struct.pack(">i", len(one)) + one
+
+
+def by_rows(data: bytes, count: int, avro: str) -> list[pa.RecordBatch]:
+    columns = pa.schema(parse_avro(avro, "x"))
+    return list(avro_rows._decode_rows(data, count, json.loads(avro), columns, columns.names))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_columns_read_at_once_are_what_rows_one_by_one_are(data: st.DataObject) -> None:
+    inner = [data.draw(st.sampled_from(FLAT)) for _ in range(2)]
+    struct_kind = pa.struct([pa.field("x", inner[0][0], nullable=False), pa.field("y", inner[1][0])])
+    pair = struct_kind, st.fixed_dictionaries({"x": inner[0][1], "y": st.none() | inner[1][1]})
+    drawn = [data.draw(st.tuples(st.sampled_from([*FLAT, pair]), st.booleans()).map(as_field)) for _ in range(3)]
+    schema = pa.schema([pa.field(f"c{at}", kind, nullable=null) for at, (kind, null, _) in enumerate(drawn)])
+    count = data.draw(st.integers(1, 40))
+    columns = [pa.array(data.draw(st.lists(values, min_size=count, max_size=count)), kind) for kind, _, values in drawn]
+    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+    avro, written = format_avro(schema, "t"), b"".join(avro_rows.encode(batch))
+    octets = np.frombuffer(written, dtype=np.uint8)
+    starts = np.cumsum([0, *(len(one) for one in lines(written))])
+
+    found = list(avro_columns.decode(octets, starts, json.loads(avro), schema, schema.names))
+
+    assert same_bytes(found, by_rows(written, count, avro))
+    guessed = avro_columns.row_starts(octets, count)
+    assert guessed is None or guessed.tolist() == starts.tolist()
+
+
+def lines(written: bytes) -> Iterator[bytes]:
+    """Yield rows, each with its length."""
+    while written:
+        end = 4 + struct.unpack_from(">i", written)[0]
+        yield written[:end]
+        written = written[end:]
+
+
+def same_bytes(left: list[pa.RecordBatch], right: list[pa.RecordBatch]) -> bool:
+    """Return whether rows are the same, to the bits of each NaN."""
+    return [list(avro_rows.encode(one)) for one in left] == [list(avro_rows.encode(one)) for one in right]
+
+
+def test_the_beginnings_of_rows_are_found_among_zeros() -> None:
+    dice = np.random.default_rng(5)
+    bodies = [bytes(dice.integers(0, 3, dice.integers(0, 40), dtype=np.uint8)) for _ in range(3_000)]
+    written = b"".join(struct.pack(">i", len(one)) + one for one in bodies)
+    octets = np.frombuffer(written, dtype=np.uint8)
+
+    assert avro_columns.row_starts(octets, 3_000).tolist() == np.cumsum([0, *(4 + len(one) for one in bodies)]).tolist()
+    assert avro_columns.row_starts(octets, 2_999) is None
+    assert avro_columns.row_starts(octets, 3_001) is None
+    assert avro_columns.row_starts(octets[:-1], 3_000) is None
+
+
+def test_rows_too_long_to_be_found_at_once_are_read_one_by_one() -> None:
+    rows = pa.record_batch({"a": ["x" * 70_000, "y"], "b": [1, 2]})
+    written = b"".join(avro_rows.encode(rows))
+
+    assert avro_columns.row_starts(np.frombuffer(written, dtype=np.uint8), 2) is None
+    assert read(written, 2, format_avro(rows.schema, "t")).to_pylist() == rows.to_pylist()
+
+
+def test_many_rows_are_read_in_pieces() -> None:
+    numbers = pa.record_batch({"n": pa.array(range(40_000)), "t": [f"t{one}" for one in range(40_000)]})
+    written = b"".join(avro_rows.encode(numbers))
+
+    found = read(written, 40_000, format_avro(numbers.schema, "t"))
+
+    assert found.column("n").num_chunks == 3
+    assert pa.table(numbers.to_pydict()) == found.combine_chunks()
 
 
 def test_schemas_that_others_write_are_read() -> None:
