@@ -18,6 +18,8 @@ _COLUMN_OVERHEAD = 700
 _MANY_BATCHES = 64
 _SMALL_BYTES = 8 << 20
 
+Flush = Callable[[Route, Sequence[pa.RecordBatch]], bool]
+
 
 @dataclass(slots=True)
 class _Buffer:
@@ -26,18 +28,27 @@ class _Buffer:
 
 
 class RowBuffers:
-    """Rows by file group, spilled when a group or the task passes its bound.
+    """Rows by file group, flushed when a group or the task passes its bound.
 
     Args:
         group_limit: Arrow bytes of one file group kept in memory.
         task_limit: Arrow bytes of all file groups kept in memory.
         open_spill: Opens the next spill file; called only when there is something to spill.
+        flush: Takes rows of a route that memory has no place for, and returns whether it did; those that it does not
+            take are spilled, and all where it is None.
     """
 
-    def __init__(self, group_limit: int, task_limit: int, open_spill: Callable[[], SpillWriter]) -> None:
+    def __init__(
+        self,
+        group_limit: int,
+        task_limit: int,
+        open_spill: Callable[[], SpillWriter],
+        flush: Flush | None = None,
+    ) -> None:
         self._group_limit = group_limit
         self._task_limit = int(task_limit * (1 - MERGE_RESERVE))
         self._open_spill = open_spill
+        self._flush_to = flush
         self._buffers: dict[Route, _Buffer] = {}
         self._nbytes = 0
         self._spill: SpillWriter | None = None
@@ -84,9 +95,14 @@ class RowBuffers:
             self._spill.discard()
 
     def _flush(self, routes: list[Route]) -> None:
+        taken = {route: self.take(route) for route in routes}
+        if self._flush_to is not None:
+            taken = {route: batches for route, batches in taken.items() if not self._flush_to(route, batches)}
+        if not taken:
+            return
         if self._spill is None:
             self._spill = self._open_spill()
-        self._spill.append({route: self.take(route) for route in routes})
+        self._spill.append(taken)
 
 
 @dataclass(frozen=True, slots=True)

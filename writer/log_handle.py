@@ -164,11 +164,17 @@ class LogHandle:
         self._open: _Open | None = None
         self._done: list[LogOutcome] = []
 
-    def append(self, rows: Rows) -> None:
-        """Fold rows and add what they come to as blocks: rows first, then deletes."""
+    def append(self, rows: Rows, *, held: bool = False) -> None:
+        """Fold rows and add what they come to as blocks: rows first, then deletes.
+
+        Args:
+            rows: The rows.
+            held: Whether all of them are in memory as it is, so that nothing is won by parting them.
+        """
         writer = self._writer
+        memory = max(writer.memory, rows.nbytes) if held else writer.memory
         where = f"partition {self._group.partition_path!r} of the table {writer.storage.path}"
-        encounter = Encounter(_Entries(writer.spec), MergeRules(), writer.memory, writer.open_spill, where)
+        encounter = Encounter(_Entries(writer.spec), MergeRules(), memory, writer.open_spill, where)
         gone: list[Deletes] = []
         with closing(encounter.meet(rows, iter(()))) as met:
             for one in met:

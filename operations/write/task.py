@@ -14,21 +14,21 @@ from ...errors import WriteSealedError
 from ...index.registry import index_for
 from ...storage import open_storage
 from ...storage.base import Storage
-from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter, local_spills
+from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
 from ...timeline.writers import heartbeat
-from ...writer.buffer import GroupRows, RowBuffers
+from ...writer.buffer import Flush, GroupRows, RowBuffers
 from ...writer.routes import AppendRouter, KeyRouter, LocationRouter, Route, Router
 from ...writer.rows import RowReader
 from ..planning.operation import DELETE, DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..transaction.begin import begin
-from ..transaction.fence import Fence
 from ..transaction.since import snapshot
 from .file_groups import JobPlanner
+from .own_groups import OwnGroups
 from .phases import Phases, Progress
-from .writers import Outcome, appending_tasks, versions_of_task, writers
+from .writers import Outcome, appending_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,32 +128,35 @@ class _Task:
             alone: Whether no other task has rows of the same file groups; else those are left to the commit that are
                 yet to be opened, each with one base file.
         """
-        buffers = self._gather(batches, lambda: SpillWriter(local, "rows.spill", ""))
-        spilled = _spilled(buffers, local)
-        rows = partial(_take, buffers, spilled)
-        jobs = {route: self._planner.job(route) for route in sorted({*spilled, *buffers.routes()})}
-        timeline = self._planner.timeline
-        fence = Fence(
-            self._plan.transaction, self._storage, self._token.attempt + 1, partitions=self._planner.known_partitions
-        )
-        versions = versions_of_task(self._plan, self._token)
-        to = writers(self._plan, self._storage, self._token, fence, local_spills(local), timeline, versions)
-        own = [route for route, job in jobs.items() if alone or to.appends(job)]
-        with self._phases.phase("merge") as facts:
-            fence.announce(to.first_file(jobs[route]) for route in own)
-            progress = Progress(self._phases, "merge", len(own))
-            outcomes: list[Outcome] = []
-            for number, route in enumerate(own):
-                progress.tell(number)
-                outcomes += to.write(jobs.pop(route), rows(route), f"{self._token.partition}_{number}")
-            facts |= {"files": sum(one.path is not None for one in outcomes), "bytes": sum(o.size for o in outcomes)}
-        return TaskResult(
-            self._token,
-            tuple(outcomes),
-            self._hand_over_rest({route: rows(route) for route in jobs}),
-            rows=buffers.rows,
-            seconds=self._phases.seconds,
-        )
+        own = OwnGroups(self._plan, self._storage, self._token, self._planner, local)
+        # Rows that stood elsewhere before are told apart by that, which they do not say any more in a log file.
+        flush = own.flush if self._plan.appends and not self._plan.positioned else None
+        try:
+            buffers = self._gather(batches, lambda: SpillWriter(local, "rows.spill", ""), flush)
+            spilled = _spilled(buffers, local)
+            rows = partial(_take, buffers, spilled)
+            routes = sorted({*spilled, *buffers.routes(), *own.routes()})
+            with self._phases.phase("merge") as facts:
+                outcomes = self._write(own, [one for one in routes if alone or own.appends(one)], rows)
+                files = sum(one.path is not None for one in outcomes)
+                facts |= {"files": files, "bytes": sum(o.size for o in outcomes), "flushes": own.flushes}
+        except BaseException:
+            own.discard()
+            raise
+        rest = {} if alone else {route: rows(route) for route in routes if not own.appends(route)}
+        spill = self._hand_over_rest(rest)
+        return TaskResult(self._token, outcomes, spill, rows=buffers.rows, seconds=self._phases.seconds)
+
+    def _write(
+        self, own: OwnGroups, routes: Sequence[Route], rows: Callable[[Route], GroupRows]
+    ) -> tuple[Outcome, ...]:
+        own.announce(routes)
+        progress = Progress(self._phases, "merge", len(routes))
+        outcomes: list[Outcome] = []
+        for number, route in enumerate(routes):
+            progress.tell(number)
+            outcomes += own.write(route, rows(route))
+        return tuple(outcomes)
 
     def _hand_over_rest(self, rest: Mapping[Route, GroupRows]) -> SpillFile | None:
         if not rest:
@@ -175,9 +178,11 @@ class _Task:
         work = self._plan.transaction
         return SpillWriter(self._storage, f"{work.spills}/{self._token}.spill", work.aside)
 
-    def _gather(self, batches: Iterator[pa.RecordBatch], open_spill: Callable[[], SpillWriter]) -> RowBuffers:
+    def _gather(
+        self, batches: Iterator[pa.RecordBatch], open_spill: Callable[[], SpillWriter], flush: Flush | None = None
+    ) -> RowBuffers:
         settings = self._plan.settings
-        buffers = RowBuffers(settings.batch_size, settings.task_max_size, open_spill)
+        buffers = RowBuffers(settings.batch_size, settings.task_max_size, open_spill, flush)
         reader = RowReader(self._plan.spec, self._router())
         with self._phases.phase("gather") as facts:
             try:

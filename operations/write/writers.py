@@ -18,7 +18,7 @@ from ...writer.base_output import FileFormat
 from ...writer.buffer import MERGE_RESERVE, GroupRows
 from ...writer.foreign import ForeignRows
 from ...writer.group_writer import GroupJob, GroupOutcome, GroupWriter
-from ...writer.log_handle import LogFormat, LogOutcome, LogWriter, Versions
+from ...writer.log_handle import LogFormat, LogHandle, LogOutcome, LogWriter, Versions
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
 
@@ -49,6 +49,12 @@ class Writers:
         if self.logs is not None and self.appends(job):
             return self.logs.path_of(job.group), MarkerType.CREATE
         return self.bases.path_of(job), job.marker
+
+    def open(self, job: GroupJob, sequence: str) -> LogHandle:
+        """Open the log files of a file group whose job asks for them."""
+        if self.logs is None:
+            raise ValueError(f"the write of {job.group} appends nothing")
+        return LogHandle(self.logs, job.group, job.piece, sequence)
 
     def write(self, job: GroupJob, rows: GroupRows, sequence: str) -> tuple[Outcome, ...]:
         """Write one file group.

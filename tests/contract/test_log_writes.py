@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import LogSettings, WriteSettings
 from pyhudi.storage import open_storage
+from pyhudi.table.arrow import spill
 from pyhudi.table.config import load_config
 from pyhudi.table.files.base_file import BaseFileReader
 from pyhudi.table.files.names import LogFileName
@@ -19,6 +20,7 @@ from support.drive import KEYED, rows_of, write
 from support.places import files_below
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
+COLOCATED = WriteSettings(colocated=True)
 
 
 def stats_of(path: Path, instant_time: str) -> list[WriteStat]:
@@ -128,3 +130,26 @@ def test_a_log_file_ends_where_it_is_large_enough(tmp_path: Path) -> None:
     found = rows_of(tmp_path, "id", "value")
     assert len(found) == 20_000 - 3
     assert {value for _, value in found} == {7}
+
+
+@pytest.mark.parametrize("bounds", [{"batch_size": 400}, {"task_max_size": 1200}], ids=["of a group", "of a task"])
+@pytest.mark.parametrize("ordering", [("ts",), ()], ids=["event time", "commit time"])
+def test_rows_that_memory_has_no_place_for_go_into_blocks_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounds: dict[str, int], ordering: tuple[str, ...]
+) -> None:
+    """No row waits on the task's disk; those of one key that are in several blocks are told apart by readers."""
+    monkeypatch.setattr(spill.SpillWriter, "append", None)
+    monkeypatch.setattr("pyhudi.writer.rows.rechunk", iter)
+    write(tmp_path, parts_of(1), table=replace(MERGED, ordering_fields=ordering), settings=COLOCATED)
+    keys = [n for n in range(1, 40) for _ in range(3)]
+    many = pa.concat_tables([rows(n, value=place, ts=40 - place % 7) for place, n in enumerate(keys)])
+
+    done = write(tmp_path, many, settings=replace(COLOCATED, **bounds))
+
+    assert done.updates > 39
+    assert done.log_files == 2
+    best: dict[str, tuple[int, int]] = {}
+    for one in many.to_pylist():
+        stamp = (one["ts"] if ordering else 0, one["value"])
+        best[one["id"]] = max(best.get(one["id"], stamp), stamp)
+    assert rows_of(tmp_path, "id", "value") == sorted((key, value) for key, (_, value) in best.items())

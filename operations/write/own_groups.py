@@ -1,0 +1,88 @@
+"""The file groups that one task writes itself, some of whose rows are in log files before the task has seen all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+
+import pyarrow as pa
+
+from ...storage.base import Storage
+from ...table.arrow.spill import local_spills
+from ...table.files.names import WriteToken
+from ...writer.buffer import GroupRows
+from ...writer.log_handle import LogHandle
+from ...writer.routes import Route
+from ..planning.plan import WritePlan
+from ..transaction.fence import Fence
+from .file_groups import JobPlanner
+from .writers import Outcome, versions_of_task, writers
+
+
+class OwnGroups:
+    """Writes file groups for one task.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        token: The task attempt.
+        planner: Looks up file groups.
+        local: The task's own folder.
+    """
+
+    def __init__(
+        self, plan: WritePlan, storage: Storage, token: WriteToken, planner: JobPlanner, local: Storage
+    ) -> None:
+        # The commit counts as 0.
+        self._fence = Fence(plan.transaction, storage, token.attempt + 1, partitions=planner.known_partitions)
+        versions = versions_of_task(plan, token)
+        self._to = writers(plan, storage, token, self._fence, local_spills(local), planner.timeline, versions)
+        self._planner = planner
+        self._partition = token.partition
+        self._numbers = count()
+        self._handles: dict[Route, LogHandle] = {}
+        self.flushes = 0
+
+    def routes(self) -> list[Route]:
+        """Return the routes of which some rows are in log files already."""
+        return list(self._handles)
+
+    def appends(self, route: Route) -> bool:
+        """Return whether the rows of a route go to log files, to which any task may add its own."""
+        return self._to.appends(self._planner.job(route))
+
+    def flush(self, route: Route, batches: Sequence[pa.RecordBatch]) -> bool:
+        """Append rows that memory has no place for; False where they have to wait, and nothing was done."""
+        if not self.appends(route):
+            return False
+        handle = self._handles.get(route)
+        if handle is None:
+            handle = self._handles[route] = self._to.open(self._planner.job(route), self._sequence())
+        handle.append(GroupRows(memory=tuple(batches)), held=True)
+        self.flushes += 1
+        return True
+
+    def announce(self, routes: Iterable[Route]) -> None:
+        """Name the files of routes before they are there, in one request."""
+        self._fence.announce(self._to.first_file(self._planner.job(route)) for route in routes)
+
+    def write(self, route: Route, rows: GroupRows) -> tuple[Outcome, ...]:
+        """Write the rest of a route's rows, and publish what it has become.
+
+        Raises:
+            PyHudiError: See `GroupWriter.write` and `LogWriter.write`.
+        """
+        handle = self._handles.get(route)
+        if handle is None:
+            return self._to.write(self._planner.job(route), rows, self._sequence())
+        if rows.rows:
+            handle.append(rows, held=True)
+        return handle.close()
+
+    def discard(self) -> None:
+        """Give up log files that are not published."""
+        for handle in self._handles.values():
+            handle.discard()
+
+    def _sequence(self) -> str:
+        return f"{self._partition}_{next(self._numbers)}"
