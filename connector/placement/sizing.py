@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from ...errors import InvalidOptionError
 from ...index import sizing
+from ...table.config.property_keys import COPY_ON_WRITE
 from ..source.spark_types import to_arrow
 
 SAMPLE_ROWS = 20_000
@@ -21,17 +22,20 @@ def suggest_buckets(
     partitions: int = 1,
     partition_by: str | Sequence[str] = (),
     growth: float = 1.0,
+    table_type: str = COPY_ON_WRITE,
 ) -> int:
     """Return how many buckets each partition of a table of these rows should have.
 
-    The number is fixed when the table is made. The aim is half a gigabyte of Parquet a bucket; see
-    `pyhudi.index.sizing` for the reasons. A DataFrame is counted, and its first 20,000 rows are written to memory.
+    The number is fixed when the table is made. The aim is half a gigabyte of Parquet a bucket, and three of a
+    merge-on-read table; see `pyhudi.index.sizing` for the reasons. A DataFrame is counted, and its first 20,000 rows
+    are written to memory.
 
     Args:
         rows: The table's first rows, or the bytes of Parquet that it will hold.
         partitions: How many partitions share the bytes; for a DataFrame give ``partition_by``.
         partition_by: The columns that the table is partitioned by; their distinct values are counted.
         growth: How many times as large the table will become.
+        table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
 
     Raises:
         InvalidOptionError: An argument makes no sense.
@@ -43,23 +47,28 @@ def suggest_buckets(
                 "Buckets were asked for a number of bytes and partition columns, which cannot be counted in a number.",
                 "Give partitions instead of partition_by.",
             )
-        return sizing.suggest_buckets(rows, partitions=partitions, growth=growth)
+        return sizing.suggest_buckets(rows, partitions=partitions, growth=growth, table_type=table_type)
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-    return _for_bytes(rows, parquet_bytes(rows), columns, partitions, growth)
+    return _for_bytes(rows, parquet_bytes(rows), columns, partitions, growth, table_type)
 
 
-def measured_buckets(rows: DataFrame, partition_by: Sequence[str]) -> int | None:
+def measured_buckets(rows: DataFrame, partition_by: Sequence[str], table_type: str) -> int | None:
     """Return how many buckets suit rows, None where there are none."""
     size = parquet_bytes(rows)
-    return _for_bytes(rows, size, partition_by) if size else None
+    return _for_bytes(rows, size, partition_by, table_type=table_type) if size else None
 
 
 def _for_bytes(
-    rows: DataFrame, size: int, partition_by: Sequence[str], partitions: int = 1, growth: float = 1.0
+    rows: DataFrame,
+    size: int,
+    partition_by: Sequence[str],
+    partitions: int = 1,
+    growth: float = 1.0,
+    table_type: str = COPY_ON_WRITE,
 ) -> int:
     if partition_by:
         partitions = max(1, rows.select(*partition_by).distinct().count())
-    return sizing.suggest_buckets(size, partitions=partitions, growth=growth)
+    return sizing.suggest_buckets(size, partitions=partitions, growth=growth, table_type=table_type)
 
 
 def parquet_bytes(df: DataFrame) -> int:

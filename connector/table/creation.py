@@ -66,7 +66,7 @@ def _measured(request: WriteRequest, plan: WritePlan, rows: DataFrame) -> tuple[
     config = plan.config
     if PartitionType.TIMESTAMP in config.partition_types:
         return plan, None  # many times make one partition, and nobody counts those
-    buckets = measured_buckets(rows, config.partition_fields)
+    buckets = measured_buckets(rows, config.partition_fields, config.table_type)
     if buckets is None:
         return plan, None
     return plan_write(replace(request, table=replace(request.table, bucket_count=buckets))), buckets

@@ -35,6 +35,11 @@ def test_buckets_hold_half_a_gibibyte_until_file_groups_are_many(
     assert suggest_buckets(total, partitions=partitions, growth=growth) == expected
 
 
+@pytest.mark.parametrize(("total", "expected"), [(3 * GIB, 1), (3 * GIB + 1, 2), (30 * GIB, 10)])
+def test_a_bucket_that_no_write_rewrites_may_be_large(total: int, expected: int) -> None:
+    assert suggest_buckets(total, table_type="MERGE_ON_READ") == expected
+
+
 @settings(deadline=None)
 @given(st.integers(0, 2**60), st.integers(1, 10**5), st.floats(0.1, 100))
 def test_a_bucket_is_never_larger_than_it_may_be(total: int, partitions: int, growth: float) -> None:
@@ -51,6 +56,7 @@ def test_a_bucket_is_never_larger_than_it_may_be(total: int, partitions: int, gr
         {"total_bytes": 1, "partitions": 0},
         {"total_bytes": 1, "growth": 0.0},
         {"total_bytes": 1, "growth": math.inf},
+        {"total_bytes": 1, "table_type": "MERGE_ON_WRITE"},
         {"total_bytes": 1, "growth": math.nan},
     ],
 )
