@@ -1,0 +1,186 @@
+"""What each operation leaves on merge-on-read tables whose file groups have log files, ours and Apache Hudi's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyhudi.errors import (
+    BucketMisfitError,
+    DuplicateKeyError,
+    KeyNotFoundError,
+    NullOrderingError,
+    PlacementError,
+    SchemaMismatchError,
+)
+from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
+from pyhudi.table.schema.columns import META_COLUMNS
+from support.attempts import parted, rows
+from support.drive import KEYED, read, rows_of, write
+from support.fixture_tables import recorded, unpack
+from support.readers import rows_by_hudi_rs
+
+MERGED = replace(KEYED, table_type="MERGE_ON_READ")
+PARTED = replace(MERGED, partition_fields=("p",))
+LATE = [("k1", 1), ("k2", 2), ("k4", 2)]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Two file groups with a base file each, updated, added to and deleted from by log files."""
+    write(tmp_path, rows(1, 2, 3, value=1), table=MERGED)
+    write(tmp_path, rows(2, 4, value=2, ts=2))
+    write(tmp_path, rows(3, value=0), operation="delete")
+    assert rows_of(tmp_path, "id", "value") == LATE
+    return tmp_path
+
+
+def test_a_policy_looks_keys_up_among_base_and_log_files(table: Path) -> None:
+    """A key that is in a log file alone is there, one that a log file deletes is not."""
+    done = write(
+        table, rows(2, 3, 4, 5, value=9, ts=9), operation="insert", settings=WriteSettings(insert_dup_policy="drop")
+    )
+    assert (done.inserts, done.dropped, done.log_files) == (2, 2, 0)
+    assert rows_of(table, "id", "value") == [*LATE[:2], ("k3", 9), LATE[2], ("k5", 9)]
+    with pytest.raises(DuplicateKeyError, match="'k4'"):
+        write(table, rows(4, value=9), operation="insert", settings=WriteSettings(insert_dup_policy="fail"))
+
+
+def test_deletes_that_must_find_their_keys_look(table: Path) -> None:
+    strict = WriteSettings(delete_missing_ok=False)
+    with pytest.raises(KeyNotFoundError, match="'k3'"):
+        write(table, rows(2, 3, value=0), operation="delete", settings=strict)
+    done = write(table, rows(2, 4, value=0), operation="delete", settings=strict)
+
+    assert (done.deletes, done.not_found) == (2, 0)
+    assert rows_of(table, "id", "value") == LATE[:1]
+
+
+def test_sorted_rows_of_a_bulk_insert_stand_beside_those_that_are_there(table: Path) -> None:
+    settings = WriteSettings(bulk_insert_sort_columns=("value", "id"))
+    write(table, rows(2, 7, value=0, ts=1), operation="bulk_insert", settings=settings)
+
+    assert rows_of(table, "id", "value") == [LATE[0], ("k2", 0), *LATE[1:], ("k7", 0)]
+    assert rows_by_hudi_rs(table, "id", "value") == rows_of(table, "id", "value")
+
+
+def test_a_rewrite_keeps_what_the_log_files_say_of_when_rows_were_written(table: Path) -> None:
+    before = {row["id"]: (row["_hoodie_commit_time"], row["_hoodie_commit_seqno"]) for row in read(table).to_pylist()}
+    write(table, rows(1, 2, 4, 8, value=5), operation="bulk_insert")
+    after = [row for row in read(table).to_pylist() if row["value"] != 5]
+
+    assert {row["id"]: (row["_hoodie_commit_time"], row["_hoodie_commit_seqno"]) for row in after} == before
+    assert all(row["_hoodie_file_name"].endswith(".parquet") for row in after)
+
+
+def test_deletes_in_log_files_heed_event_times(table: Path) -> None:
+    """A row that is a delete loses against a newer row; a delete by key wins against all."""
+    flagged = rows(1, 2, value=0, ts=1).append_column("_hoodie_is_deleted", pa.array([True, True]))
+    write(table, flagged)
+
+    assert rows_of(table, "id", "value") == LATE[1:]
+    write(table, rows(1, value=7, ts=0))
+    assert rows_of(table, "id", "value") == LATE[1:]
+    write(table, rows(2, value=0, ts=0), operation="delete")
+    assert rows_of(table, "id", "value") == LATE[2:]
+    assert rows_by_hudi_rs(table, "id", "value") == LATE[2:]
+
+
+@pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table", "delete_partition"])
+def test_what_replaces_file_groups_takes_those_of_log_files_alone(tmp_path: Path, operation: str) -> None:
+    first = [parted("a", 1, 2, value=1), parted("b", 1, value=1), parted("a", 3, value=1)]
+    write(tmp_path, first, table=PARTED, settings=WriteSettings(commit_merge_max_bytes=1))
+
+    done = write(tmp_path, parted("a", 9, value=2), operation=operation)
+
+    left = {"insert_overwrite": [("a", "k9"), ("b", "k1")], "insert_overwrite_table": [("a", "k9")]}
+    assert rows_of(tmp_path, "p", "id") == left.get(operation, [("b", "k1")])
+    assert done.replaced == (3 if operation == "insert_overwrite_table" else 2)
+
+
+@pytest.mark.parametrize("block_format", ["parquet", "avro"])
+def test_columns_are_added_and_widened_by_log_files(tmp_path: Path, block_format: str) -> None:
+    """The base file keeps its columns, and each log file those of its commit; readers have those of the table."""
+    settings = WriteSettings(logs=LogSettings(block_format=block_format))
+    old = pa.table({"id": ["k1", "k2"], "ts": [1, 1], "n": pa.array([1, 2], pa.int32())})
+    write(tmp_path, old, table=replace(MERGED, bucket_count=1))
+    write(tmp_path, old.slice(1), settings=settings)
+    wide = pa.table({"id": ["k2", "k3"], "ts": [2, 2], "n": [1 << 40, 3], "extra": ["x", None]})
+    write(tmp_path, wide, settings=settings)
+
+    found = read(tmp_path).drop_columns(list(META_COLUMNS)).sort_by("id")
+    assert found.schema.field("n").type == pa.int64()
+    assert found.to_pylist() == [
+        {"id": "k1", "ts": 1, "n": 1, "extra": None},
+        {"id": "k2", "ts": 2, "n": 1 << 40, "extra": "x"},
+        {"id": "k3", "ts": 2, "n": 3, "extra": None},
+    ]
+    with pytest.raises(SchemaMismatchError):
+        write(tmp_path, old.set_column(2, "n", pa.array(["a", "b"])))
+
+
+def test_rows_without_an_ordering_value_are_refused(table: Path) -> None:
+    """Apache Hudi would write them, and fail to read the file group ever after."""
+    with pytest.raises(NullOrderingError, match="'k1'"):
+        write(table, rows(1, value=1).set_column(1, "ts", pa.array([None], pa.int64())))
+    assert rows_of(table, "id", "value") == LATE
+
+
+def test_a_file_group_in_two_tasks_of_a_colocated_write_is_refused(table: Path) -> None:
+    with pytest.raises(PlacementError, match="colocate"):
+        write(table, [rows(1, value=3), rows(1, value=4)], settings=WriteSettings(colocated=True))
+    assert rows_of(table, "id", "value") == LATE
+
+
+def test_rows_without_keys_are_deleted_by_where_they_were_read(tmp_path: Path) -> None:
+    """From log files on, too: a row says of them which file group it is in, and no more."""
+    keyless = TableSettings(table_type="MERGE_ON_READ")
+    write(tmp_path, rows(1, 2, value=1), table=keyless, operation="insert")
+    write(tmp_path, rows(3, value=1), operation="insert")
+    for gone, left in ((("k1", "k3"), ["k2"]), (("k2",), [])):
+        found = read(tmp_path)
+        which = found.filter(pa.array([one in gone for one in found.column("id").to_pylist()]))
+        done = write(tmp_path, which, operation="delete")
+
+        assert (done.deletes, done.log_files, done.files) == (len(gone), len(gone), 0)
+        assert [row[0] for row in rows_of(tmp_path, "id")] == left
+
+
+def shown(name: str) -> list[tuple[object, object, object]]:
+    return sorted((one["p"], one["id"], one["name"]) for one in recorded(name))
+
+
+@pytest.mark.parametrize("name", ["v9_mor_avro", "v9_mor_parquet", "v9_mor_commit_time", "v9_mor_log_only"])
+@pytest.mark.parametrize("operation", ["upsert", "insert"])
+def test_tables_of_apache_hudi_are_appended_to_and_rewritten(tmp_path: Path, name: str, operation: str) -> None:
+    """An insert merges what Java's log files say into the base file that it makes."""
+    path = unpack(name, tmp_path)
+    assert [row[:3] for row in rows_of(path, "p", "id", "name")] == shown(name)
+    schema = read(path).drop_columns(list(META_COLUMNS)).schema
+    new = pa.Table.from_pylist([{"id": f"new{n}", "p": "a", "name": "ours", "ts": 99} for n in range(9)], schema)
+
+    done = write(path, new, operation=operation, table=TableSettings(bucket_count=2))
+
+    assert (done.log_files, done.files) == ((2, 0) if operation == "upsert" else (0, 2))
+    expected = sorted([*shown(name), *(("a", f"new{n}", "ours") for n in range(9))])
+    assert rows_of(path, "p", "id", "name") == expected
+    assert rows_by_hudi_rs(path, "p", "id", "name") == expected
+
+
+def test_a_compaction_of_apache_hudi_that_is_pending_is_no_hindrance(tmp_path: Path) -> None:
+    path = unpack("v9_mor_pending", tmp_path)
+    new = read(path).drop_columns(list(META_COLUMNS)).slice(0, 1)
+    write(path, new, table=TableSettings(bucket_count=2))
+
+    assert rows_of(path, "p", "id", "name") == shown("v9_mor_pending")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("v9_mor_avro", "base file"), ("v9_mor_log_only", "log file")])
+def test_a_wrong_number_of_buckets_is_told_by_the_keys_that_are_there(tmp_path: Path, name: str, kind: str) -> None:
+    path = unpack(name, tmp_path)
+    new = read(path).drop_columns(list(META_COLUMNS)).slice(0, 1)
+    with pytest.raises(BucketMisfitError, match=f"The {kind} .*, written by instant") as raised:
+        write(path, new, table=TableSettings(bucket_count=5))
+    assert "hoodie.bucket.index.num.buckets" in raised.value.todo
