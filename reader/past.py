@@ -101,22 +101,41 @@ class ListedFiles:
 
 @dataclass(frozen=True, slots=True)
 class SliceFilter:
-    """Which partitions, and slices with which files in them, a query wants to see."""
+    """Which slices a query wants to see.
+
+    Attributes:
+        partition: Whether it wants those of a partition.
+        file: Whether it has a use for a file.
+        written: Whether a slice that holds such a file is wanted for its sake; its other files are needed then, too.
+    """
 
     partition: Callable[[str], bool] = lambda path: True
     file: Callable[[DataFile], bool] = lambda file: True
+    written: Callable[[DataFile], bool] = lambda file: True
 
     def lost(self, files: ListedFiles, timeline: Timeline, time: str) -> list[DataFile]:
         """Return the files of a moment that are not there any more."""
         view, partitions = files.at(timeline, time)
-        lost = [file for path in partitions if self.partition(path) for file in view.lost(path) if self.file(file)]
+        lost = [file for path in partitions if self.partition(path) for file in self._lost(view, path)]
         return without_long_replaced(files.storage, files.archive_folder, timeline, lost)
 
     def slices(self, files: ListedFiles, timeline: Timeline, time: str) -> list[FileSlice]:
         """Return the file slices of a moment."""
         view, partitions = files.at(timeline, time)
-        found = (one for path in partitions if self.partition(path) for one in view.slices(path).values())
-        return [one for one in found if any(map(self.file, one.data_files))]
+        return [one for path in partitions if self.partition(path) for one in self._slices(view, path)]
+
+    def _slices(self, view: FileView, partition_path: str) -> list[FileSlice]:
+        found = view.slices(partition_path).values()
+        return [one for one in found if any(self.file(file) and self.written(file) for file in one.data_files)]
+
+    def _lost(self, view: FileView, partition_path: str) -> list[DataFile]:
+        lost = [file for file in view.lost(partition_path) if self.file(file)]
+        if all(map(self.written, lost)):
+            return lost
+        # Without its base file a slice would show what that beats, and without a log file what that took away.
+        groups = {one.file_id for one in self._slices(view, partition_path)}
+        groups |= {one.file_id for one in lost if self.written(one)}
+        return [file for file in lost if file.file_id in groups]
 
 
 def slices_shown(
@@ -223,7 +242,7 @@ def _inside(window: Window | None, wanted: SliceFilter) -> SliceFilter:
     if window is None or window.times is None:
         return wanted
     times = {one.requested_time for one in window.instants}
-    return SliceFilter(wanted.partition, lambda file: file.instant_time in times and wanted.file(file))
+    return SliceFilter(wanted.partition, wanted.file, lambda file: file.instant_time in times)
 
 
 def _next_whole(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
@@ -253,7 +272,8 @@ def _no_such_window(
 ) -> UnreadableTimeError:
     """Say which begin goes with the window's end, and which end with its begin."""
     written = {one.requested_time: one.visible_since for one in window.instants}
-    begin = max(written[file.instant_time] for file in lost)
+    # Of a file that an older write made nobody knows here since when it is not needed.
+    begin = max(written.get(file.instant_time, window.end or "") for file in lost)
     storage, timeline = files.storage, files.timeline
     everything = ListedFiles.find(storage, timeline, files.now, window.end or "", None, files.archive_folder)
     known = {one.requested_time: one for one in (*window.instants, *timeline.writes)}
