@@ -33,10 +33,11 @@ _ADD = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE
 
 
 def check_duplicates(subject: Subject) -> None:
-    """Look for keys of which the newest base files of one partition hold several rows."""
+    """Look for keys of which the newest base files of one partition hold several rows; log files may repeat keys."""
     files: dict[str, list[BaseFile]] = defaultdict(list)
     for group in subject.live:
-        files[group.id.partition_path].append(group.newest.base_file)
+        if group.newest.base is not None:
+            files[group.id.partition_path].append(group.newest.base)
     for partition, some in sorted(files.items()):
         with subject.findings.turning(FILE_CORRUPT, file=partition):
             _check_partition(subject, partition, some)

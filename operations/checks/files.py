@@ -165,7 +165,7 @@ def _check_buckets(subject: Subject) -> None:
         return
     known: dict[tuple[str, int], FileGroup] = {}
     for group in subject.live:
-        number, file = index.number_of(group.id), group.newest.base_file
+        number, file = index.number_of(group.id), group.newest.data_files[0]
         if number is None or number >= index.bucket_count:
             what = f"The file group {group.id.file_id} is of no bucket among {index.bucket_count}."
             subject.tell(NO_BUCKET, file, what)

@@ -60,7 +60,7 @@ def check_checksums(subject: Subject) -> None:
     paths = [PROPERTIES_PATH, *(info.path for info in subject.storage.look(subject.config.timeline_folder).files)]
     paths += [metafile_of(partition) for partition in subject.folders.partitions]
     if subject.deep:
-        paths += [file.path for file in subject.newest()]
+        paths += [path for group in subject.live for path in group.newest.files]
     for_each(subject.storage, lambda path: _check_checksum(subject, path), paths)
 
 

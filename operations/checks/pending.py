@@ -32,8 +32,8 @@ _WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 _IN_THE_WAY = {
     "clean": "the next clean carries it out before it plans its own",
     "rollback": "the next write of Apache Hudi carries it out, even where its victim is complete",
-    "compaction": "pyhudi refuses to write, and Apache Hudi puts later rows into log files",
-    "logcompaction": "pyhudi refuses to write",
+    "compaction": "until it is carried out, queries have to merge what it is to merge",
+    "logcompaction": "Apache Hudi carries it out, and pyhudi does not",
     "clustering": "updates of its file groups are refused, and pyhudi refuses to write",
     "indexing": "Apache Hudi does not archive beyond it",
     "savepoint": "it keeps nothing",
@@ -129,7 +129,7 @@ def _check_cleans(subject: Subject) -> None:
     cleans = [one for one in subject.timeline.pending if one.action == "clean"]
     if not cleans:
         return
-    needed = {file.path: "which readers see" for file in subject.newest()}
+    needed = {path: "which readers see" for group in subject.live for path in group.newest.files}
     needed |= {path: f"which the savepoint {time} keeps" for path, time in kept_by_savepoints(subject).items()}
     for one in cleans:
         path = subject.path(one.at(State.REQUESTED))

@@ -1,4 +1,4 @@
-"""The rows of the newest base files: whether they are where they belong, and say so."""
+"""The rows of the newest file slices: whether they are where they belong, and say so."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import NullKeyError, PyHudiError
+from ...errors import NullKeyError, PyHudiError, UnsupportedTableError
 from ...index.bucket import BucketIndex
 from ...storage.parallel import for_each
 from ...table.arrow.arrays import Mask, mask, plain
 from ...table.config import property_keys as key
 from ...table.files.base_file import BaseFileReader
-from ...table.files.file_group import FileSlice
+from ...table.files.file_group import BaseFile, DataFile, FileSlice, LogFile
+from ...table.files.logs.log_blocks import BlockType
+from ...table.files.logs.log_contents import columns_of, deletes_of, rows_of
 from ...table.keys.generator import KeyGenerator
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY, canonical
 from .finding import Sickness
 from .footers import check_bounds
+from .logs import data_blocks
 from .sicknesses import (
     COMMIT_TIME_COLUMN,
     FILE_CORRUPT,
@@ -54,7 +57,7 @@ class _Wrong:
 
 
 def check_rows(subject: Subject) -> None:
-    """Read every row of the newest base files, each file by itself."""
+    """Read every row of the newest file slices, each file by itself."""
     config = subject.config
     keys: KeyGenerator | None = None
     with subject.findings.turning(NOT_CHECKED):
@@ -69,32 +72,86 @@ def check_rows(subject: Subject) -> None:
 
 
 def _check(subject: Subject, piece: FileSlice, keys: KeyGenerator | None) -> None:
-    file, wrong = piece.base_file, _Wrong()
-    index = subject.index if isinstance(subject.index, BucketIndex) else None
+    if piece.base is not None:
+        _check_base(subject, _Rows(subject, piece, piece.base, piece.base.name, keys), piece.base)
+    for log in piece.logs:
+        # Rows of log files name the file group alone.
+        _check_log(subject, _Rows(subject, piece, log, piece.file_id, keys), log)
+
+
+@dataclass
+class _Rows:
+    """The rows of one file of a slice, held against where they are.
+
+    Attributes:
+        subject: The table.
+        piece: The slice.
+        file: The file.
+        own_name: What the rows have to call it.
+        keys: What makes record keys and partition paths of rows; None where that is not held against them.
+        wrong: What is wrong with them.
+    """
+
+    subject: Subject
+    piece: FileSlice
+    file: DataFile
+    own_name: str
+    keys: KeyGenerator | None
+    wrong: _Wrong = field(default_factory=_Wrong)
+
+    def take(self, rows: pa.RecordBatch, *, whole: bool = True) -> None:
+        """Look at some rows; those that are not whole lack columns that did not change."""
+        _check_meta(self, rows)
+        stored = plain(rows.column(RECORD_KEY))
+        if stored.null_count:
+            self.wrong.take(KEY_MISMATCH, mask(pc.is_null(stored)), stored, "is no record key")
+            return
+        self.take_keys(stored)
+        if self.keys is not None and whole:
+            _check_made(self, rows, self.keys)
+
+    def take_keys(self, stored: pa.Array) -> None:
+        """Look whether record keys belong to the slice's bucket."""
+        index, group = self.subject.index, self.piece.group
+        if isinstance(index, BucketIndex) and index.number_of(group) is not None:
+            misplaced = np.zeros(len(stored), np.bool_)
+            misplaced[index.misfits(stored, group)] = True
+            self.wrong.take(WRONG_BUCKET, misplaced, stored, f"does not belong to {index.rival_key(group)}")
+
+    def tell(self) -> None:
+        """Tell of everything that is wrong with them, once a sickness."""
+        for sickness, count in self.wrong.rows.items():
+            what = f"{self.file.path} has {count} rows that are wrong; of the first {self.wrong.first[sickness]}."
+            self.subject.tell(sickness, self.file, what)
+
+
+def _check_base(subject: Subject, found: _Rows, file: BaseFile) -> None:
     bounds: list[tuple[str, str]] = []
     with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
         with BaseFileReader(subject.storage, file.path) as reader:
             footer = dict(reader.parquet.metadata.metadata or {})
             for rows in _batches(reader):
-                _check_meta(subject, piece, rows, wrong)
-                stored = plain(rows.column(RECORD_KEY))
-                span = pc.min_max(stored)
+                found.take(rows)
+                span = pc.min_max(plain(rows.column(RECORD_KEY)))
                 if span["min"].is_valid:
                     bounds.append((span["min"].as_py(), span["max"].as_py()))  # one value a batch
-                if stored.null_count:
-                    wrong.take(KEY_MISMATCH, mask(pc.is_null(stored)), stored, "is no record key")
-                    continue
-                if index is not None and index.number_of(piece.group) is not None:
-                    misplaced = np.zeros(len(stored), np.bool_)
-                    misplaced[index.misfits(stored, piece.group)] = True
-                    wrong.take(WRONG_BUCKET, misplaced, stored, f"does not belong to {index.rival_key(piece.group)}")
-                if keys is not None:
-                    _check_made(subject, piece, rows, keys, wrong)
         if bounds:
             check_bounds(subject, file, footer, (min(one for one, _ in bounds), max(one for _, one in bounds)))
-    for sickness, count in wrong.rows.items():
-        what = f"{file.path} has {count} rows that are wrong; of the first {wrong.first[sickness]}."
-        subject.tell(sickness, file, what)
+    found.tell()
+
+
+def _check_log(subject: Subject, found: _Rows, file: LogFile) -> None:
+    with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
+        try:
+            for block in data_blocks(subject, file):
+                if block.type == BlockType.DELETE:
+                    found.take_keys(deletes_of(subject.storage, block).keys)
+                    continue
+                for rows in rows_of(subject.storage, block, columns_of(block)):
+                    found.take(rows, whole=not block.is_partial)
+        except UnsupportedTableError as error:
+            subject.findings.add(NOT_CHECKED, error.what, file=file.path, instant=file.instant_time)
+    found.tell()
 
 
 def _batches(reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
@@ -103,11 +160,11 @@ def _batches(reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
     return reader.batches(columns) if set(META_COLUMNS) <= set(columns.names) else iter(())
 
 
-def _check_meta(subject: Subject, piece: FileSlice, rows: pa.RecordBatch, wrong: _Wrong) -> None:
-    file = piece.base_file
+def _check_meta(found: _Rows, rows: pa.RecordBatch) -> None:
+    subject, file, wrong = found.subject, found.file, found.wrong
     for column, sickness, right in (
-        (FILE_NAME, FILE_NAME_COLUMN, file.name),
-        (PARTITION_PATH, PARTITION_COLUMN, piece.partition_path),
+        (FILE_NAME, FILE_NAME_COLUMN, found.own_name),
+        (PARTITION_PATH, PARTITION_COLUMN, found.piece.partition_path),
     ):
         values = plain(rows.column(column))
         wrong.take(sickness, ~mask(pc.equal(values, right)), values, f"stands in {column}, and {right!r} is right")
@@ -128,9 +185,9 @@ def _is_committed(subject: Subject, time: str) -> bool:
     return subject.is_complete(time) or subject.timeline.is_committed(time)
 
 
-def _check_made(subject: Subject, piece: FileSlice, rows: pa.RecordBatch, keys: KeyGenerator, wrong: _Wrong) -> None:
+def _check_made(found: _Rows, rows: pa.RecordBatch, keys: KeyGenerator) -> None:
     """Hold what the key generator makes of rows against where they are."""
-    file = piece.base_file
+    subject, file, wrong = found.subject, found.file, found.wrong
     try:
         if not subject.config.generates_keys:
             stored, made = plain(rows.column(RECORD_KEY)), keys.record_keys(rows)
@@ -140,7 +197,7 @@ def _check_made(subject: Subject, piece: FileSlice, rows: pa.RecordBatch, keys: 
         paths = keys.partition_paths(rows).cast(pa.string())
         wrong.take(
             PARTITION_COLUMN,
-            mask(pc.not_equal(paths, piece.partition_path)),
+            mask(pc.not_equal(paths, found.piece.partition_path)),
             paths,
             "is the partition that its columns make",
         )

@@ -194,6 +194,18 @@ PLAN_REPLACED = Sickness(
     "A pending clustering names a file group that was replaced since: carried out, it brings its rows back.",
     "Remove the files of the plan.",
 )
+PLAN_FILE_LOST = Sickness(
+    "PLAN_FILE_LOST",
+    ERROR,
+    "A pending compaction is to merge a file that is gone: nobody can carry it out.",
+    "Restore the file from a backup, or roll the compaction back.",
+)
+PLAN_MISFIT = Sickness(
+    "PLAN_MISFIT",
+    ERROR,
+    "A pending compaction does not name exactly the files of its slice: carried out, it loses rows or repeats some.",
+    "Roll the compaction back, and compact again.",
+)
 CLEAN_TAKES_LIVE = Sickness(
     "CLEAN_TAKES_LIVE",
     ERROR,
@@ -323,7 +335,19 @@ NO_BUCKET = Sickness(
 FILE_CORRUPT = Sickness(
     "FILE_CORRUPT",
     ERROR,
-    "A base file cannot be read.",
+    "A base or log file cannot be read.",
+    "Restore the file from a backup, or roll back the instant in its name.",
+)
+TORN_BLOCK = Sickness(
+    "TORN_BLOCK",
+    ERROR,
+    "A block of a completed write's log file is not whole: readers pass over it, and miss its rows without an error.",
+    "Restore the file from a backup, or roll back the instant in its name.",
+)
+BLOCK_INSTANT = Sickness(
+    "BLOCK_INSTANT",
+    ERROR,
+    "A block of a log file names another instant than the file: readers go by the one or by the other.",
     "Restore the file from a backup, or roll back the instant in its name.",
 )
 META_COLUMNS = Sickness(

@@ -11,7 +11,7 @@ from ...index.registry import index_for
 from ...storage.base import FileInfo, Storage, join
 from ...storage.parallel import for_each
 from ...table.config import TableConfig
-from ...table.files.file_group import BaseFile, FileGroup
+from ...table.files.file_group import DataFile, FileGroup
 from ...table.files.partitions import is_partition
 from ...table.files.view import FileView
 from ...table.files.written import Written
@@ -133,8 +133,8 @@ class Subject:
         """Return whether nobody has touched a file for so long that nobody seems to be at work on it."""
         return modified is not None and self.storage.now() - modified > self.stale_s
 
-    def tell(self, sickness: Sickness, about: Instant | BaseFile, what: str) -> None:
-        """Tell of one thing that is wrong with an instant or a base file."""
+    def tell(self, sickness: Sickness, about: Instant | DataFile, what: str) -> None:
+        """Tell of one thing that is wrong with an instant or a data file."""
         if isinstance(about, Instant):
             self.findings.add(sickness, what, file=self.path(about), instant=about.requested_time)
         else:
@@ -155,10 +155,6 @@ class Subject:
         return tuple(
             group for partition in sorted(self.folders.partitions) for group in view.groups(partition).values()
         )
-
-    def newest(self) -> list[BaseFile]:
-        """Return the base files that readers of the table as it is see."""
-        return [group.newest.base_file for group in self.live]
 
     @cached_property
     def index(self) -> Index | None:

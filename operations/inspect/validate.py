@@ -17,6 +17,7 @@ from ..checks.folders import check_folders
 from ..checks.footers import check_footers
 from ..checks.instants import check_instants, list_states, timeline_of
 from ..checks.left_overs import check_checksums, check_left_overs, check_metadata
+from ..checks.logs import check_logs
 from ..checks.pending import check_pending
 from ..checks.properties import check_properties, is_known, load
 from ..checks.rows import check_rows
@@ -34,6 +35,7 @@ _CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_instants,
     check_pending,
     check_footers,
+    check_logs,
     check_left_overs,
     check_checksums,
     check_metadata,
@@ -46,7 +48,7 @@ def validate(storage: Storage, *, deep: bool = False, stale_s: float = STALE_S) 
 
     Args:
         storage: Rooted at the table.
-        deep: Whether the rows of the newest base files are read, and what archived writes say; else only names,
+        deep: Whether the rows of the newest file slices are read, and what archived writes say; else only names,
             instants and footers are.
         stale_s: After how many seconds what is not finished, or lies about, is told of.
 

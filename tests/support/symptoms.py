@@ -149,7 +149,7 @@ SYMPTOMS = [
         for name, says in (
             ("clean.requested", "next clean"),
             ("rollback.requested", "Apache Hudi"),
-            ("compaction.requested", "refuses"),
+            ("compaction.requested", "queries have to merge"),
             ("clustering.inflight", "refused"),
             ("indexing.requested", "archive"),
             ("savepoint.inflight", "keeps nothing"),

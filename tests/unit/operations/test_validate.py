@@ -15,6 +15,7 @@ from support.bad_inputs.case import GOOD, KEYED
 from support.drive import write
 from support.fixture_tables import TABLES, unpack
 from support.health import codes, errors, findings
+from support.log_symptoms import LOG_SYMPTOMS
 from support.places import files_below
 from support.sick_tables import SICK, Sick
 from support.spoiling import Symptom, make_healthy, newest_files, rows
@@ -71,7 +72,7 @@ def test_what_only_rows_show_is_not_read_unless_asked_for(table: Path, case: Sym
 def test_every_sickness_has_been_made_and_is_documented() -> None:
     page = DOCS.read_text(encoding="utf-8")
 
-    assert {one.code for one in ALL} == {one.code for one in SYMPTOMS}
+    assert {one.code for one in ALL} == {one.code for one in (*SYMPTOMS, *LOG_SYMPTOMS)}
     assert len({one.code for one in ALL}) == len(ALL)
     for one in ALL:
         assert f"| `{one.code}` | {one.severity} | {one.meaning} | {one.cure} |" in page

@@ -1,0 +1,87 @@
+"""Log files: whether their blocks are whole, and whether the compactions that are to merge them name the right ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...storage.base import join
+from ...storage.parallel import for_each
+from ...table.files.file_group import FileSlice, LogFile, data_file, log_file
+from ...table.files.logs.log_blocks import BlockType, LogBlock
+from ...table.files.logs.log_file import read_blocks
+from ...table.files.names import FileGroupId
+from ...timeline.archive.completions import CompletionTimes
+from ...timeline.instants import Instant, State
+from ...timeline.metadata.models import CompactionOperation
+from .sicknesses import (
+    BLOCK_INSTANT,
+    FILE_CORRUPT,
+    PLAN_FILE_LOST,
+    PLAN_MISFIT,
+    TORN_BLOCK,
+    TORN_INSTANT,
+)
+from .subject import Subject, shown
+
+
+def check_logs(subject: Subject) -> None:
+    """Look at the blocks of every log file of a completed write, older slices included, and at compactions to come."""
+    listed = (log_file(info.path, info.size) for files in subject.folders.partitions.values() for info in files)
+    wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
+    for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
+    slices = {group.id: group.newest for group in subject.live}
+    for one in subject.timeline.pending:
+        if one.action == "compaction":
+            path = subject.path(one.at(State.REQUESTED))
+            with subject.findings.turning(TORN_INSTANT, file=path, instant=one.requested_time):
+                _check_plan(subject, one, slices)
+
+
+def data_blocks(subject: Subject, file: LogFile) -> Iterator[LogBlock]:
+    """Yield the blocks of a log file that hold rows or deletes."""
+    for block in read_blocks(subject.storage, file.path):
+        if block.type not in {BlockType.CORRUPT, BlockType.COMMAND}:
+            yield block
+
+
+def _check_blocks(subject: Subject, file: LogFile) -> None:
+    with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
+        for block in read_blocks(subject.storage, file.path):
+            if block.type == BlockType.CORRUPT:
+                what = f"{file.path} is not whole: {block.content_size} bytes from byte {block.offset} on are no block."
+                subject.tell(TORN_BLOCK, file, what)
+            elif block.instant_time != file.instant_time:
+                what = f"{file.path} has a block of the instant {block.instant_time!r} at byte {block.offset}."
+                subject.tell(BLOCK_INSTANT, file, what)
+
+
+def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId, FileSlice]) -> None:
+    """Hold what a compaction is going to merge against the slices as they stood when it was asked for."""
+    plan = subject.timeline.files.read_compaction_plan(compaction)
+    completed_at = CompletionTimes(subject.timeline)
+    for one in plan.operations if plan is not None else ():
+        partition, file_id = one.partition_path or "", one.file_id or ""
+        planned = {path for name in _names(one) if data_file(path := join(partition, name)) is not None}
+        gone = [path for path in planned if not subject.is_there(path)]
+        group = f"the file group {file_id} of the partition {partition!r}"
+        if gone:
+            what = f"The compaction {compaction.requested_time} is to merge {shown(gone)} of {group}, and that is gone."
+            subject.tell(PLAN_FILE_LOST, compaction, what)
+        piece = slices.get(FileGroupId(partition, file_id))
+        if piece is None or piece.base_time >= compaction.requested_time:
+            continue
+        due = {log.path for log in piece.logs if completed_at(log.instant_time) < compaction.requested_time}
+        due |= {piece.base.path} if piece.base is not None else set()
+        wrong = due ^ {path for path in planned if path not in gone}
+        if wrong:
+            what = (
+                f"The compaction {compaction.requested_time} and the table do not agree on what {group} was made up "
+                f"of when it was asked for: {shown(wrong)}."
+            )
+            subject.tell(PLAN_MISFIT, compaction, what)
+
+
+def _names(operation: CompactionOperation) -> list[str]:
+    """Return the names of the files that an operation merges; plans of old releases have paths."""
+    paths = (operation.data_file_path, *operation.delta_file_paths)
+    return [path.rpartition("/")[2] for path in paths if path]
