@@ -75,11 +75,11 @@ class CommitResult:
         not_found: Deletes that removed nothing.
         dropped: Incoming rows left out because their key was there (``hoodie.datasource.insert.dup.policy=drop``).
         replaced: File groups taken away as a whole, by an overwrite or with their partition.
-        files: Base and log files written.
+        files: Base files written.
         bytes: Their size.
-        log_files: The log files among them. Their rows count as updates, because nobody looked whether their keys were
+        log_files: Log files appended. Their rows count as updates, because nobody looked whether their keys were
             there, and so do their deletes, found or not.
-        log_bytes: The size of these.
+        log_bytes: Their size.
         seconds: Seconds by phase: those of the tasks summed over all of them, those of the commit as they passed, and
             as ``total`` those of the whole call where a method of `HudiTable` was called, and by their names those of
             the services after it.
@@ -106,8 +106,8 @@ class CommitResult:
 
     def __repr__(self) -> str:
         counts = [f"{getattr(self, name):,} {words}" for name, words in _COUNTED.items() if getattr(self, name)]
-        logs = f" ({self.log_files:,} log files)" if self.log_files else ""
-        files = [f"{self.files:,} files{logs}, {self.bytes:,} bytes"] if self.files else []
+        files = [f"{self.files:,} files, {self.bytes:,} bytes"] if self.files else []
+        files += [f"{self.log_files:,} log files, {self.log_bytes:,} bytes"] if self.log_files else []
         took = [f"{self.seconds['total']:.1f} s"] if "total" in self.seconds else []
         told = "; ".join([", ".join(counts) or "no rows", *files, *filter(None, map(_told, self.services)), *took])
         return f"<{self.operation} {self.instant or 'that left nothing'} of {self.path}: {told}>"
@@ -186,6 +186,7 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
     extra = metadata.extra_metadata
     logs = [stat for stat in stats if log_file(stat.path or "") is not None]
+    bases = [stat for stat in stats if log_file(stat.path or "") is None]
     return CommitResult(
         path=path,
         instant=instant_time,
@@ -196,8 +197,8 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         not_found=_count(extra.get(NOT_FOUND, "0")),
         dropped=_count(extra.get(DROPPED, "0")),
         replaced=sum(map(len, metadata.replaced.values())),
-        files=len(stats),
-        bytes=_total(stat.file_size_in_bytes for stat in stats),
+        files=len(bases),
+        bytes=_total(stat.file_size_in_bytes for stat in bases),
         log_files=len(logs),
         log_bytes=_total(stat.file_size_in_bytes for stat in logs),
         seconds=_seconds(extra.get(SECONDS, "{}")),
