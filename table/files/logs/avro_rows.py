@@ -97,6 +97,20 @@ def _lists(counts: Integers, items: Encoded) -> Encoded:
     return beside([spread(numbers(counts[some]), some), within(items, counts), same(number(0), len(counts))])
 
 
+def count(content: bytes, size: int) -> int:
+    """Return how many rows a content of so many bytes says that it has.
+
+    Raises:
+        ValueError: It is damaged; `struct.error` means the same.
+    """
+    version, rows = _HEAD.unpack_from(content)
+    if version not in _VERSIONS:
+        raise ValueError(f"its content is of version {version}")
+    if not 0 <= rows <= (size - _HEAD.size) // _ROW_LENGTH:
+        raise ValueError(f"it says that it has {rows} rows")
+    return int(rows)
+
+
 def decode(content: bytes, avro_schema: str, columns: pa.Schema, names: Collection[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a block's content.
 
@@ -109,19 +123,15 @@ def decode(content: bytes, avro_schema: str, columns: pa.Schema, names: Collecti
     Raises:
         ValueError: The content is damaged; other errors of fastavro and pyarrow mean the same.
     """
-    version, count = _HEAD.unpack_from(content)
+    rows = count(content, len(content))
     data = content[_HEAD.size :]
-    if version not in _VERSIONS:
-        raise ValueError(f"its content is of version {version}")
-    if not 0 <= count <= len(data) // _ROW_LENGTH:
-        raise ValueError(f"it says that it has {count} rows")
     record = parse_json(avro_schema)
     octets = np.frombuffer(data, dtype=np.uint8)
-    starts = avro_columns.row_starts(octets, count) if avro_columns.is_flat(record) else None
+    starts = avro_columns.row_starts(octets, rows) if avro_columns.is_flat(record) else None
     if starts is not None:
         yield from avro_columns.decode(octets, starts, record, columns, names)
         return
-    yield from _decode_rows(data, count, record, columns, names)
+    yield from _decode_rows(data, rows, record, columns, names)
 
 
 def _decode_rows(

@@ -89,7 +89,8 @@ def encode(deletes: Deletes) -> bytes:
     """
     count = len(deletes)
     string = same(number(1), count)
-    columns = [string, texts(deletes.keys), string, texts(deletes.partition_paths), _encode_ordering(deletes)]
+    names = texts(plain(deletes.keys)), texts(plain(deletes.partition_paths))
+    columns = [string, names[0], string, names[1], _encode_ordering(deletes)]
     body = number(count) + beside(columns).data.tobytes() + number(0) if count else number(0)
     return _HEAD.pack(_VERSION, len(body)) + body
 
@@ -98,7 +99,9 @@ def _encode_ordering(deletes: Deletes) -> Encoded:
     chosen = pc.invert(deletes.default) if deletes.ordering else pa.array(np.zeros(len(deletes), dtype=np.bool_))
     mask = chosen.to_numpy(zero_copy_only=False)
     none = same(number(_INT) + number(0), int(len(mask) - mask.sum()))
-    values = [array.filter(chosen) for array in deletes.ordering]
+    values = [plain(array).filter(chosen) for array in deletes.ordering]
+    if any(array.null_count for array in values):
+        raise ValueError("a delete that asks for an order has no value for it")
     if not mask.any():
         return none
     if len(values) == 1:
@@ -160,14 +163,8 @@ def decode(content: bytes, written: Sequence[pa.DataType], wanted: Sequence[pa.F
         OldVersionError: An old release wrote it.
         SchemaMismatchError: An ordering value has no place in its field's type.
     """
-    if len(content) < _HEAD.size:
-        raise ValueError("it breaks off")
-    version, length = _HEAD.unpack_from(content)
-    if version in (1, 2):
-        raise OldVersionError(version)
-    if version != _VERSION or length != len(content) - _HEAD.size:
-        raise ValueError(f"its content has version {version} and {length} bytes, as it says")
-    pieces = [pa.array(records, _ROW) for records in _records(content[_HEAD.size :])]
+    records, at = _counted(content, len(content))
+    pieces = [pa.array(some, _ROW) for some in _records(content[at:], records)]
     keys, paths, values = plain(pa.chunked_array(pieces, type=_ROW)).flatten()
     if keys.null_count:
         raise ValueError("a key in it is null")
@@ -179,18 +176,40 @@ def decode(content: bytes, written: Sequence[pa.DataType], wanted: Sequence[pa.F
     return Deletes(keys, paths, ordering, default)
 
 
-def _records(body: bytes) -> Iterator[list[dict[str, Any]]]:
-    """Yield the records of a list, some thousand at a time."""
-    count, at = read_number(body, 0)
+def count(content: bytes, size: int) -> int:
+    """Return how many deletes a content of so many bytes, of which the first are given, says that it has.
+
+    Raises:
+        ValueError: It is damaged.
+        OldVersionError: An old release wrote it.
+    """
+    return _counted(content, size)[0]
+
+
+def _counted(content: bytes, size: int) -> tuple[int, int]:
+    """Return how many deletes there are, and where they begin."""
+    if size < _HEAD.size:
+        raise ValueError("it breaks off")
+    version, length = _HEAD.unpack_from(content)
+    if version in (1, 2):
+        raise OldVersionError(version)
+    if version != _VERSION or length != size - _HEAD.size:
+        raise ValueError(f"its content has version {version} and {length} bytes, as it says")
+    records, at = read_number(content, _HEAD.size)
+    if not 0 <= records <= length // _LEAST_RECORD:
+        raise ValueError(f"it says that it has {records} records")
+    return records, at
+
+
+def _records(body: bytes, count: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield so many records of a list, some thousand at a time."""
     if count == 0:
-        if at != len(body):
+        if body:
             raise ValueError("something stands behind its records")
         return
-    if not 0 < count <= len(body) // _LEAST_RECORD:
-        raise ValueError(f"it says that it has {count} records")
     # What ends the list reads as a key that is null: with two numbers more it is a record, and another one behind it
     # tells that nothing else stands there.
-    ended = body[at:] + number(0) * 2 + number(1) + number(len(_END)) + _END + number(0) * 2
+    ended = body + number(0) * 2 + number(1) + number(len(_END)) + _END + number(0) * 2
     kept: list[dict[str, Any]] = []
     for records in decoded(_AVRO, count + 2, ended):
         kept += records

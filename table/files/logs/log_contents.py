@@ -18,7 +18,10 @@ from .delete_block import Deletes, OldVersionError
 from .log_blocks import BlockType, LogBlock, damaged
 from .log_file import open_log
 
-__all__ = ["Deletes", "columns_of", "deletes_of", "rows_of"]
+# A content's version, its length or its number of rows, and the number of deletes.
+_FIRST_BYTES = 32
+
+__all__ = ["Deletes", "columns_of", "count_of", "deletes_of", "rows_of"]
 
 
 def columns_of(block: LogBlock) -> pa.Schema:
@@ -65,8 +68,7 @@ def rows_of(
         present = set(columns_of(block).names)
         schema = pa.schema([field.with_nullable(field.nullable or field.name not in present) for field in schema])
     if block.type == BlockType.PARQUET:
-        part = (block.content_offset, block.content_size)
-        with BaseFileReader(storage, block.path, plain=plain, part=part, shown=block.shown) as reader:
+        with _parquet(storage, block, plain) as reader:
             yield from reader.batches(schema, batch_rows=batch_rows)
         return
     if block.type in (BlockType.AVRO, BlockType.CDC):
@@ -74,10 +76,28 @@ def rows_of(
             known = conform(batch, schema, fill_missing=True)
             yield from (known.slice(at, batch_rows) for at in range(0, known.num_rows, batch_rows))
         return
-    raise UnsupportedTableError(
-        f"{block.shown[:1].upper()}{block.shown[1:]} is of the type {block.type.name}, which pyhudi does not read.",
-        "Compact the table with Apache Hudi, then run this again.",
-    )
+    raise _unsupported(block)
+
+
+def count_of(storage: Storage, block: LogBlock) -> int:
+    """Return how many rows or deletes a block says that it has, which costs one small read.
+
+    Args:
+        storage: Rooted at the table.
+        block: A data block or a delete block.
+
+    Raises:
+        CorruptFileError: The content is damaged.
+        UnsupportedTableError: The content is of a kind that pyhudi does not read.
+    """
+    if block.type == BlockType.PARQUET:
+        with _parquet(storage, block, None) as reader:
+            return reader.rows
+    if block.type == BlockType.HFILE:
+        raise _unsupported(block)
+    content = _content(storage, block, _FIRST_BYTES)
+    with _parsing(block):
+        return (delete_block if block.type == BlockType.DELETE else avro_rows).count(content, block.content_size)
 
 
 def deletes_of(storage: Storage, block: LogBlock, ordering: Sequence[pa.Field] = ()) -> Deletes:
@@ -127,7 +147,19 @@ def _parsing(block: LogBlock) -> Iterator[None]:
         raise damaged(block, f"{type(error).__name__}: {error}") from error
 
 
-def _content(storage: Storage, block: LogBlock) -> bytes:
+def _parquet(storage: Storage, block: LogBlock, plain: Collection[str] | None) -> BaseFileReader:
+    part = (block.content_offset, block.content_size)
+    return BaseFileReader(storage, block.path, plain=plain, part=part, shown=block.shown)
+
+
+def _unsupported(block: LogBlock) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"{block.shown[:1].upper()}{block.shown[1:]} is of the type {block.type.name}, which pyhudi does not read.",
+        "Compact the table with Apache Hudi, then run this again.",
+    )
+
+
+def _content(storage: Storage, block: LogBlock, most: int | None = None) -> bytes:
     with storage_errors("read", block.path), open_log(storage, block.path) as source:
         source.seek(block.content_offset)
-        return source.read(block.content_size)  # type: ignore[no-any-return]
+        return source.read(block.content_size if most is None else min(most, block.content_size))  # type: ignore[no-any-return]

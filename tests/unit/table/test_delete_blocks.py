@@ -79,6 +79,19 @@ def test_a_value_may_stand_in_any_wrapper_that_fits_its_column() -> None:
         decode(encode(deletes(["a"], pa.array([7]), default=[False])), [pa.int32()], [pa.field("ts", pa.int32())])
 
 
+def test_columns_may_be_dictionaries() -> None:
+    some = deletes(["a", "b"], pa.array(["x", "y"]), default=[False, False])
+    keys, paths, (values,) = some.keys, some.partition_paths, some.ordering
+    packed = Deletes(keys.dictionary_encode(), paths.dictionary_encode(), (values.dictionary_encode(),), some.default)
+
+    assert encode(packed) == encode(some)
+
+
+def test_a_delete_is_written_in_its_order_or_not_at_all() -> None:
+    with pytest.raises(ValueError, match="has no value for it"):
+        encode(deletes(["a"], pa.array([None], pa.int64()), default=[False]))
+
+
 def test_the_integer_zero_asks_for_no_order_and_no_other_zero_does() -> None:
     zeros = [pa.array([0], pa.int32()), pa.array([0], pa.int64()), pa.array([0.0])]
 

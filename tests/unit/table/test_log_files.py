@@ -22,7 +22,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.table.files.base_file import file_schema
 from pyhudi.table.files.logs import avro_rows
 from pyhudi.table.files.logs.log_blocks import BlockType, Header, LogBlock, head, tail
-from pyhudi.table.files.logs.log_contents import Deletes, columns_of, deletes_of, rows_of
+from pyhudi.table.files.logs.log_contents import Deletes, columns_of, count_of, deletes_of, rows_of
 from pyhudi.table.files.logs.log_file import LogFileWriter, read_blocks
 from pyhudi.table.files.logs.log_scan import effective_blocks
 from pyhudi.table.schema.columns import META_COLUMNS, RECORD_KEY, avro_schema, with_meta
@@ -112,6 +112,7 @@ def test_rows_and_deletes_come_back(data_format: BlockType) -> None:
 
     assert [one.type for one in found] == [data_format, BlockType.DELETE, BlockType.DELETE, data_format]
     assert [ids(storage, one) for one in found] == [["a", "b"], ["c"], ["d"], ["e"]]
+    assert [count_of(storage, one) for one in found] == [2, 1, 1, 1]
     assert {one.instant_time for one in found} == {INSTANT}
     assert table(storage, found[0]).to_pylist()[1] == {
         **dict(zip(META_COLUMNS, "abcde", strict=True)),
@@ -306,8 +307,9 @@ def test_what_is_not_read_is_refused_by_its_name(name: str) -> None:
     data, message = STRANGE[name]
     storage = put(data)
 
-    with pytest.raises(UnsupportedTableError, match=message):
-        ids(storage, next(read_blocks(storage, PATH)))
+    for look in (ids, count_of):
+        with pytest.raises(UnsupportedTableError, match=message):
+            look(storage, next(read_blocks(storage, PATH)))
 
 
 def test_positions_of_rows_are_passed_over_unread() -> None:
