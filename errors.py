@@ -33,7 +33,7 @@ The tree::
         ├── TableVersionError           TABLE_VERSION          the table version is not one we write or read
         ├── UnsupportedTableError       UNSUPPORTED_TABLE      a kind of table not done by pyhudi yet
         ├── CorruptInstantError         CORRUPT_INSTANT        an instant's file cannot be parsed
-        ├── CorruptFileError            CORRUPT_FILE           a base file cannot be read
+        ├── CorruptFileError            CORRUPT_FILE           a data file cannot be read
         ├── MissingFileError            MISSING_FILE           a base file is gone that a commit names
         ├── BucketMisfitError           BUCKET_MISFIT          a base file holds keys of another bucket
         └── UndoError                   UNDO                   what is to be undone or kept cannot be
@@ -344,7 +344,7 @@ class CorruptInstantError(TableError):
 
 
 class CorruptFileError(TableError):
-    """A base file cannot be read."""
+    """A base file or a log file cannot be read."""
 
     code = "CORRUPT_FILE"
 

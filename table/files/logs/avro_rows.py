@@ -22,7 +22,7 @@ from .avro_bytes import Encoded, Integers, beside, fixed, numbers, same, spread,
 from .avro_records import decoded, number
 from .decimals import decimals, unscaled
 
-# The third version is what all releases since 0.11 write; the first two differ from it in what deletes look like.
+# The first two, which old releases wrote, differ from the third in what deletes look like.
 _VERSIONS = (1, 2, 3)
 _HEAD = struct.Struct(">ii")
 _ROW_LENGTH = 4
