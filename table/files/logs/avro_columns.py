@@ -1,18 +1,19 @@
 """Rows in Avro decoded column by column: what stands at the same place in many rows is read at once.
 
-It is far faster than row by row. Lists and maps, of which each row has as many items as it likes, are left to fastavro.
+It is far faster than row by row. Of lists and maps the first items of all rows are read at once, then the second ones;
+where some have very many, the rows are left to fastavro.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ...arrow.arrays import struct_array
+from ...arrow.arrays import list_array, struct_array
 from ...schema.types import children
 from .avro_bytes import Integers, Octets
 from .decimals import decimals
@@ -21,6 +22,8 @@ _LENGTH = 4
 _CHUNK_ROWS = 16_384
 _CHUNK_BYTES = 64 << 20
 _LONGEST_NUMBER = 10
+# Of lists in a chunk of rows; each is a step for all of them.
+_MOST_ITEMS = 1_000
 # Places where a row might begin, beside each one where one does; more are a schema of little but nulls.
 _MOST_CANDIDATES = 24
 
@@ -49,47 +52,67 @@ def row_starts(data: Octets, count: int) -> Integers | None:
     return np.append(maybe[reached], len(data))
 
 
-def is_flat(avro: Any) -> bool:
-    """Return whether a type has neither lists nor maps, nor types that are named elsewhere."""
+def takes_bytes(avro: Any) -> bool:
+    """Return whether each value of a type has at least one byte, and none of its types is named elsewhere."""
     if isinstance(avro, list):
-        return all(is_flat(one) for one in avro)
+        return all(one == "null" or takes_bytes(one) for one in avro)
     if isinstance(avro, str):
-        return avro in _NUMBERS or avro in _WIDTHS or avro in ("null", "bytes", "string", "boolean")
-    if avro["type"] == "record":
-        return all(is_flat(field["type"]) for field in avro["fields"])
-    return avro["type"] == "fixed" or (avro["type"] not in ("array", "map") and is_flat(avro["type"]))
+        return avro in _NUMBERS or avro in _WIDTHS or avro in ("bytes", "string", "boolean")
+    inner = avro["type"]
+    if inner == "record":
+        return bool(avro["fields"]) and all(takes_bytes(field["type"]) for field in avro["fields"])
+    if inner == "array":
+        return takes_bytes(avro["items"])
+    if inner == "map":
+        return takes_bytes(avro["values"])
+    return bool(avro["size"] > 0) if inner == "fixed" else takes_bytes(inner)
 
 
 def decode(
-    data: Octets, starts: Integers, record: dict[str, Any], columns: pa.Schema, names: Collection[str]
+    data: Octets,
+    starts: Integers,
+    record: dict[str, Any],
+    columns: pa.Schema,
+    names: Collection[str],
+    one_by_one: Callable[[Octets, int], Iterator[pa.RecordBatch]],
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows.
 
     Args:
         data: The rows, each with its length in front.
         starts: Where they begin, and where the last one ends.
-        record: Their schema, which `is_flat`.
+        record: Their schema, which `takes_bytes`.
         columns: Its columns, of the types that they take in Arrow.
         names: Which columns are wanted.
+        one_by_one: Decodes so many rows with lists that are too long.
 
     Raises:
         ValueError: They are damaged; or pyarrow's, which is one.
     """
-    chosen = [field for field in columns if field.name in names]
     first, last = 0, len(starts) - 1
     while first < last:
         end = min(first + _CHUNK_ROWS, last)
         end = max(first + 1, min(end, int(np.searchsorted(starts, starts[first] + _CHUNK_BYTES)) - 1))
         rows = _Rows(data, starts[first:end] + _LENGTH, starts[first + 1 : end + 1])
-        found: list[pa.Array] = []
-        for avro, field in zip(record["fields"], columns, strict=True):
-            values = rows.read(avro["type"], field, wanted=field.name in names)
-            if values is not None:
-                found.append(values)
-        if (rows.at != rows.ends).any():
-            raise ValueError("a row in it does not end where it says")
-        yield pa.RecordBatch.from_struct_array(struct_array(pa.struct(chosen), end - first, None, found))
+        try:
+            yield _batch(rows, record, columns, names)
+        except _TooManyError:
+            yield from one_by_one(data[starts[first] : starts[end]], end - first)
         first = end
+
+
+class _TooManyError(Exception):
+    """A list has more items than can well be read one after another."""
+
+
+def _batch(rows: _Rows, record: dict[str, Any], columns: pa.Schema, names: Collection[str]) -> pa.RecordBatch:
+    fields = zip(record["fields"], columns, strict=True)
+    read = [rows.read(avro["type"], field, wanted=field.name in names) for avro, field in fields]
+    if (rows.at != rows.ends).any():
+        raise ValueError("a row in it does not end where it says")
+    chosen = pa.struct([field for field in columns if field.name in names])
+    found = struct_array(chosen, len(rows.at), None, [values for values in read if values is not None])
+    return pa.RecordBatch.from_struct_array(found)
 
 
 @dataclass(slots=True)
@@ -119,7 +142,7 @@ class _Rows:
         other = next(one for one in avro if one != "null")
         if valid.all():
             return self._value(other, field.type, wanted)
-        rows = _Rows(self.data, self.at[valid], self.ends[valid])
+        rows = self._some(valid)
         values = rows._value(other, field.type, wanted)
         self.at[valid] = rows.at
         if values is None:
@@ -136,6 +159,12 @@ class _Rows:
             fields = zip(avro["fields"], children(kind), strict=True)
             parts = [self.read(one["type"], field, wanted=wanted) for one, field in fields]
             return struct_array(kind, len(self.at), None, parts) if wanted else None
+        if base == "array":
+            return self._lists(avro["items"], kind.value_field, kind, wanted)
+        if base == "map":
+            entry = {"type": "record", "fields": [{"type": "string"}, {"type": avro["values"]}]}
+            entries = pa.field("entries", pa.struct(children(kind)), nullable=False)
+            return self._lists(entry, entries, kind, wanted)
         if base in _NUMBERS:
             values = self._numbers()
             if not wanted:
@@ -157,6 +186,47 @@ class _Rows:
         if base == "boolean":
             return pa.array(octets[:, 0] == 1)
         return pa.array(octets.view("<f4" if base == "float" else "<f8")[:, 0])
+
+    def _lists(self, avro: Any, items: pa.Field, kind: pa.DataType, wanted: bool) -> pa.Array | None:
+        """Return the next list of each row: its items come in blocks, each with their number in front, and then a 0."""
+        whose, found = [np.zeros(0, dtype=np.int64)], [pa.array([], items.type)]
+        going = np.arange(len(self.at))
+        while len(going):
+            counts = self._counts(going)
+            going, counts = going[counts > 0], counts[counts > 0]
+            rows, left = going, counts
+            while len(rows):
+                if len(whose) > _MOST_ITEMS:
+                    raise _TooManyError
+                one = self._some(rows)
+                values = one.read(avro, items, wanted=wanted)
+                self.at[rows] = one.at
+                whose.append(rows)
+                found.extend([] if values is None else [values])
+                rows, left = rows[left > 1], left[left > 1] - 1
+        if not wanted:
+            return None
+        rows = np.concatenate(whose)
+        in_order = pa.concat_arrays(found).take(pa.array(np.argsort(rows, kind="stable")))
+        return list_array(kind, None, np.bincount(rows, minlength=len(self.at)), in_order)
+
+    def _counts(self, rows: Integers) -> Integers:
+        """Return how many items the next block of each of some lists has, and go behind that."""
+        some = self._some(rows)
+        counts = some._numbers()
+        sized = np.flatnonzero(counts < 0)
+        if len(sized):
+            behind = some._some(sized)
+            behind._numbers()
+            some.at[sized] = behind.at
+        self.at[rows] = some.at
+        found: Integers = np.abs(counts)
+        if (found > some.ends - some.at).any():
+            raise ValueError("a list in it has more items than its row has bytes")
+        return found
+
+    def _some(self, rows: Any) -> _Rows:
+        return _Rows(self.data, self.at[rows], self.ends[rows])
 
     def _pass(self, lengths: Integers) -> bool:
         """Go behind so many bytes of each row."""

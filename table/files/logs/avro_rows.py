@@ -18,7 +18,7 @@ from ....storage.bounds import parse_json
 from ...arrow.arrays import list_array, plain, struct_array, without_nulls
 from ...schema.types import children, decimal_bytes
 from . import avro_columns
-from .avro_bytes import Encoded, Integers, beside, fixed, numbers, same, spread, texts, together, within
+from .avro_bytes import Encoded, Integers, Octets, beside, fixed, numbers, same, spread, texts, together, within
 from .avro_records import decoded, number
 from .decimals import decimals, unscaled
 
@@ -127,14 +127,18 @@ def decode(content: bytes, avro_schema: str, columns: pa.Schema, names: Collecti
     data = content[_HEAD.size :]
     record = parse_json(avro_schema)
     octets = np.frombuffer(data, dtype=np.uint8)
-    starts = avro_columns.row_starts(octets, rows) if avro_columns.is_flat(record) else None
-    if starts is not None:
-        yield from avro_columns.decode(octets, starts, record, columns, names)
+    starts = avro_columns.row_starts(octets, rows) if avro_columns.takes_bytes(record) else None
+    if starts is None:
+        yield from _one_by_one(data, rows, record, columns, names)
         return
-    yield from _decode_rows(data, rows, record, columns, names)
+
+    def one_by_one(part: Octets, count: int) -> Iterator[pa.RecordBatch]:
+        return _one_by_one(part.tobytes(), count, record, columns, names)
+
+    yield from avro_columns.decode(octets, starts, record, columns, names, one_by_one)
 
 
-def _decode_rows(
+def _one_by_one(
     data: bytes, count: int, record: dict[str, Any], columns: pa.Schema, names: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of any schema, decoded one by one."""

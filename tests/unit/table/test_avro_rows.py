@@ -72,7 +72,7 @@ def as_field(drawn: tuple[tuple[pa.DataType, st.SearchStrategy[Any]], bool]) -> 
 def batches(draw: Any) -> pa.RecordBatch:
     fields = draw(st.lists(st.tuples(kinds(), st.booleans()).map(as_field), min_size=1, max_size=4))
     schema = pa.schema([pa.field(f"c{at}", kind, nullable=null) for at, (kind, null, _) in enumerate(fields)])
-    count = draw(st.integers(0, 6))
+    count = draw(st.integers(0, 12))
     columns = [
         pa.array(draw(st.lists(values, min_size=count + 1, max_size=count + 1)), kind) for kind, _, values in fields
     ]
@@ -120,8 +120,8 @@ def test_rows_are_written_as_fastavro_writes_them_and_come_back(batch: pa.Record
     written = b"".join(avro_rows.encode(batch))
 
     assert written == fastavro_bytes(batch, json.loads(avro))
-    found = read(written, batch.num_rows, avro)
-    assert b"".join(part for one in found.to_batches() for part in avro_rows.encode(one)) == written
+    for way in (by_rows, by_columns):
+        assert b"".join(part for one in way(written, batch.num_rows, avro) for part in avro_rows.encode(one)) == written
 
 
 MILLIS = datetime.datetime(2024, 2, 29, 1, 2, 3, 4000, datetime.timezone.utc)
@@ -161,29 +161,21 @@ def foreign() -> bytes:
 
 def by_rows(data: bytes, count: int, avro: str) -> list[pa.RecordBatch]:
     columns = pa.schema(parse_avro(avro, "x"))
-    return list(avro_rows._decode_rows(data, count, json.loads(avro), columns, columns.names))
+    return list(avro_rows._one_by_one(data, count, json.loads(avro), columns, columns.names))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data())
-def test_columns_read_at_once_are_what_rows_one_by_one_are(data: st.DataObject) -> None:
-    inner = [data.draw(st.sampled_from(FLAT)) for _ in range(2)]
-    struct_kind = pa.struct([pa.field("x", inner[0][0], nullable=False), pa.field("y", inner[1][0])])
-    pair = struct_kind, st.fixed_dictionaries({"x": inner[0][1], "y": st.none() | inner[1][1]})
-    drawn = [data.draw(st.tuples(st.sampled_from([*FLAT, pair]), st.booleans()).map(as_field)) for _ in range(3)]
-    schema = pa.schema([pa.field(f"c{at}", kind, nullable=null) for at, (kind, null, _) in enumerate(drawn)])
-    count = data.draw(st.integers(1, 40))
-    columns = [pa.array(data.draw(st.lists(values, min_size=count, max_size=count)), kind) for kind, _, values in drawn]
-    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-    avro, written = format_avro(schema, "t"), b"".join(avro_rows.encode(batch))
-    octets = np.frombuffer(written, dtype=np.uint8)
-    starts = np.cumsum([0, *(len(one) for one in lines(written))])
-
-    found = list(avro_columns.decode(octets, starts, json.loads(avro), schema, schema.names))
-
-    assert same_bytes(found, by_rows(written, count, avro))
+def by_columns(data: bytes, count: int, avro: str) -> list[pa.RecordBatch]:
+    """Read by columns alone, each row's beginning being told."""
+    starts = np.cumsum([0, *(len(one) for one in lines(data))])
+    columns = pa.schema(parse_avro(avro, "x"))
+    octets = np.frombuffer(data, dtype=np.uint8)
     guessed = avro_columns.row_starts(octets, count)
     assert guessed is None or guessed.tolist() == starts.tolist()
+    return list(avro_columns.decode(octets, starts, json.loads(avro), columns, columns.names, no_other_way))
+
+
+def no_other_way(*_: Any) -> Iterator[pa.RecordBatch]:
+    raise AssertionError
 
 
 def lines(written: bytes) -> Iterator[bytes]:
@@ -194,9 +186,35 @@ def lines(written: bytes) -> Iterator[bytes]:
         written = written[end:]
 
 
-def same_bytes(left: list[pa.RecordBatch], right: list[pa.RecordBatch]) -> bool:
-    """Return whether rows are the same, to the bits of each NaN."""
-    return [list(avro_rows.encode(one)) for one in left] == [list(avro_rows.encode(one)) for one in right]
+LISTS = pa.list_(pa.field("element", pa.map_(pa.string(), pa.int64())))
+
+
+def test_lists_are_read_at_once_until_they_are_very_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many rows, some null, some empty, their items out of step; with a bound of a few items by either way."""
+    lists = [None if n % 7 == 0 else [{str(m): m for m in range(n % 4)} for _ in range(n % 5)] for n in range(300)]
+    rows = pa.record_batch(
+        [
+            pa.array([None if one is None else [list(each.items()) for each in one] for one in lists], LISTS),
+            pa.array(range(300)),
+        ],
+        schema=pa.schema([pa.field("l", LISTS), ("n", pa.int64())]),
+    )
+    avro, written = format_avro(rows.schema, "t"), b"".join(avro_rows.encode(rows))
+
+    assert pa.Table.from_batches(by_columns(written, 300, avro)) == pa.Table.from_batches([rows])
+    assert read(written, 300, avro, "n").column("n").to_pylist() == list(range(300))
+    monkeypatch.setattr(avro_columns, "_MOST_ITEMS", 3)
+    assert read(written, 300, avro) == pa.Table.from_batches([rows])
+
+
+def test_a_list_in_blocks_that_say_their_sizes_is_read() -> None:
+    """As Avro's own blocking encoder in Java writes it."""
+    avro = format_avro(pa.schema([pa.field("l", pa.list_(pa.field("element", pa.int32(), False)), False)]), "t")
+    body = bytes([3, 4, 2, 4, 2, 6, 0])
+    data = struct.pack(">i", len(body)) + body
+
+    assert read(data, 1, avro).to_pylist() == [{"l": [1, 2, 3]}]
+    assert by_rows(data, 1, avro)[0].to_pylist() == [{"l": [1, 2, 3]}]
 
 
 def test_the_beginnings_of_rows_are_found_among_zeros() -> None:
