@@ -97,7 +97,9 @@ def count_of(storage: Storage, block: LogBlock) -> int:
         raise _unsupported(block)
     content = _content(storage, block, _FIRST_BYTES)
     with _parsing(block):
-        return (delete_block if block.type == BlockType.DELETE else avro_rows).count(content, block.content_size)
+        if block.type == BlockType.DELETE:
+            return delete_block.count(content, block.content_size)
+        return avro_rows.count(content, block.content_size)
 
 
 def deletes_of(storage: Storage, block: LogBlock, ordering: Sequence[pa.Field] = ()) -> Deletes:
