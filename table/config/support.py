@@ -52,14 +52,14 @@ def _unmergeable(config: TableConfig) -> Iterator[tuple[str, str]]:
             if config.properties.get(named):
                 yield named, config.properties[named]
         yield key.MERGE_MODE, config.merge_mode
-    partial = config.properties.get(key.PARTIAL_UPDATE_MODE) or "NONE"
-    if partial.upper() != "NONE":
-        yield key.PARTIAL_UPDATE_MODE, partial
-    yield from _unknown_merge_properties(config)
+    if config.partial_update_mode not in (None, key.IGNORE_DEFAULTS, key.FILL_UNAVAILABLE):
+        yield key.PARTIAL_UPDATE_MODE, str(config.partial_update_mode)
+    known = {key.UNAVAILABLE_VALUE} if config.partial_update_mode == key.FILL_UNAVAILABLE else set()
+    yield from _unknown_merge_properties(config, known)
 
 
-def _unknown_merge_properties(config: TableConfig) -> Iterator[tuple[str, str]]:
-    known = {key.DELETE_FIELD, key.DELETE_MARKER} if config.delete_marker else set()
+def _unknown_merge_properties(config: TableConfig, known: set[str]) -> Iterator[tuple[str, str]]:
+    known |= {key.DELETE_FIELD, key.DELETE_MARKER} if config.delete_marker else set()
     for option, value in config.properties.items():
         if option.startswith(key.MERGE_PROPERTY_PREFIX) and option not in known:
             yield option, value
@@ -90,10 +90,9 @@ def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]
 def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
     if config.merge_mode not in (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING):
         yield key.MERGE_MODE, config.merge_mode
-    partial = config.properties.get(key.PARTIAL_UPDATE_MODE) or "NONE"
-    if partial.upper() != "NONE":
-        yield key.PARTIAL_UPDATE_MODE, partial
-    yield from _unknown_merge_properties(config)
+    if config.partial_update_mode is not None:
+        yield key.PARTIAL_UPDATE_MODE, config.partial_update_mode
+    yield from _unknown_merge_properties(config, set())
     for flag in (key.CDC_ENABLED, key.CONSISTENT_TIMESTAMPS, key.SLASH_DATES):
         if config.flag(flag):
             yield flag, "true"

@@ -219,6 +219,12 @@ class TableConfig:
         return DeleteMarker(field, value) if field and value else None
 
     @property
+    def partial_update_mode(self) -> str | None:
+        """Which columns of a row leave the older row's values as they are; None where none does."""
+        mode = (self.properties.get(key.PARTIAL_UPDATE_MODE) or "NONE").upper()
+        return None if mode == "NONE" else mode
+
+    @property
     def key_generator(self) -> KeyGeneratorType:
         """How record keys and partition paths are made.
 

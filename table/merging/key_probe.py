@@ -74,3 +74,23 @@ def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Posi
     """Return the place of each hash in a table of 2 ** n entries."""
     places: Positions = (hashes & np.uint64(len(table) - 1)).view(np.int64)
     return places
+
+
+class Firsts:
+    """Tells which of the rows that are found are the first of their key, over all batches of a base.
+
+    Args:
+        count: How many unique keys there are.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._met = np.zeros(count, dtype=np.bool_)
+        self._place = np.zeros(count, dtype=np.int64)
+
+    def among(self, found: Positions) -> Mask:
+        """Return which rows of the next batch are the first of their key, given the key that each was found to have."""
+        places = np.arange(len(found))
+        self._place[found[::-1]] = places[::-1]
+        first: Mask = (self._place[found] == places) & ~self._met[found]
+        self._met[found] = True
+        return first

@@ -24,6 +24,7 @@ from ..arrow.string_hash import hash64
 from ..schema.columns import RECORD_KEY
 from .inserter import Inserter
 from .merger import Meeting, MergeCounts, Merger, MergeRules
+from .overlay import Overlay
 from .row_spec import Judged
 
 # Of what may be merged at once, the share of the deciding columns of rows that wait elsewhere: folding them and looking
@@ -66,6 +67,7 @@ class Encounter:
         memory: Arrow bytes of incoming rows that may be merged at once.
         open_spill: Opens a spill for parts beyond memory, with the storage that reads it back.
         where: Names the file group, for errors.
+        lay: Makes an overlay of incoming rows, where they hold some of their columns only; None where rows are whole.
         counts: What has become of the rows so far.
     """
 
@@ -74,6 +76,7 @@ class Encounter:
     memory: int
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
     where: str
+    lay: Callable[[pa.RecordBatch], Overlay] | None = None
     counts: MergeCounts = field(default_factory=MergeCounts)
 
     def meet(self, rows: Rows, base: Iterator[pa.RecordBatch]) -> Generator[Met]:
@@ -96,6 +99,9 @@ class Encounter:
                     yield from self._part(incoming, of_base)
 
     def _part(self, incoming: _Incoming, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
+        if self.lay is not None:
+            yield from self._laid(self.lay(concat(list(incoming.batches()))), base)
+            return
         kind: type[Merger | Inserter] = Merger if self.rules.meeting is Meeting.MERGE else Inserter
         merger = kind(self.spec, incoming.deciding, self.rules, self.where)
         for batch in merger.survivors(base):
@@ -103,6 +109,12 @@ class Encounter:
         for batch in rechunk(incoming.chosen(merger.arrivals())):
             yield Met(batch, arrived=True)
         self.counts.add(merger.counts)
+
+    def _laid(self, overlay: Overlay, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
+        for batch in overlay.survivors(base):
+            yield Met(batch, arrived=False)
+        yield Met(overlay.arrivals(), arrived=True)
+        self.counts.add(overlay.counts)
 
     def _parts(
         self, rows: Rows, whole_base: Iterator[pa.RecordBatch]
@@ -120,16 +132,17 @@ class Encounter:
                 yield _Incoming.of([batch], deciding), iter(())
             return
         base = iter(()) if adds else whole_base
-        held = rows.within(self.memory)
+        # An overlay holds whole rows, and puts them together from several.
+        held = rows.within(self.memory if self.lay is None else self.memory // 2)
         if held is not None:
             yield _Incoming.of(held, deciding) if held else None, base
             return
-        judges = within(rows.batches(deciding), self.memory // _DECIDING_SHARE)
+        judges = within(rows.batches(deciding), self.memory // _DECIDING_SHARE) if self.lay is None else None
         if judges is not None:
             yield _Incoming(concat(judges), rows.batches), base
             return
         # Half of what fits, because parts are not equal and what was read last is still in memory.
-        parts = math.ceil(2 * rows.nbytes / self.memory)
+        parts = math.ceil((2 if self.lay is None else 4) * rows.nbytes / self.memory)
         with self._spread(rows.batches(), parts) as incoming, self._spread(base, parts) as of_base:
             for part in range(parts):
                 batches = list(incoming.part(part))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...errors import KeyNotFoundError
 from ..arrow.arrays import Mask
 from ..schema.columns import RECORD_KEY
-from .key_probe import KeyProbe
+from .key_probe import Firsts, KeyProbe
 from .row_spec import Judged
 from .winners import Positions, base_wins, fold
 
@@ -34,11 +34,13 @@ class MergeRules:
         meeting: What becomes of an incoming row whose key is there.
         fold: Whether incoming rows of one key are folded into one; always so where rows are merged.
         must_find: Whether a delete of a key that is not there is an error.
+        first_alone: Whether, of the base rows of one key, the first alone is met, and the others stay as they are.
     """
 
     meeting: Meeting = Meeting.MERGE
     fold: bool = True
     must_find: bool = False
+    first_alone: bool = False
 
 
 @dataclass(slots=True)
@@ -110,6 +112,7 @@ class Merger:
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the base rows that no incoming row replaces or deletes."""
         probe: KeyProbe | None = None
+        firsts = Firsts(self._incoming.num_rows) if self._rules.first_alone else None
         ordering = self._spec.ordering(self._incoming)
         for batch in base:
             # A new file group has no base, and needs none.
@@ -117,6 +120,8 @@ class Merger:
                 probe = KeyProbe.over(self._incoming.column(RECORD_KEY))
             found = probe.find(batch.column(RECORD_KEY))
             rows = np.flatnonzero(found >= 0)
+            if firsts is not None:
+                rows = rows[firsts.among(found[rows])]
             if not len(rows):
                 yield batch
                 continue

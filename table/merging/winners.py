@@ -75,6 +75,23 @@ def base_wins(base: Ordering, incoming: Ordering) -> Mask:
     return wins
 
 
+def joint_ranks(ordering: Ordering, count: int) -> Positions:
+    """Return integers from 0 on that sort as the ordering values do together; equal ones where these are equal.
+
+    Args:
+        ordering: Each ``count`` values; none where all are equal.
+        count: How many rows.
+    """
+    ranks = [_ranks(values) for values in ordering]
+    order = np.lexsort([*reversed(ranks)]) if ranks else np.arange(count)
+    steps = np.zeros(count, dtype=np.bool_)
+    for one in ranks:
+        steps[1:] |= one[order][1:] != one[order][:-1]
+    joint = np.empty(count, dtype=np.int64)
+    joint[order] = np.cumsum(steps)
+    return joint
+
+
 def _last_of_each(
     code: Positions, ranks: Sequence[Positions], resets: Mask | None, yields: Mask | None = None
 ) -> Positions:
@@ -94,13 +111,13 @@ def _since_reset(code: Positions, resets: Mask | None, yields: Mask | None) -> l
     is_reset = resets[by_key]
     place = 3 * np.cumsum(is_reset) - is_reset
     if yields is not None and yields.any():
-        place -= 2 * _yielding(code[by_key], is_reset, yields[by_key])
+        place -= 2 * yielding(code[by_key], is_reset, yields[by_key])
     count = np.empty(len(code), dtype=np.int64)
     count[by_key] = place
     return [count]
 
 
-def _yielding(code: Positions, resets: Mask, yields: Mask) -> Mask:
+def yielding(code: Positions, resets: Mask, yields: Mask) -> Mask:
     """Return which rows, sorted by key, stand below a reset of their key with none between that does not yield."""
     rows = np.arange(len(code))
     begins = np.append(True, code[1:] != code[:-1])

@@ -23,12 +23,13 @@ from ..merging.deletes import IS_DELETED, DeleteMarker, deleted
 from ..merging.row_spec import RowSpec
 from ..merging.winners import Positions
 from ..schema.columns import OPERATION_COLUMN, RECORD_KEY
+from .partial_updates import BLOCK
 
 # What an entry of a log is.
 KIND = "_pyhudi_kind"
 ROW, DELETED_ROW, DELETE, RESET = range(4)
 
-_KIND = pa.field(KIND, pa.int8(), nullable=False)
+_OWN = {one.name: one for one in (pa.field(KIND, pa.int8(), nullable=False), pa.field(BLOCK, pa.int32()))}
 _GONE = pa.array(["D", "-U"])
 
 
@@ -87,6 +88,7 @@ class LogRows:
             none of those that are given.
         ordering_fields: The columns that decide who wins.
         marker: The value of a column by which rows are deletes.
+        numbered: Whether entries say which block they are of.
         records: How many entries were read at last.
     """
 
@@ -96,6 +98,7 @@ class LogRows:
     table_schema: pa.Schema
     ordering_fields: tuple[str, ...]
     marker: DeleteMarker | None = None
+    numbered: bool = False
     records: int = 0
     _row_bytes: float = field(default=0.0, init=False)
 
@@ -111,12 +114,13 @@ class LogRows:
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all entries, with some of their columns or all and their kind; they may be asked for again."""
-        names = [*self.schema.names, KIND] if columns is None else list(columns)
+        every = [*self.schema.names, KIND, *([BLOCK] if self.numbered else [])]
+        names = every if columns is None else list(columns)
         wanted = pa.schema([self._field(name) for name in names])
         self.records = 0
-        for block in self.blocks:
-            entries = self._deletes(block, wanted) if block.type is BlockType.DELETE else self._rows(block, wanted)
-            for batch in entries:
+        for number, block in enumerate(self.blocks):
+            read = self._deletes if block.type is BlockType.DELETE else self._rows
+            for batch in read(block, wanted, number):
                 self.records += batch.num_rows
                 yield batch
 
@@ -127,23 +131,24 @@ class LogRows:
             yield batch
 
     def _field(self, name: str) -> pa.Field:
-        return _KIND if name == KIND else self.schema.field(name).with_nullable(True)
+        return _OWN.get(name) or self.schema.field(name).with_nullable(True)
 
-    def _rows(self, block: LogBlock, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _rows(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
         judges = _judges(self.table_schema, block, self.marker, self.ordering_fields) if KIND in wanted.names else []
-        data = [one for one in wanted if one.name != KIND]
+        data = [one for one in wanted if one.name not in _OWN]
         asked = pa.schema([*data, *(one for one in judges if one.name not in wanted.names)])
         for batch in rows_of(self.storage, block, asked):
-            columns = [
-                _kinds_of(batch, self.marker, self.ordering_fields) if name == KIND else batch.column(name)
-                for name in wanted.names
-            ]
+            own = {BLOCK: pa.array(np.full(batch.num_rows, number, np.int32))}
+            if KIND in wanted.names:
+                own[KIND] = _kinds_of(batch, self.marker, self.ordering_fields)
+            columns = [own[name] if name in _OWN else batch.column(name) for name in wanted.names]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
-    def _deletes(self, block: LogBlock, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _deletes(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
         found = deletes_of(self.storage, block, [self.schema.field(name) for name in self.ordering_fields])
         count = len(found)
         known = dict(zip(self.ordering_fields, found.ordering, strict=True)) | {RECORD_KEY: found.keys}
+        known[BLOCK] = pa.array(np.full(count, number, np.int32))
         known[KIND] = pa.array(np.where(mask(found.default), RESET, DELETE).astype(np.int8))
         columns = [known[one.name] if one.name in known else pa.nulls(count, one.type) for one in wanted]
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)

@@ -22,9 +22,11 @@ from ..files.logs.log_file import read_blocks
 from ..files.logs.log_scan import effective_blocks
 from ..merging.meet import Encounter
 from ..merging.merger import MergeCounts, MergeRules
+from ..merging.overlay import Overlay
 from ..schema.columns import RECORD_KEY, with_meta
 from ..schema.conform import conform
 from .log_rows import LogRows, LogSpec
+from .partial_updates import PartialUpdates
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -54,8 +56,8 @@ class LogCounts:
 class MergedSlice:
     """The rows of one file slice, whole or some of their columns, as they are once its logs are merged.
 
-    An incoming entry takes the place of every base row of its key that it beats, where a base holds a key several
-    times.
+    Where a base file holds a key several times, the logs meet its first row alone and the others stay, as Apache Hudi's
+    readers and compactions have it.
 
     Args:
         storage: Rooted at the table.
@@ -102,7 +104,11 @@ class MergedSlice:
     @property
     def later_wins(self) -> bool:
         """Whether every entry of a log that counts takes the place of its base row, whatever either holds."""
-        return not self._ordering and not any(block.is_partial for block in self.blocks)
+        return not self._ordering and self._partial is None
+
+    @cached_property
+    def _partial(self) -> PartialUpdates | None:
+        return PartialUpdates.of(self._config, self.blocks)
 
     def batches(
         self,
@@ -125,7 +131,7 @@ class MergedSlice:
         with ExitStack() as stack:
             base = None
             if self._piece.base is not None:
-                plain = frozenset(self._schema.names) - dictionaries
+                plain = frozenset(self._schema.names) - (dictionaries if self._partial is None else frozenset())
                 base = stack.enter_context(BaseFileReader(self._storage, self._piece.base.path, plain=plain))
             if self.blocks:
                 yield from self._merged(base, columns, row_groups)
@@ -141,14 +147,19 @@ class MergedSlice:
         judged = [name for name in (RECORD_KEY, *self._ordering) if name not in columns.names]
         read = pa.schema([*columns, *(self._schema.field(name) for name in dict.fromkeys(judged))])
         marker = self._config.delete_marker
-        rows = LogRows(self._storage, self.blocks, read, self._schema, self._ordering, marker)
+        partial, spec = self._partial, LogSpec(self._ordering)
+        rows = LogRows(
+            self._storage, self.blocks, read, self._schema, self._ordering, marker, numbered=partial is not None
+        )
         where = f"the file group {self._piece.file_id} of partition {self._piece.partition_path!r}"
-        encounter = Encounter(LogSpec(self._ordering), MergeRules(), self._memory, self._open_spill, where)
+        encounter = Encounter(spec, MergeRules(first_alone=True), self._memory, self._open_spill, where)
+        if partial is not None:
+            encounter.lay = lambda whole: Overlay(spec, whole, partial.given, columns.names)
         old = iter(()) if base is None else _rows_of(base, read, row_groups)
         kept = with_dictionaries(columns, frozenset() if base is None else base.dictionaries)
         with closing(encounter.meet(rows, old)) as all_met:
             for met in all_met:
-                if met.arrived:
+                if met.arrived or partial is not None:
                     yield conform(met.rows.select(columns.names), columns)
                 elif met.rows.num_rows:
                     yield pa.RecordBatch.from_arrays([met.rows.column(one.name) for one in kept], schema=kept)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig
+from pyhudi.table.config.property_keys import PARTIAL_UPDATE_MODE, UNAVAILABLE_VALUE
 from pyhudi.table.schema.columns import with_meta
 from support.log_slices import Gone, Rows, Slice
 
@@ -43,52 +44,75 @@ def config(*ordering: str, mode: str = EVENT, **more: str) -> TableConfig:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a log says of a key: a row, or a delete, of a delete block or of a row that says so of itself."""
+    """What a log says of a key: a row or some columns of one, or a delete, of a delete block or of a row."""
 
     row: dict[str, Any]
     deletes: bool
     of_block: bool = False
 
     @property
+    def ts(self) -> int:
+        return self.row["ts"]  # type: ignore[no-any-return]
+
+    @property
     def has_no_order(self) -> bool:
         """Whether it is a delete with Apache Hudi's stand-in for an ordering value, the integer 0, or with none."""
-        return self.deletes and self.row["ts"] in (None, 0)
+        return self.deletes and not self.ts
 
 
-def after(older: Entry | None, newer: Entry, mode: str) -> Entry:
-    if older is None or mode == COMMIT or newer.has_no_order:
-        return newer
-    if older.has_no_order:
-        return older if newer.of_block else newer
-    return newer if newer.row["ts"] >= older.row["ts"] else older
+@dataclass(frozen=True)
+class Model:
+    """Merges one entry with another, as Apache Hudi does.
 
+    Attributes:
+        mode: The merge mode.
+        partial: None where rows are whole; else which columns of a row leave those of the other as they are.
+    """
 
-def expected(base: list[dict[str, Any]], entries: list[tuple[str, Entry]], mode: str) -> dict[str, dict[str, Any]]:
-    folded: dict[str, Entry] = {}
-    for key, entry in entries:
-        folded[key] = after(folded.get(key), entry, mode)
-    result = {row["id"]: row for row in base}
-    for key, entry in folded.items():
-        old = result.get(key)
-        if old is not None and mode == EVENT and not entry.has_no_order and entry.row["ts"] < old["ts"]:
-            continue
-        result.pop(key, None)
-        if not entry.deletes:
-            result[key] = entry.row
-    return result
+    mode: str
+    partial: str | None = None
+
+    def lay(self, high: dict[str, Any], low: dict[str, Any]) -> dict[str, Any]:
+        if self.partial is None:
+            return high
+        unsaid = {"nulls": None, "unavailable": "n/a"}.get(self.partial, object())
+        return {**low, **{name: value for name, value in high.items() if name not in low or value != unsaid}}
+
+    def after(self, older: Entry | None, newer: Entry) -> Entry:
+        if older is None or (newer.has_no_order and not (older.has_no_order and newer.of_block and self.mode == EVENT)):
+            return newer
+        if self.mode == EVENT and older.has_no_order:
+            return older if newer.of_block else newer
+        high, low = (newer, older) if self.mode == COMMIT or newer.ts >= older.ts else (older, newer)
+        return high if high.deletes or low.deletes else Entry(self.lay(high.row, low.row), deletes=False)
+
+    def shown(self, base: list[dict[str, Any]], entries: list[tuple[str, Entry]]) -> list[dict[str, Any]]:
+        folded: dict[str, Entry] = {}
+        for key, entry in entries:
+            folded[key] = self.after(folded.get(key), entry)
+        rows = []
+        for row in base:
+            entry = folded.pop(row["id"], None)
+            result = Entry(row, deletes=False) if entry is None else self.after(Entry(row, deletes=False), entry)
+            rows += [] if result.deletes else [result.row]
+        return [*rows, *(entry.row for entry in folded.values() if not entry.deletes)]
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[list[Rows | Gone]], list[tuple[str, Entry]]]:
+def histories(
+    draw: st.DrawFn, partial: str | None = None
+) -> tuple[list[dict[str, Any]], list[list[Rows | Gone]], list[tuple[str, Entry]]]:
     """Draw base rows, the blocks of some log files, and their entries one by one."""
     numbers = iter(range(1_000))
 
     def row(key: str, ts: int, gone: bool = False) -> dict[str, Any]:
         number = next(numbers)
-        return {"id": key, "ts": ts, "seq": number, "text": "x" * (number % 40), "_hoodie_is_deleted": gone or None}
+        op = draw(st.sampled_from([None, "n/a", "u"])) if partial else None
+        text = None if op and number % 3 == 0 else "x" * (number % 40)
+        return {"id": key, "ts": ts, "seq": number, "text": text, "op": op, "_hoodie_is_deleted": gone or None}
 
     # Not below 1: a row of a base file that says 0 would be no delete, and one of a log is.
-    base = [row(key, draw(st.integers(1, 5))) for key in draw(st.lists(st.sampled_from(KEYS), unique=True))]
+    base = [row(key, draw(st.integers(1, 5))) for key in draw(st.lists(st.sampled_from(KEYS), max_size=8))]
     logs: list[list[Rows | Gone]] = []
     entries: list[tuple[str, Entry]] = []
     one = st.tuples(st.sampled_from(KEYS), st.integers(0, 6), st.booleans())
@@ -96,10 +120,17 @@ def histories(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[list[Rows | G
         blocks: list[Rows | Gone] = []
         for _ in range(draw(st.integers(1, 3))):
             drawn = draw(st.lists(one, min_size=1, max_size=6))
-            if draw(st.booleans()):
+            if draw(st.integers(0, 2)):
                 rows = [row(key, ts, gone and ts % 2 == 0) for key, ts, gone in drawn]
-                blocks.append(Rows(rows))
-                entries += [(one["id"], Entry(one, bool(one["_hoodie_is_deleted"]))) for one in rows]
+                columns = None
+                if partial == "columns" and draw(st.booleans()):
+                    columns = ("ts", *draw(st.lists(st.sampled_from(["seq", "text", "op"]), unique=True)))
+                blocks.append(Rows(rows, columns))
+                said = [{name: one[name] for name in columns or one} for one in rows]
+                entries += [
+                    (row["id"], Entry(one, bool(one.get("_hoodie_is_deleted"))))
+                    for row, one in zip(rows, said, strict=True)
+                ]
             else:
                 # 0 asks for no order, and such deletes stand in a block of their own behind the others.
                 keys = sorted(((key, ts or None) for key, ts, _ in drawn), key=lambda pair: pair[1] is None)
@@ -109,32 +140,61 @@ def histories(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[list[Rows | G
     return base, logs, entries
 
 
+def check(history: Any, columns: pa.Schema, made: TableConfig, model: Model, spills: Path, memory: int) -> None:
+    base, logs, entries = history
+    one = Slice(open_storage(f"memory://{uuid.uuid4()}"), columns)
+    if base:
+        one.add_base(base)
+    for blocks in logs:
+        one.add_log(*blocks, ordering=["ts"])
+
+    def read(schema: pa.Schema) -> list[dict[str, Any]]:
+        merged = one.merged(made, open_storage(str(spills)), memory=memory)
+        rows: list[dict[str, Any]] = pa.Table.from_batches(merged.batches(schema), schema).to_pylist()
+        assert merged.counts.records == len(entries)
+        return rows
+
+    wanted = [field.name for field in columns if field.name not in ("id", "_hoodie_is_deleted")]
+    expected = sorted(([row.get(name) for name in wanted] for row in model.shown(base, entries)), key=repr)
+    assert sorted(([row[name] for name in wanted] for row in read(with_meta(columns))), key=repr) == expected
+    texts = sorted((row["text"] for row in read(pa.schema([columns.field("text")]))), key=repr)
+    assert texts == sorted((row[wanted.index("text")] for row in expected), key=repr)
+    assert not list(spills.iterdir())
+
+
 @pytest.mark.parametrize("memory", MEMORY)
 @pytest.mark.parametrize("mode", [EVENT, COMMIT])
 def test_a_slice_holds_what_a_dict_holds(tmp_path: Path, memory: int, mode: str) -> None:
-    spills = open_storage(str(tmp_path))
-    columns = schema(pa.int32())
-    made = config("ts", mode=mode)
+    """A key that the base holds several times is met where it stands first."""
+    columns, made = schema(pa.int32()), config("ts", mode=mode)
 
     @given(histories())
-    @settings(max_examples=30, deadline=None)
-    def check(history: Any) -> None:
-        base, logs, entries = history
-        one = Slice(open_storage(f"memory://{uuid.uuid4()}"), columns)
-        if base:
-            one.add_base(base)
-        for blocks in logs:
-            one.add_log(*blocks, ordering=["ts"])
-        merged = one.merged(made, spills, memory=memory)
+    @settings(max_examples=15, deadline=None)
+    def holds(history: Any) -> None:
+        check(history, columns, made, Model(mode), tmp_path, memory)
 
-        rows = pa.Table.from_batches(merged.batches(with_meta(columns)), with_meta(columns)).to_pylist()
-        found = {row["id"]: row["seq"] for row in rows}
-        assert len(found) == len(rows)
-        assert found == {key: row["seq"] for key, row in expected(base, entries, mode).items()}
-        narrow = pa.schema([columns.field("seq")])
-        alone = pa.Table.from_batches(one.merged(made, spills, memory=memory).batches(narrow), narrow)
-        assert sorted(alone.column(0).to_pylist()) == sorted(found.values())
-        assert merged.counts.records == len(entries)
-        assert not list(tmp_path.iterdir())
+    holds()
 
-    check()
+
+@pytest.mark.parametrize("memory", [MEMORY[0], MEMORY[2]])
+@pytest.mark.parametrize("mode", [EVENT, COMMIT])
+@pytest.mark.parametrize(
+    ("partial", "properties"),
+    [
+        ("columns", {}),
+        ("nulls", {PARTIAL_UPDATE_MODE: "IGNORE_DEFAULTS"}),
+        ("unavailable", {PARTIAL_UPDATE_MODE: "FILL_UNAVAILABLE", UNAVAILABLE_VALUE: "n/a"}),
+    ],
+)
+def test_partial_updates_are_laid_over_one_another(
+    tmp_path: Path, memory: int, mode: str, partial: str, properties: dict[str, str]
+) -> None:
+    columns = pa.schema([field.with_nullable(True) for field in schema(pa.int32())])
+    made = config("ts", mode=mode, **properties)
+
+    @given(histories(partial))
+    @settings(max_examples=15, deadline=None)
+    def holds(history: Any) -> None:
+        check(history, columns, made, Model(mode, partial), tmp_path, memory)
+
+    holds()

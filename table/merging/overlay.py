@@ -1,0 +1,198 @@
+"""Rows that hold some of their columns only, and leave the others to what they are laid over.
+
+Rules of ``BufferedRecordMergerFactory`` and ``PartialUpdateHandler`` in Apache Hudi 1.2, which goes through the entries
+of a key one by one: the one with the greater ordering value is laid over the other, whichever came first, so that an
+entry that comes too late still fills what is open. Here that is worked out for all keys at once. An entry is *on top*
+where none before it has a greater ordering value. Of one column the last entry on top that gives it counts, and where
+none does the first of the others; for once one has filled it, no later one of those is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrow.arrays import Mask
+from ..schema.columns import RECORD_KEY
+from .key_probe import Firsts, KeyProbe
+from .merger import MergeCounts
+from .row_spec import Judged
+from .winners import Positions, base_wins, joint_ranks, yielding
+
+# Tells which rows give a column, None where all do: rows with the deciding columns, the column's name, its values.
+Given = Callable[[pa.RecordBatch | None, str, pa.Array], Mask | None]
+
+
+class Overlay:
+    """Lays one set of incoming rows over each other, and what comes of it over base rows or below them.
+
+    Args:
+        spec: What the incoming rows hold.
+        incoming: Whole rows, later ones further down; small enough for memory.
+        given: Tells which rows give a column; asked of incoming rows, and of base rows without their batch.
+        columns: Those that are wanted of each row.
+    """
+
+    def __init__(self, spec: Judged, incoming: pa.RecordBatch, given: Given, columns: list[str]) -> None:
+        self._spec = spec
+        self._given = given
+        self._columns = columns
+        chains = _Chains.of(spec, incoming)
+        self._deleted = chains.deleted[chains.winner]
+        tops = incoming.take(pa.array(chains.winner))
+        self._keys = tops.column(RECORD_KEY)
+        self._ordering = spec.ordering(tops)
+        self._unordered = spec.unordered(tops, self._deleted)
+        self._states: dict[str, pa.Array] = {}
+        self._open: dict[str, Mask] = {}
+        for name in columns:
+            values = incoming.column(name)
+            chosen, is_open = chains.chosen(given(incoming, name, values))
+            self._states[name] = values.take(pa.array(chosen))
+            if is_open is not None:
+                self._open[name] = is_open
+        self._matched = np.zeros(len(self._keys), dtype=np.bool_)
+        self._lost = np.zeros(len(self._keys), dtype=np.bool_)
+        self._removed = 0
+
+    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the base rows that nothing deletes, the first of each key with what is laid over or below it."""
+        probe, firsts = KeyProbe.over(self._keys), Firsts(len(self._keys))
+        for batch in base:
+            found = probe.find(batch.column(RECORD_KEY))
+            rows = np.flatnonzero(found >= 0)
+            rows = rows[firsts.among(found[rows])]
+            if not len(rows):
+                yield batch.select(self._columns)
+                continue
+            states = found[rows]
+            stays = self._stays(batch, rows, states)
+            self._matched[states] = True
+            self._lost[states[stays]] = True
+            gone = self._deleted[states] & ~stays
+            self._removed += int(np.count_nonzero(gone))
+            untouched = np.ones(batch.num_rows, dtype=np.bool_)
+            untouched[rows] = False
+            yield batch.select(self._columns).filter(pa.array(untouched))
+            # Where a delete comes too late it leaves its base row alone.
+            kept = ~gone
+            if kept.any():
+                yield self._laid(batch, rows[kept], states[kept], stays[kept])
+
+    def arrivals(self) -> pa.RecordBatch:
+        """Return the rows of keys that no base row had; call it after `survivors` is exhausted."""
+        rows = np.flatnonzero(~self._deleted & ~self._matched)
+        return pa.RecordBatch.from_arrays(
+            [self._states[name].take(pa.array(rows)) for name in self._columns], self._columns
+        )
+
+    @property
+    def counts(self) -> MergeCounts:
+        """What became of the rows, once all were met."""
+        live = ~self._deleted
+        return MergeCounts(
+            inserts=int(np.count_nonzero(live & ~self._matched)),
+            updates=int(np.count_nonzero(live & self._matched & ~self._lost)),
+            deletes=self._removed,
+            not_found=int(np.count_nonzero(self._deleted & ~self._matched)),
+        )
+
+    def _stays(self, batch: pa.RecordBatch, rows: Positions, states: Positions) -> Mask:
+        """Return which base rows have a greater ordering value than what they meet."""
+        if not self._ordering:
+            return np.zeros(len(rows), dtype=np.bool_)
+        older = [batch.column(name).take(pa.array(rows)) for name in self._spec.ordering_fields]
+        stays = base_wins(older, [values.take(pa.array(states)) for values in self._ordering])
+        if self._unordered is not None:
+            stays &= ~self._unordered[states]
+        return stays
+
+    def _laid(self, batch: pa.RecordBatch, rows: Positions, states: Positions, stays: Mask) -> pa.RecordBatch:
+        """Return base rows with what they meet laid over them, or below them where they stay."""
+        columns = []
+        for name in self._columns:
+            ours, theirs = batch.column(name).take(pa.array(rows)), self._states[name].take(pa.array(states))
+            given = self._given(None, name, ours)
+            fills = False if given is None else ~given & ~self._deleted[states]
+            covers = ~self._open[name][states] if name in self._open else True
+            taken = np.where(stays, fills, covers)
+            places = np.arange(len(rows)) + np.where(taken, len(rows), 0)
+            columns.append(pa.concat_arrays([ours, theirs]).take(pa.array(places)))
+        return pa.RecordBatch.from_arrays(columns, self._columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chains:
+    """The rows of each key, one below the other; places are those in this order, positions those in the batch.
+
+    Attributes:
+        position: Of each place.
+        first: The places at which keys begin.
+        top: Which rows are on top, by place.
+        filling: Which rows can fill what is open, by place.
+        winner: The position of each key's last row on top.
+        deleted: Which rows are deletes, by position.
+    """
+
+    position: Positions
+    first: Positions
+    top: Mask
+    filling: Mask
+    winner: Positions
+    deleted: Mask
+
+    @classmethod
+    def of(cls, spec: Judged, rows: pa.RecordBatch) -> _Chains:
+        """Return the chains of some rows, at least one."""
+        code = rows.column(RECORD_KEY).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        position = np.argsort(code, kind="stable")
+        code = code[position]
+        begins = np.append(True, code[1:] != code[:-1])
+        first = np.flatnonzero(begins)
+        deleted = spec.deleted(rows)
+        gone = deleted[position]
+        none = np.zeros(len(code), dtype=np.bool_)
+        unordered, yields = spec.unordered(rows, deleted), spec.yielding(rows)
+        resets = none if unordered is None else unordered[position]
+        passed = none if yields is None else yielding(code, resets, yields[position])
+        top = _on_top(begins, resets, passed, joint_ranks(spec.ordering(rows), len(code))[position])
+        places = np.arange(len(code))
+        last_top = np.maximum.reduceat(np.where(top, places, -1), first)
+        # What stood before the last delete on top is gone; the next row on top begins anew.
+        ended = np.maximum.accumulate(np.where(top & gone, places, np.where(begins, places - 1, -1)))
+        begun = np.maximum.accumulate(np.where(top & ~gone, places, -1))
+        last_end = ended[np.append(first[1:], len(code)) - 1]
+        counts = np.diff(np.append(first, len(code)))
+        filling = (places > np.repeat(last_end, counts)) & (begun > ended) & ~gone
+        return cls(position, first, top, filling, position[last_top], deleted)
+
+    def chosen(self, given: Mask | None) -> tuple[Positions, Mask | None]:
+        """Return the position of the row that gives a column, for each key, and where none does.
+
+        Args:
+            given: Which rows give it, by position; None for all.
+        """
+        if given is None:
+            return self.winner, None
+        gives = given[self.position] & self.filling
+        count = len(self.position)
+        places = np.arange(count)
+        over = np.maximum.reduceat(np.where(gives & self.top, places, -1), self.first)
+        below = np.minimum.reduceat(np.where(gives & ~self.top, places, count), self.first)
+        found = np.where(over >= 0, over, below)
+        is_open = found == count
+        found[is_open] = 0
+        return np.where(is_open, self.winner, self.position[found]), is_open
+
+
+def _on_top(begins: Mask, resets: Mask, passed: Mask, rank: Positions) -> Mask:
+    """Return which rows, sorted by key, are below none of their key with a greater rank, counted anew from resets."""
+    counts = np.where(resets | passed, 0, rank + 1)
+    # Each stretch is lifted above all before it, so that one running maximum serves them all.
+    stretch = np.cumsum(begins | resets) * (int(counts.max(initial=0)) + 1)
+    lifted = stretch + counts
+    top: Mask = (lifted == np.maximum.accumulate(lifted)) & ~passed
+    return top
