@@ -30,12 +30,13 @@ Patch = pytest.MonkeyPatch
 seeds = st.integers(0, 1 << 32)
 
 
+@pytest.mark.parametrize("merge_on_read", [False, True])
 @settings(max_examples=8, deadline=None)
-@given(seeds)
-def test_the_past_is_shown_as_it_was(seed: int) -> None:
+@given(seed=seeds)
+def test_the_past_is_shown_as_it_was(seed: int, merge_on_read: bool) -> None:
     """Completions in another order than requests change windows, and time travel not at all."""
     with tempfile.TemporaryDirectory() as folder:
-        check_past(Path(folder), seed)
+        check_past(Path(folder), seed, merge_on_read=merge_on_read)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.predicates import Predicate
 from pyhudi.reader.query import Query
 from pyhudi.reader.scan import scan
@@ -46,10 +46,12 @@ class Past:
     Attributes:
         path: The table.
         commits: In the order of the writes, which is that of their requested times.
+        merge_on_read: Whether it is of that type, so that what comes to a file group that is there goes to log files.
     """
 
     path: Place
     commits: list[Commit] = field(default_factory=list)
+    merge_on_read: bool = False
 
     def upsert(self, partition: str, keys: Sequence[str], value: int) -> Commit:
         """Write rows of one partition."""
@@ -95,7 +97,14 @@ class Past:
 
     def _write(self, operation: str, partition: str, keys: Sequence[str], value: int) -> Commit:
         rows = pa.table({"id": list(keys), "p": [partition] * len(keys), "value": pa.array([value] * len(keys))})
-        done = write(self.path, rows, operation=operation, table=TABLE if not self.commits else TableSettings())
+        table = replace(TABLE, table_type="MERGE_ON_READ") if self.merge_on_read else TABLE
+        done = write(
+            self.path,
+            rows,
+            operation=operation,
+            table=TableSettings() if self.commits else table,
+            settings=WriteSettings(colocated=self.merge_on_read),
+        )
         [file] = [name for name in files_below(self.path) if name.startswith(f"{TIMELINE}/{done.instant}_")]
         held = dict(self._partitions(self.commits).get(partition, {}))
         left = {partition: held}
@@ -133,10 +142,10 @@ def rows_of(snapshot: Snapshot, *predicates: Predicate) -> list[Shown]:
     return sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
-def random_past(path: Place, seed: int, *, steps: int) -> Past:
+def random_past(path: Place, seed: int, *, steps: int, merge_on_read: bool = False) -> Past:
     """Return a table with a random past."""
     chance = random.Random(seed)
-    past = Past(path)
+    past = Past(path, merge_on_read=merge_on_read)
     for number in range(steps):
         keys = [f"k{n}" for n in chance.sample(range(8), chance.randint(1, 5))]
         act = (

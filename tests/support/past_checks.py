@@ -13,9 +13,9 @@ from support.past import Past, Shown, random_past
 from support.places import Place, below
 
 
-def check_past(folder: Place, seed: int) -> None:
+def check_past(folder: Place, seed: int, *, merge_on_read: bool = False) -> None:
     """Assert that the past is shown as it was, completions in another order than requests included."""
-    past = random_past(below(folder, "t"), seed, steps=6)
+    past = random_past(below(folder, "t"), seed, steps=6, merge_on_read=merge_on_read)
     past.swap(random.Random(seed))
     for one in past.commits:
         assert past.shown(AsOf(one.instant)) == past.as_of(one.instant)

@@ -1,0 +1,155 @@
+"""Slices with logs as queries see them; what merging comes to is tested in `tests/contract/test_merged_slices.py`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyhudi.errors import MissingFileError, UnsupportedTableError
+from pyhudi.reader.merging import MergeTerms, merge_slice
+from pyhudi.reader.predicates import Compare, Predicate
+from pyhudi.reader.query import Changes
+from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.reader.window import CommitTimes
+from pyhudi.storage import open_storage
+from pyhudi.storage.base import Storage
+from pyhudi.table.config import TableConfig, load_config, update_config
+from pyhudi.table.schema.columns import with_meta
+from support.log_slices import BASE_TIME, Gone, Rows, Slice
+from support.past import Past, rows_of
+
+SCHEMA = pa.schema(
+    [pa.field("id", pa.string(), nullable=False), ("ts", pa.int64()), ("value", pa.int64()), ("text", pa.string())]
+)
+EVENT = TableConfig.new(
+    name="t", table_type="MERGE_ON_READ", record_key_fields=["id"], ordering_fields=["ts"], bucket_count=1
+)
+COMMIT = replace(EVENT, properties={**EVENT.properties, "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"})
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(str(tmp_path / "t"))
+
+
+def row(key: str, ts: int, value: int) -> dict[str, Any]:
+    return {"id": key, "ts": ts, "value": value, "text": key * 300}
+
+
+def three_row_groups(storage: Storage) -> Slice:
+    one = Slice(storage, SCHEMA)
+    names = [name for name in "abc" for _ in range(100)]
+    one.add_base([row(f"{name}{n:02}", 10, n) for n, name in enumerate(names)], row_group_bytes=1)
+    return one
+
+
+def values(
+    one: Slice, config: TableConfig, *predicates: Predicate, times: CommitTimes | None = None
+) -> list[tuple[str, int]]:
+    asked = pa.schema([SCHEMA.field("id"), SCHEMA.field("value")])
+    batches = merge_slice(one.storage, one.piece, asked, predicates, with_meta(SCHEMA), MergeTerms(config), times)
+    rows = pa.Table.from_batches(batches, asked).to_pylist()
+    return sorted((row["id"], row["value"]) for row in rows)
+
+
+def test_a_base_row_that_wins_is_read_though_it_satisfies_no_predicate(storage: Storage) -> None:
+    one = three_row_groups(storage)
+    one.add_log(Rows([row("a00", 5, 777), row("b199", 15, 778)]))
+
+    found = dict(values(one, EVENT, Compare("value", ">", 700)))
+    assert found.get("a00", 0) != 777
+    assert found["b199"] == 778
+
+
+def test_what_a_window_left_out_of_the_base_wins_all_the_same(storage: Storage) -> None:
+    one = three_row_groups(storage)
+    time = one.add_log(Rows([row("a00", 5, 777), row("b199", 15, 778)]))
+
+    assert values(one, EVENT, times=CommitTimes(time)) == [("b199", 778)]
+    assert values(one, EVENT, times=CommitTimes(BASE_TIME, (time,)))[:1] == [("a00", 0)]
+
+
+@pytest.mark.parametrize(
+    ("config", "predicate"),
+    [
+        pytest.param(COMMIT, Compare("value", "<", 50), id="by commit time whatever the predicate"),
+        pytest.param(EVENT, Compare("id", "<", "a50"), id="by event time on the key"),
+        pytest.param(EVENT, Compare("_hoodie_record_key", "<", "a50"), id="by event time on Hudi's key"),
+    ],
+)
+def test_row_groups_are_left_out_where_none_of_their_rows_could_win(
+    storage: Storage, config: TableConfig, predicate: Predicate
+) -> None:
+    one = three_row_groups(storage)
+    one.add_log(Gone([("a01", None)]), Rows([row("a02", 20, 7)]))
+
+    found = values(one, config, predicate)
+    assert len(found) == 99
+    assert ("a02", 7) in found
+
+
+def test_partial_updates_need_the_whole_base(storage: Storage) -> None:
+    one = three_row_groups(storage)
+    one.add_log(Rows([row("c299", 20, 7)], columns=("ts", "value")))
+
+    assert ("c299", 7) in values(one, COMMIT, Compare("value", "<", 50))
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Past:
+    """Two commits, the second one's rows in a log file."""
+    past = Past(tmp_path / "t", merge_on_read=True)
+    past.upsert("a", ["k1", "k2", "k3", "k4"], 1)
+    past.upsert("a", ["k1", "k2"], 2)
+    return past
+
+
+def test_a_read_optimized_query_passes_logs_over(past: Past) -> None:
+    first = past.commits[0].instant
+
+    assert past.shown() == past.as_of(past.commits[1].instant)
+    assert rows_of(open_snapshot(str(past.path), bases_alone=True)) == past.as_of(first)
+    log = next(Path(past.path).rglob(".*.log.*"))
+    log.unlink()
+    assert rows_of(open_snapshot(str(past.path), bases_alone=True)) == past.as_of(first)
+
+
+def test_a_window_needs_the_base_files_beneath_its_log_files(past: Past) -> None:
+    """Or it would show rows that lose against these."""
+    window = Changes(past.commits[0].completed)
+    assert [row[1:3] for row in past.shown(window)] == [("k1", 2), ("k2", 2)]
+    for base in Path(past.path).rglob("*.parquet"):
+        base.unlink()
+
+    with pytest.raises(MissingFileError, match=r"The base file a/.*\.parquet"):
+        past.shown(window)
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        (
+            {
+                "hoodie.record.merge.mode": "CUSTOM",
+                "hoodie.compaction.payload.class": "org.acme.Mine",
+                "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+            },
+            "hoodie.compaction.payload.class=org.acme.Mine",
+        ),
+        ({"hoodie.record.merge.mode": "CUSTOM"}, "hoodie.record.merge.mode=CUSTOM"),
+        ({"hoodie.table.partial.update.mode": "GUESS"}, "hoodie.table.partial.update.mode=GUESS"),
+        ({"hoodie.record.merge.property.acme": "1"}, "hoodie.record.merge.property.acme=1"),
+    ],
+)
+def test_rules_that_nobody_knows_are_refused_where_there_are_logs(past: Past, more: dict[str, str], named: str) -> None:
+    storage = open_storage(str(past.path))
+    update_config(storage, more)
+    assert load_config(storage).properties.items() >= more.items()
+
+    with pytest.raises(UnsupportedTableError) as caught:
+        past.shown()
+    assert named in caught.value.what and str(past.path) in caught.value.what
+    assert rows_of(open_snapshot(str(past.path), bases_alone=True)) == past.as_of(past.commits[0].instant)
