@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from ...errors import OptionConflictError
 from ...operations.inspect.detail import detail
 from ...operations.inspect.history import history, last_commit
 from ...operations.result import CommitResult
@@ -66,6 +67,12 @@ class TableQueries(TableBase):
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table's past is not kept so far back.
         """
+        if read_optimized and since is not None:
+            raise OptionConflictError(
+                f"What changed in the table {self._path} since {since} was asked for with read_optimized, which shows "
+                "the table as the newest compaction left it.",
+                "Leave one of them out.",
+            )
         kind = "read_optimized" if read_optimized else since and "incremental"
         resolved = self._resolve({QUERY_TYPE: kind, AS_OF: as_of, BEGIN: since, END: until}, READING)
         options = resolved.options
