@@ -1,0 +1,53 @@
+"""Merge-on-read tables written by Spark: by `HudiTable`, which may place rows, and by a plain ``df.write``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyhudi import HudiTable
+from pyspark.sql import DataFrame, SparkSession
+from support.drive import rows_of
+from support.readers import rows_by_hudi_rs
+
+PLACE, NEVER = "hoodie.pyhudi.place.rows", {"hoodie.pyhudi.place.rows": "never"}
+TYPE = "hoodie.datasource.write.table.type"
+
+
+def numbers(spark: SparkSession, start: int, end: int, n: int) -> DataFrame:
+    return spark.range(start, end, numPartitions=4).selectExpr("id", f"cast({n} as int) n", "concat('p', id % 2) p")
+
+
+@pytest.mark.oldest
+def test_a_life_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    path, empty = str(tmp_path / "t"), numbers(spark, 0, 0, 0)
+    named = {"record_key": "id", "partition_by": "p", "buckets": 2}
+    table = HudiTable.create(spark, path, empty, table_type="MERGE_ON_READ", **named)
+    first = table.upsert(numbers(spark, 0, 100, 1), **NEVER)
+    placed = table.upsert(numbers(spark, 50, 120, 2), **{PLACE: "always"})
+    numbers(spark, 90, 130, 3).write.format("pyhudi").mode("append").save(path)
+    plain = table.last_commit()
+    gone = table.delete(numbers(spark, 0, 10, 0))
+    added = table.insert(numbers(spark, 20, 22, 9))
+
+    assert (first.inserts, first.files, first.log_files) == (100, 4, 0)
+    assert (placed.inserts, placed.updates, placed.files, placed.log_files) == (0, 70, 0, 4)
+    assert plain is not None
+    assert (plain.updates, plain.files) == (40, 0)
+    assert 4 <= plain.log_files <= 16
+    assert (gone.operation, gone.deletes, gone.files) == ("DELETE", 10, 0)
+    assert (added.inserts, added.log_files) == (2, 0)
+    newest = {n: 1 if n < 50 else 2 if n < 90 else 3 for n in range(10, 130)}
+    expected = sorted([*newest.items(), (20, 9), (21, 9)])
+    assert rows_of(path, "id", "n") == expected
+    assert rows_by_hudi_rs(Path(path), "id", "n") == expected
+
+
+def test_a_plain_write_makes_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    options = {"recordkey": "id", TYPE: "merge_on_read", "hoodie.logfile.data.block.format": "avro"}
+    for n in (1, 2):
+        numbers(spark, 0, 20, n).write.format("pyhudi").options(**options).mode("append").save(path)
+
+    assert rows_of(path, "id", "n") == [(key, 2) for key in range(20)]
+    assert list(Path(path).glob(".*.log.*"))
