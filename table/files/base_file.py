@@ -63,7 +63,7 @@ def with_dictionaries(schema: pa.Schema, names: frozenset[str]) -> pa.Schema:
 
 def constant(value: str, length: int) -> pa.DictionaryArray:
     """Return a string column that holds ``value`` in every row, at the price of one index a row."""
-    indices = pa.array(memoryview(bytes(4 * length)).cast("i"), pa.int32()) if length else pa.array([], pa.int32())
+    indices = pa.Array.from_buffers(pa.int32(), length, [None, pa.py_buffer(bytes(4 * length))])
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))
 
 
