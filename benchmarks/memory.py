@@ -1,6 +1,7 @@
 """Measure how much memory one task needs to upsert into one large file group.
 
     make bench-memory ROWS=20000000
+    python benchmarks/memory.py --type MERGE_ON_READ --limit-mib 1536
 
 A child process loads that many rows of 18 columns into an unpartitioned table of one bucket; another one upserts as
 many again, half of them new. The rows are made batch by batch as a task takes them. Each child's resident memory is
@@ -56,7 +57,7 @@ def batches(rows: int, *, ts: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(columns)
 
 
-def write(table: str, rows: int, ts: int) -> None:
+def write(table: str, rows: int, ts: int, table_type: str) -> None:
     """Do one whole write as a single task, in this process, and print what it did."""
     from pyhudi.operations.planning.plan import plan_write
     from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
@@ -69,19 +70,22 @@ def write(table: str, rows: int, ts: int) -> None:
         operation=None,
         overwrite=False,
         schema=next(batches(1, ts=ts)).schema,
-        table=TableSettings(name="memory", record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1),
+        table=TableSettings(
+            name="memory", table_type=table_type, record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1
+        ),
         write=WriteSettings(colocated=True),
     )
     start = time.perf_counter()
     plan = plan_write(request)
     result = commit_write(plan, [run_task(plan, batches(rows, ts=ts), WriteToken(0, 0, 0))])
     seconds = round(time.perf_counter() - start, 1)
-    print(json.dumps({"seconds": seconds, "inserts": result.inserts, "updates": result.updates, "bytes": result.bytes}))
+    size = result.bytes + result.log_bytes
+    print(json.dumps({"seconds": seconds, "inserts": result.inserts, "updates": result.updates, "bytes": size}))
 
 
-def watched(table: str, rows: int, ts: int) -> tuple[dict[str, float], int]:
+def watched(table: str, rows: int, ts: int, table_type: str) -> tuple[dict[str, float], int]:
     """Run `write` in a child process; return what it printed and the peak of its resident memory in bytes."""
-    command = [sys.executable, __file__, "--rows", str(rows), "--child", table, str(ts)]
+    command = [sys.executable, __file__, "--rows", str(rows), "--type", table_type, "--child", table, str(ts)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=table)
     peak = 0
     while child.poll() is None:
@@ -101,15 +105,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--limit-mib", type=int, default=1536)
     parser.add_argument("--folder", type=Path, help="where to make the table, instead of the system's temporary folder")
+    parser.add_argument("--type", default="COPY_ON_WRITE", help="of the table")
     parser.add_argument("--child", nargs=2, metavar=("TABLE", "TS"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        write(arguments.child[0], arguments.rows, int(arguments.child[1]))
+        write(arguments.child[0], arguments.rows, int(arguments.child[1]), arguments.type)
         return
 
     with tempfile.TemporaryDirectory(prefix="pyhudi-memory-", dir=arguments.folder) as table:
         for name, ts in (("load", 1), ("upsert", 2)):
-            done, peak = watched(table, arguments.rows, ts)
+            done, peak = watched(table, arguments.rows, ts, arguments.type)
             print(
                 f"{name:<6} {done['inserts']:>11,} inserted {done['updates']:>11,} updated in {done['seconds']:>6} s, "
                 f"file of {done['bytes'] / MIB:,.0f} MiB, peak of {peak / MIB:,.0f} MiB",

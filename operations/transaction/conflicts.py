@@ -83,8 +83,9 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     for instant in timeline.pending:
         if instant.action in BLOCKING:
             raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
-    for instant in timeline.pending:
-        plan = timeline.files.read_compaction_plan(instant) if instant.action in _COMPACTING else None
+    waiting = [one for one in timeline.pending if one.action in _COMPACTING] if changes.rewritten else []
+    for instant in waiting:
+        plan = timeline.files.read_compaction_plan(instant)
         held = () if plan is None else plan.operations
         groups = {FileGroupId(one.partition_path or "", one.file_id) for one in held if one.file_id}
         _check_compaction(work, instant, groups, changes)

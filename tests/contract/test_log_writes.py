@@ -17,7 +17,7 @@ from pyhudi.timeline.metadata.models import WriteStat
 from pyhudi.timeline.timeline import load_timeline
 from support.attempts import rows
 from support.drive import KEYED, rows_of, write
-from support.places import files_below
+from support.places import Place, below, files_below, some_on_s3
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
 COLOCATED = WriteSettings(colocated=True)
@@ -73,20 +73,21 @@ def parts_of(count: int, start: int = 0) -> list[pa.Table]:
     return [rows(1, 2, 3, 4, 5, value=start + number) for number in range(count)]
 
 
-@pytest.mark.parametrize("per_group", [1, 3, 8])
+@some_on_s3("per_group", [1, 3, 8], 3)
 def test_a_file_group_gets_one_log_file_of_each_of_some_tasks_and_one_of_the_commit(
-    tmp_path: Path, per_group: int
+    anywhere: Place, per_group: int
 ) -> None:
     """However many tasks have its rows; and the later task wins, whoever wrote what it had."""
-    write(tmp_path, parts_of(1), table=MERGED)
+    table = below(anywhere, "t")
+    write(table, parts_of(1), table=MERGED)
 
-    result = write(tmp_path, parts_of(12, 10), settings=WriteSettings(logs=LogSettings(per_group=per_group)))
+    result = write(table, parts_of(12, 10), settings=WriteSettings(logs=LogSettings(per_group=per_group)))
 
-    assert rows_of(tmp_path, "id", "value") == [(f"k{n}", 21) for n in range(1, 6)]
+    assert rows_of(table, "id", "value") == [(f"k{n}", 21) for n in range(1, 6)]
     assert result.log_files == 2 * (per_group + 1)
     assert result.files == 0
-    write(tmp_path, parts_of(2, 30))
-    assert rows_of(tmp_path, "id", "value") == [(f"k{n}", 31) for n in range(1, 6)]
+    write(table, parts_of(2, 30))
+    assert rows_of(table, "id", "value") == [(f"k{n}", 31) for n in range(1, 6)]
 
 
 def test_what_the_tasks_of_a_first_write_have_becomes_one_base_file_a_group(tmp_path: Path) -> None:
