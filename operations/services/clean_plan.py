@@ -14,11 +14,11 @@ from ...table.files.file_group import FileGroup, FileSlice
 from ...table.files.names import FileGroupId, LogFileName
 from ...table.files.view import FileView
 from ...timeline.clock import format_time
+from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from .settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
-COMPACTING = frozenset({"compaction", "logcompaction"})
 _HOUR_MS = 3_600_000
 
 

@@ -21,11 +21,12 @@ from ...table.files.names import PARQUET, FileGroupId
 from ...table.files.partitions import walk_partitions
 from ...table.files.view import FileView
 from ...table.files.written import Written, read_replaced
+from ...timeline.held import clustered_groups, pending_compactions
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import ROOT
-from .clean_plan import COMPACTING, Survey, earliest_to_retain
+from .clean_plan import Survey, earliest_to_retain
 from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
 NOTE = join(ROOT, "cleaned")
@@ -96,7 +97,10 @@ def make_survey(
         named = _partitions_to_look_at(storage, timeline, earliest, known, saved, merges=merges)
         listings = _listed(storage, named)
     if listings:
-        written, held = read_replaced(storage, timeline), _held(storage, timeline)
+        written, held = (
+            read_replaced(storage, timeline),
+            frozenset(FileGroupId(*one) for one in clustered_groups(timeline)),
+        )
     return Survey(
         timeline=timeline,
         earliest=earliest,
@@ -105,7 +109,7 @@ def make_survey(
         replaced_at=_replaced_at(written),
         savepoints=saved,
         held=held,
-        compacting=_compacting(storage, timeline) if listings else {},
+        compacting=_compacting(timeline) if listings else {},
         settings=settings,
     )
 
@@ -142,27 +146,11 @@ def read_savepoints(storage: Storage, timeline: Timeline) -> dict[str, frozenset
     }
 
 
-def _held(storage: Storage, timeline: Timeline) -> frozenset[FileGroupId]:
-    """Return the file groups that pending clusterings are going to read."""
-    waiting = [one for one in timeline.pending if one.group == "replacecommit"]
-    plans = for_each(storage, timeline.files.read_replace_plan, waiting)
-    return frozenset(
-        FileGroupId(piece.partition_path or "", piece.file_id)
-        for plan in plans
-        if plan is not None and plan.clustering_plan is not None
-        for group in plan.clustering_plan.input_groups
-        for piece in group.slices
-        if piece.file_id
-    )
-
-
-def _compacting(storage: Storage, timeline: Timeline) -> dict[FileGroupId, str]:
+def _compacting(timeline: Timeline) -> dict[FileGroupId, str]:
     """Return the base times of the slices that pending compactions are going to merge, by file group."""
-    waiting = [one for one in timeline.pending if one.action in COMPACTING]
-    plans = for_each(storage, timeline.files.read_compaction_plan, waiting)
     found: dict[FileGroupId, str] = {}
-    for plan in plans:
-        for one in plan.operations if plan is not None else ():
+    for plan in pending_compactions(timeline).values():
+        for one in plan.operations:
             group, time = FileGroupId(one.partition_path or "", one.file_id or ""), one.base_instant_time or ""
             found[group] = min(time, found.get(group, time))
     return found

@@ -16,15 +16,13 @@ from ...storage.base import Storage
 from ...table.files.names import FileGroupId
 from ...table.latest_schema import newest_schema
 from ...table.schema.evolution import unheld
+from ...timeline.held import LOG_COMPACTION, held_groups, pending_compactions
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
 from ..rollback.pending import BLOCKING
 from .since import Since, conflict
 from .transaction import Transaction
-
-_LOG_COMPACTION = "logcompaction"
-_COMPACTING = frozenset({"compaction", _LOG_COMPACTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +81,10 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     for instant in timeline.pending:
         if instant.action in BLOCKING:
             raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
-    waiting = [one for one in timeline.pending if one.action in _COMPACTING] if changes.rewritten else []
-    for instant in waiting:
-        plan = timeline.files.read_compaction_plan(instant)
-        held = () if plan is None else plan.operations
-        groups = {FileGroupId(one.partition_path or "", one.file_id) for one in held if one.file_id}
-        _check_compaction(work, instant, groups, changes)
+    # Appends go on whatever is pending, and open no plan.
+    held = held_groups(pending_compactions(timeline)) if changes.rewritten else {}
+    for group, instant in held.items():
+        _check_compaction(work, instant, {FileGroupId(*group)}, changes)
     _check_undone(work, since, changes)
     for base in sorted(changes.bases):
         if not timeline.is_committed(base):
@@ -102,7 +98,7 @@ def _check_compaction(work: Transaction, instant: Instant, groups: Collection[Fi
     whichever of the two comes first. A base file is read in place of those of earlier instants, not of later ones.
     """
     hidden = sorted(changes.rewritten.intersection(groups))
-    if hidden and (instant.action == _LOG_COMPACTION or instant.requested_time > work.instant_time):
+    if hidden and (instant.action == LOG_COMPACTION or instant.requested_time > work.instant_time):
         raise conflict(
             work,
             f"The compaction {instant.requested_time} was requested meanwhile for the file group "

@@ -1,0 +1,62 @@
+"""Pending compactions and clusterings: which file groups they hold until they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..storage.parallel import for_each
+from .instants import Instant
+from .timeline import Timeline
+
+if TYPE_CHECKING:
+    from .metadata.models import CompactionPlan
+
+COMPACTION, LOG_COMPACTION = "compaction", "logcompaction"
+COMPACTING = frozenset({COMPACTION, LOG_COMPACTION})
+
+
+def pending_compactions(timeline: Timeline) -> Mapping[Instant, CompactionPlan]:
+    """Return the compactions and log compactions that are to be done, oldest first, with their plans.
+
+    A plan that says nothing, which Apache Hudi cannot read, holds nothing.
+
+    Raises:
+        CorruptInstantError: A plan cannot be parsed.
+        StorageError: The store failed.
+    """
+    waiting = [one for one in timeline.pending if one.action in COMPACTING]
+    plans = for_each(timeline.files.storage, timeline.files.read_compaction_plan, waiting)
+    return {one: plan for one, plan in zip(waiting, plans, strict=True) if plan is not None}
+
+
+def held_groups(pending: Mapping[Instant, CompactionPlan]) -> Mapping[tuple[str, str], Instant]:
+    """Return the file groups that pending compactions hold, by partition path and file id, each with its instant.
+
+    Apache Hudi reads no table on which two of them hold one file group.
+    """
+    return {
+        (one.partition_path or "", one.file_id): instant
+        for instant, plan in pending.items()
+        for one in plan.operations
+        if one.file_id
+    }
+
+
+def clustered_groups(timeline: Timeline) -> frozenset[tuple[str, str]]:
+    """Return the file groups that pending clusterings are going to read, by partition path and file id.
+
+    Raises:
+        CorruptInstantError: A plan cannot be parsed.
+        StorageError: The store failed.
+    """
+    waiting = [one for one in timeline.pending if one.group == "replacecommit"]
+    plans = for_each(timeline.files.storage, timeline.files.read_replace_plan, waiting)
+    return frozenset(
+        (piece.partition_path or "", piece.file_id)
+        for plan in plans
+        if plan is not None and plan.clustering_plan is not None
+        for group in plan.clustering_plan.input_groups
+        for piece in group.slices
+        if piece.file_id
+    )
