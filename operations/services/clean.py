@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import ConcurrentWriteError
@@ -217,10 +216,10 @@ class _Run:
             _take_note(self.storage, survey, progress)
             return True
         self._check_retirable()
-        requested = request(service, self.storage, self.config, plan, partial(_holds, survey))
-        if requested is None:
+        made = request(service, self.storage, self.config, lambda now: plan if _holds(survey, now) else None)
+        if made is None:
             return False
-        self._carry_out(requested, plan)
+        self._carry_out(*made)
         return True
 
     def _carry_out(self, instant: Instant, plan: CleanPlan) -> None:

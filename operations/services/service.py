@@ -27,31 +27,32 @@ if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
 
 Plan = TypeVar("Plan")
+Plan_contra = TypeVar("Plan_contra", contravariant=True)
 Unit = TypeVar("Unit")
 Done = TypeVar("Done")
-Seen_contra = TypeVar("Seen_contra", contravariant=True)
 
 
-class TableService(Protocol[Seen_contra, Plan, Unit, Done]):
-    """What one service does between the steps."""
+class Planned(Protocol[Plan_contra]):
+    """What one service puts on the timeline."""
 
     @property
     def action(self) -> str:
         """The action of its instants."""
 
-    def plan(self, seen: Seen_contra) -> Plan | None:
-        """Return what is to be done, decided from values alone; None where nothing is."""
-
-    def requested(self, plan: Plan) -> InstantModel:
+    def requested(self, plan: Plan_contra) -> InstantModel:
         """Return what the requested file holds."""
 
-    def units(self, plan: Plan) -> Sequence[Unit]:
+
+class TableService(Protocol[Plan_contra, Unit, Done]):
+    """What one service does between the steps."""
+
+    def units(self, plan: Plan_contra) -> Sequence[Unit]:
         """Return the parts of a plan that can be done in any order, by anybody."""
 
     def execute(self, unit: Unit) -> Done:
         """Do one part; it may have been done already, by halves, or at this very moment by somebody else."""
 
-    def result(self, plan: Plan, at: str, done: Sequence[Done], seconds: float) -> InstantModel:
+    def result(self, plan: Plan_contra, at: str, done: Sequence[Done], seconds: float) -> InstantModel:
         """Return what the completed file holds, `at` being the instant's requested time."""
 
 
@@ -74,54 +75,50 @@ class Threads:
 
 
 def request(
-    service: TableService[Seen_contra, Plan, Unit, Done],
-    storage: Storage,
-    config: TableConfig,
-    plan: Plan,
-    holds: Callable[[Timeline], bool],
-) -> Instant | None:
+    service: Planned[Plan], storage: Storage, config: TableConfig, plan: Callable[[Timeline], Plan | None]
+) -> tuple[Instant, Plan] | None:
     """Make a plan the table's next decision.
 
     Args:
         service: Whose plan it is.
         storage: Rooted at the table.
         config: The table's properties.
-        plan: What the service is going to do.
-        holds: Tells of the timeline as it is by now whether the plan is still right on it.
+        plan: Returns what the service is going to do, given the timeline on which that is decided; None where nothing
+            is to be done, or not any more. It is asked again whenever somebody else decided first.
 
     Returns:
-        The requested instant; None where the plan is not right any more.
+        The requested instant and its plan; None where there was none.
 
     Raises:
         ConcurrentWriteError: Others decided first all the time.
         StorageError: The store failed. Where the decision stands, whoever decides next puts the plan on the timeline.
     """
-    made: list[Instant] = []
-    body: bytes | None = None
+    made: list[tuple[Instant, Plan]] = []
 
     def build(timeline: Timeline) -> Decision | None:
-        nonlocal body
         made.clear()
-        if not holds(timeline):
+        found = plan(timeline)
+        if found is None:
             return None
-        if body is None:
-            body = timeline.files.codec.encode(service.requested(plan))
         at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
-        made.append(Instant(at, service.action, State.REQUESTED))
-        return Decision(Kind.MAKE, made[0], body, changes=retirement_of(storage))
+        instant = Instant(at, service.action, State.REQUESTED)
+        made.append((instant, found))
+        body = timeline.files.codec.encode(service.requested(found))
+        return Decision(Kind.MAKE, instant, body, changes=retirement_of(storage))
 
     decide(storage, config, build)
     return made[0] if made else None
 
 
 def carry_out(
-    service: TableService[Seen_contra, Plan, Unit, Done],
+    service: TableService[Plan, Unit, Done],
     storage: Storage,
     config: TableConfig,
     instant: Instant,
     plan: Plan,
     executor: Executor,
-) -> None:
+    check: Callable[[Timeline], None] | None = None,
+) -> bool:
     """Do what a requested instant says, whoever requested it, and complete it.
 
     Args:
@@ -131,6 +128,10 @@ def carry_out(
         instant: The requested or inflight instant.
         plan: What it says.
         executor: Where the units are executed.
+        check: Raises where the instant must not complete any more, given the timeline on which that is decided.
+
+    Returns:
+        False where somebody else had completed it, or taken it back.
 
     Raises:
         ConcurrentWriteError: Others decided first all the time.
@@ -139,18 +140,23 @@ def carry_out(
     began = time.monotonic()
     _retire(storage, config, instant)
     if not _start(storage, config, instant):
-        return
+        return False
     done = executor(service.execute, service.units(plan))
+    completed: list[Instant] = []
 
     def completion(timeline: Timeline) -> Decision | None:
+        completed.clear()
         if not any(_is(one, instant) for one in timeline.pending):
             return None
+        if check is not None:
+            check(timeline)
         at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
         result = service.result(plan, instant.requested_time, done, time.monotonic() - began)
-        completed = Instant(instant.requested_time, instant.group, State.COMPLETED, at)
-        return Decision(Kind.MAKE, completed, timeline.files.codec.encode(result), changes=retirement_of(storage))
+        completed.append(Instant(instant.requested_time, instant.group, State.COMPLETED, at))
+        return Decision(Kind.MAKE, completed[0], timeline.files.codec.encode(result), changes=retirement_of(storage))
 
     decide(storage, config, completion)
+    return bool(completed)
 
 
 def _start(storage: Storage, config: TableConfig, instant: Instant) -> bool:
