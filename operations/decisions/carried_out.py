@@ -11,8 +11,10 @@ from ...table.config import TableConfig, create_config, update_config
 from ...table.files.names import parse_data_name
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
 from ...timeline.going import on_the_way_out
+from ...timeline.held import COMPACTING
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
+from ...timeline.writers import owner
 from ...timeline.writers.decisions import Decision, Kind
 
 logger = logging.getLogger("pyhudi")
@@ -64,6 +66,9 @@ def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
             update_config(storage, decision.changes)
         if instant.state == State.REQUESTED:
             timeline.files.request(instant, decision.body)
+            if instant.action in COMPACTING and owner.is_given_up(storage, instant.requested_time):
+                # The plan was taken back while whoever carries this out slept: it must not come back.
+                storage.delete(timeline.files.path(instant))
         else:
             timeline.complete(instant, decision.body)
 

@@ -21,6 +21,7 @@ from ...table.files.names import parse_data_name
 from ...table.files.partitions import list_partitions
 from ...timeline.clock import next_time
 from ...timeline.going import pending_rollbacks
+from ...timeline.held import COMPACTING
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -56,7 +57,7 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, p
     going = pending_rollbacks(timeline).get(planned.victim.requested_time, ())
     if going:
         carry_on(storage, config, timeline, going[0].requested_time)
-    elif found is not None and found.state != State.COMPLETED:
+    elif found is not None and found.state != State.COMPLETED and found.action not in COMPACTING:
         carry_on(storage, config, timeline, planned.at)
 
 
@@ -80,7 +81,11 @@ def carry_on(storage: Storage, config: TableConfig, timeline: Timeline, at: str)
     files.start(Instant(at, "rollback", State.INFLIGHT))
     info = plan.instant_to_rollback
     victim, paths = timeline.write_at(info.commit_time), planned_files(plan, info.commit_time)
-    if victim is not None:
+    shared = info.action in COMPACTING
+    if victim is not None and shared:
+        if not _stop_execution(timeline.reload(), at, victim, paths):
+            return
+    elif victim is not None:
         # The plan may be older than the last of a dead write's files; a completed one has made all of them.
         paths = sorted({*paths, *files_of(storage, victim.requested_time)})
         known = files.paths()
@@ -93,10 +98,34 @@ def carry_on(storage: Storage, config: TableConfig, timeline: Timeline, at: str)
         forget_partitions(storage, config, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
     for one in (at, *(other.requested_time for other in pending_rollbacks(timeline).get(info.commit_time, ()))):
         _complete(storage, config, one, plan, time.monotonic() - began)
-    forget(storage, info.commit_time)
+    if not shared:
+        forget(storage, info.commit_time)
     logger.warning(
         "table %s: rolled back the %s %s (%d files)", storage.path, info.action, info.commit_time, len(paths)
     )
+
+
+def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> bool:
+    """Undo what somebody did of a compaction's plan, which stays, unless the user has said that it goes too.
+
+    The plan may be carried out again under the same time, so that nothing is done here that the rollback did not name
+    when it was decided, and nothing any more once it is complete.
+
+    Args:
+        timeline: As it is now.
+        at: Requested time of the rollback.
+        victim: The compaction.
+        paths: The files that the rollback names.
+    """
+    files = timeline.files
+    if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
+        return False
+    files.storage.delete(*paths)
+    files.storage.delete(files.path(victim.at(State.INFLIGHT)))
+    if owner.is_given_up(files.storage, victim.requested_time):
+        files.storage.delete(files.path(victim.at(State.REQUESTED)))
+    forget(files.storage, victim.requested_time)
+    return True
 
 
 def _naming(
@@ -105,6 +134,9 @@ def _naming(
     """Return the decision that names a dead write to be rolled back; None where it is over, or is named already."""
     found = timeline.write_at(planned.victim.requested_time)
     if found is None or found.state == State.COMPLETED or found.requested_time in pending_rollbacks(timeline):
+        return None
+    if found.action in COMPACTING:
+        # The rollback of one of those who carried it out is over: somebody else may have begun again.
         return None
     if not planned.certain:
         refuse_living(storage, found, config, patience, known_beat=planned.beat, may_wait=False)

@@ -14,6 +14,7 @@ from ...table.files.file_group import log_file
 from ...timeline.archive.lsm import archived_writes
 from ...timeline.clock import next_time
 from ...timeline.going import pending_rollbacks
+from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline, load_timeline
@@ -23,6 +24,7 @@ from ..decisions.decide import decide
 from ..result import ServiceResult
 from ..rollback.pending import PlannedRollback, broken_off
 from ..rollback.rollback import carry_on, files_of, naming, roll_back
+from ..transaction.execution import take_back
 from .standing import (
     completed_write,
     dead_writes,
@@ -62,7 +64,9 @@ def rollback(
     refuse_restoring(storage, timeline)
     timeline = finish_rollbacks_first(storage, config, timeline, patience)
     found = timeline.write_at(instant_time)
-    if found is not None and found.state != State.COMPLETED:
+    if found is not None and found.action in COMPACTING:
+        take_back(storage, config, found)
+    elif found is not None and found.state != State.COMPLETED:
         planned = PlannedRollback(found, _time_after(timeline, config), certain=True)
         roll_back(storage, config, planned, patience)
     elif found is not None:

@@ -70,7 +70,7 @@ def refuse_sealed(work: Transaction, storage: Storage) -> None:
     Raises:
         WriteSealedError: It is.
     """
-    if owner.is_sealed(storage, work.instant_time):
+    if any(owner.is_sealed(storage, one) for one in work.seals):
         raise WriteSealedError(
             f"The write {work.instant_time} of the table {work.path} was committed or given up while this task ran.",
             "Nothing is to be done: the task's files are not part of the table.",

@@ -40,6 +40,8 @@ class Transaction:
         rollbacks: Dead writes that it rolls back first.
         patience: When it takes another writer for dead.
         durable: Whether it outlasts a power cut once it is done.
+        shared: Whether others may go on with the same instant when this process is gone: what is published for it is
+            fenced by who works on it, too.
     """
 
     path: str
@@ -53,6 +55,12 @@ class Transaction:
     rollbacks: tuple[PlannedRollback, ...]
     patience: Patience
     durable: bool
+    shared: bool = False
+
+    @property
+    def seals(self) -> tuple[str, ...]:
+        """The names of the notes that end this work: its instant's, and its own where others may take that over."""
+        return (self.instant_time, owner.seal_of(self.instant_time, self.write_id))[: 1 + self.shared]
 
     @property
     def inflight(self) -> Instant:

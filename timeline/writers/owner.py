@@ -7,6 +7,7 @@ file ``sealed``, after which its tasks may not publish any more.
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import asdict, dataclass, field, fields
 
 from ...errors import CorruptInstantError
@@ -24,6 +25,7 @@ OWNER_FILE = "owner.json"
 # Notes of writes that are over, beside the working folders: they outlive those, and one listing finds them all.
 SEALS = f"{ROOT}/sealed"
 _GIVEN_UP = b"given up"
+_NAMESPACE = uuid.UUID("0f6e2f0c-2b53-5a8e-9d0a-6a4c3f1f7b52")
 _GREATEST_PID = (1 << 31) - 1
 
 _WAIT = "Wait until that writer is done and write again"
@@ -133,6 +135,12 @@ def is_gone(owner: Owner) -> bool | None:
     if found is None:
         return True
     return bool(owner.process_started and found.started and owner.process_started != found.started)
+
+
+def seal_of(instant_time: str, write_id: str) -> str:
+    """Return under which name one of those is sealed who work on an instant one after another."""
+    # What somebody else's file says makes no path.
+    return f"{instant_time}.{uuid.uuid5(_NAMESPACE, write_id).hex}"
 
 
 def seal(storage: Storage, instant_time: str) -> None:

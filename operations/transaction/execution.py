@@ -1,0 +1,272 @@
+"""A plan on the timeline carried out by one process at a time: claimed, taken over from one that died, given up.
+
+Whoever carries a plan out works under the plan's own time, as Apache Hudi does, and may find what somebody else left
+of the same work. So each is told apart by an id of its own, in ``owner.json``, in the seal that ends its work, and in
+the names of its files:
+
+    requested --claim--> owner.json, heartbeat, inflight --publish, complete--> completed
+                    <--a rollback that names the instant: its files, inflight and owner.json go, requested stays--
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from functools import partial
+
+from ...errors import CommitConflictError, ConcurrentWriteError
+from ...storage.base import Storage
+from ...table.config import TableConfig
+from ...timeline.archive.lsm import is_archived
+from ...timeline.clock import next_time
+from ...timeline.going import pending_rollbacks
+from ...timeline.instant_files import open_instants
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.writers import heartbeat, owner
+from ...timeline.writers.decisions import Decision
+from ...timeline.writers.markers import begin_markers
+from ...timeline.writers.owner import Liveness, Owner, judge
+from ...timeline.writers.patience import Patience
+from ..decisions.decide import decide
+from ..rollback.rollback import carry_on, files_of, forget, naming
+from .conflicts import check_ownership
+from .transaction import Transaction
+
+_ROUNDS = 20
+
+
+def claim(
+    storage: Storage, config: TableConfig, instant: Instant, patience: Patience, *, application: str = ""
+) -> Transaction | None:
+    """Begin to carry out a plan, having undone what somebody dead did of it.
+
+    Args:
+        storage: Rooted at the table.
+        config: The table's properties.
+        instant: Whose requested file holds the plan.
+        patience: When somebody else who is at it counts as dead.
+        application: Name of the application.
+
+    Returns:
+        The work; None where the instant is completed, or its plan was taken back.
+
+    Raises:
+        ConcurrentWriteError: Somebody else is at it, or may be.
+    """
+    if is_archived(storage, config.archive_folder, instant.requested_time):
+        # It was done long ago; somebody who slept has put it on the timeline again.
+        open_instants(storage, config).remove_pending(instant)
+        return None
+    for _ in range(_ROUNDS):
+        timeline = load_timeline(storage, config)
+        found = _pending(storage, timeline, instant)
+        if found is None:
+            return None
+        going = pending_rollbacks(timeline).get(instant.requested_time, ())
+        known = owner.read(storage, instant.requested_time)
+        if going:
+            carry_on(storage, config, timeline, going[0].requested_time)
+        elif known is None and found.state == State.REQUESTED:
+            work = _begin(storage, config, found, patience, application)
+            if work is not None:
+                return work
+        else:
+            verdict = _refuse_living(storage, config, found, known, patience)
+            decide(storage, config, partial(_stopping, storage, config, found, known, patience, verdict.beat))
+    raise ConcurrentWriteError(
+        f"Others began and gave up the {instant.action} {instant.requested_time} of the table {storage.path} "
+        f"{_ROUNDS} times in a row.",
+        "Run it again.",
+    )
+
+
+def give_up(work: Transaction, storage: Storage) -> None:
+    """Undo what this process did of a plan, so that whoever comes next may begin at once.
+
+    Raises:
+        StorageError: The store failed; who comes next undoes it once this process counts as dead.
+    """
+    owner.seal_for_good(storage, work.seals[-1])
+    timeline = load_timeline(storage, work.config)
+    found = _pending(storage, timeline, work.inflight)
+    if found is None:
+        # Somebody else has completed it, or taken it back; what was left since is nobody's.
+        forget(storage, work.instant_time)
+        return
+    decide(storage, work.config, partial(_stopping, storage, work.config, found, work.owner, None, None))
+    _finish(storage, work.config, found)
+
+
+def take_back(storage: Storage, config: TableConfig, instant: Instant) -> None:
+    """Take a plan off the timeline, with all that was done of it; whoever is at it counts as dead.
+
+    Raises:
+        ConcurrentWriteError: Others decided first all the time.
+    """
+
+    def condemned(timeline: Timeline) -> Decision | None:
+        found = _pending(storage, timeline, instant)
+        if found is None:
+            return None
+        # Told to all who are at it, and to whoever finishes this.
+        owner.seal_for_good(storage, instant.requested_time)
+        if instant.requested_time in pending_rollbacks(timeline):
+            return None
+        known = owner.read(storage, instant.requested_time)
+        return _named(storage, config, timeline, found, known)
+
+    decide(storage, config, condemned)
+    _finish(storage, config, instant)
+
+
+def check_claim(work: Transaction, storage: Storage, timeline: Timeline) -> None:
+    """Refuse to complete what somebody else has taken over.
+
+    Args:
+        work: The work, which has sealed itself.
+        storage: Rooted at the table.
+        timeline: As it is now.
+
+    Raises:
+        CommitConflictError: Somebody did, taking this process for dead, or the plan was taken back.
+    """
+    check_ownership(work, storage, timeline)
+    known = owner.read(storage, work.instant_time)
+    over = any(owner.is_given_up(storage, one) for one in work.seals)
+    if over or (known is not None and known.write_id != work.write_id):
+        raise CommitConflictError(
+            f"The {work.action} {work.instant_time} of the table {work.path} was taken over, or taken back, while this "
+            "process carried it out.",
+            "Nothing of this work is left; run it again if the instant is still pending.",
+        )
+
+
+def _finish(storage: Storage, config: TableConfig, instant: Instant) -> None:
+    """Take the steps of the rollbacks that name a plan."""
+    timeline = load_timeline(storage, config)
+    for one in pending_rollbacks(timeline).get(instant.requested_time, ()):
+        carry_on(storage, config, timeline, one.requested_time)
+
+
+def _pending(storage: Storage, timeline: Timeline, instant: Instant) -> Instant | None:
+    """Return an instant's newest state while its plan is to be carried out; None where it is not."""
+    same = (instant.requested_time, instant.action)
+    found = next((one for one in timeline.pending if (one.requested_time, one.action) == same), None)
+    if found is None or storage.exists(timeline.files.path(found.at(State.REQUESTED))):
+        return found
+    # Somebody was late to begin: the plan is gone.
+    storage.delete(timeline.files.path(found.at(State.INFLIGHT)))
+    return None
+
+
+def _begin(
+    storage: Storage, config: TableConfig, instant: Instant, patience: Patience, application: str
+) -> Transaction | None:
+    """Say that this process carries a plan out; None where somebody else was quicker, or is undoing what was done."""
+    mine = Owner.of_this_process(uuid.uuid4().hex, application)
+    if not owner.create(storage, instant.requested_time, mine):
+        return None
+    heartbeat.touch(storage, instant.requested_time)
+    begin_markers(storage, instant.requested_time)
+    open_instants(storage, config).start(instant)
+    # Whoever decided before that to undo somebody else's work, or the plan, did not see this.
+    timeline = load_timeline(storage, config)
+    if instant.requested_time in pending_rollbacks(timeline):
+        return None
+    if _pending(storage, timeline, instant) is None:
+        forget(storage, instant.requested_time)
+        return None
+    return Transaction(
+        path=storage.path,
+        storage_options={},
+        config=config,
+        action=instant.action,
+        instant_time=instant.requested_time,
+        write_id=mine.write_id,
+        owner=mine,
+        watermark=timeline.watermark(),
+        rollbacks=(),
+        patience=patience,
+        durable=True,
+        shared=True,
+    )
+
+
+def _refuse_living(
+    storage: Storage,
+    config: TableConfig,
+    instant: Instant,
+    known: Owner | None,
+    patience: Patience,
+    *,
+    known_beat: float | None = None,
+    may_wait: bool = True,
+) -> Liveness:
+    """Raise where somebody else carries the plan out, or may do so.
+
+    Raises:
+        ConcurrentWriteError: Somebody does.
+    """
+    if known is not None and owner.is_given_up(storage, owner.seal_of(instant.requested_time, known.write_id)):
+        return Liveness(False, "it was given up")
+    verdict = judge(
+        open_instants(storage, config),
+        instant,
+        patience,
+        now_s=storage.now(),
+        zone=config.timezone,
+        known_beat=known_beat,
+        may_wait=may_wait,
+    )
+    if verdict.alive:
+        raise ConcurrentWriteError(
+            f"The {instant.action} {instant.requested_time} of the table {storage.path} is being carried out by "
+            f"somebody else: {verdict.reason}.",
+            verdict.todo,
+        )
+    return verdict
+
+
+def _stopping(
+    storage: Storage,
+    config: TableConfig,
+    instant: Instant,
+    known: Owner | None,
+    patience: Patience | None,
+    beat: float | None,
+    timeline: Timeline,
+) -> Decision | None:
+    """Return the decision that ends the work of one who carried a plan out; None where it is over.
+
+    Args:
+        storage: Rooted at the table.
+        config: The table's properties.
+        instant: The plan's.
+        known: Who did, None for somebody who is not of pyhudi.
+        patience: When that one counts as dead; None for this process itself.
+        beat: The overdue heartbeat by which that one was judged.
+        timeline: As it is now.
+    """
+    found = _pending(storage, timeline, instant)
+    if found is None or instant.requested_time in pending_rollbacks(timeline):
+        return None
+    now = owner.read(storage, instant.requested_time)
+    if now is None and found.state == State.REQUESTED:
+        return None
+    if now != known and not (now is None and patience is None):
+        # Somebody else is at it by now.
+        return None
+    if patience is not None:
+        _refuse_living(storage, config, found, now, patience, known_beat=beat, may_wait=False)
+    return _named(storage, config, timeline, found, now)
+
+
+def _named(
+    storage: Storage, config: TableConfig, timeline: Timeline, instant: Instant, known: Owner | None
+) -> Decision:
+    """Return the decision that names a plan whose execution is undone; its tasks publish nothing from here on."""
+    if known is not None:
+        owner.seal_for_good(storage, owner.seal_of(instant.requested_time, known.write_id))
+    at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+    return naming(storage, timeline, at, instant, files_of(storage, instant.requested_time))
