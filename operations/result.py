@@ -27,7 +27,7 @@ DROPPED = "pyhudi.inserts.dropped"
 SECONDS = "pyhudi.seconds"
 
 # Names of the services that come after writes.
-CLEAN, ARCHIVE = "clean", "archive"
+CLEAN, ARCHIVE, COMPACTION = "clean", "archive", "compaction"
 
 _GREATEST = (1 << 63) - 1
 _COUNT = re.compile(r"[0-9]{1,18}")
@@ -39,15 +39,19 @@ class ServiceResult:
 
     Attributes:
         path: The table's path.
-        service: Its name: clean, archive, rollback, savepoint, restore.
+        service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction.
         instant: Requested time of the instant that it left, or that it was asked about; empty where nothing was to be
             done.
-        files: Data files deleted, or kept by a savepoint.
+        files: Data files deleted, or kept by a savepoint, or written by a compaction.
         bytes: Their size, where it is known.
         instants: Instants archived, or undone.
+        file_groups: File groups compacted, or that are going to be.
+        log_files: Their log files.
+        bytes_read: The size of these and of their base files.
         seconds: How long it took.
         error: Why it failed, where it ran after a write that is complete; empty where it did not.
         dry: Whether nothing was done, and this says what would have been.
+        left: What was left to others, and why; empty where nothing was.
     """
 
     path: str
@@ -56,9 +60,13 @@ class ServiceResult:
     files: int = 0
     bytes: int = 0
     instants: int = 0
+    file_groups: int = 0
+    log_files: int = 0
+    bytes_read: int = 0
     seconds: float = field(default=0.0, compare=False)
     error: str = ""
     dry: bool = False
+    left: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,10 @@ def _told(service: ServiceResult) -> str:
     """Return what a service after a write did, in words; empty where it did nothing."""
     if service.error:
         return f"the {service.service} after it failed"
+    if service.left:
+        return service.left
+    if service.log_files:
+        return f"{service.service}: {service.log_files:,} log files of {service.file_groups:,} file groups"
     did = {"files deleted": service.files, "bytes": service.bytes, "instants": service.instants}
     counts = ", ".join(f"{number:,} {words}" for words, number in did.items() if number)
     return counts and f"{service.service}: {counts}"

@@ -34,6 +34,11 @@ class Process:
     state: str = ""
 
 
+def cores() -> int:
+    """Return how many cores this machine has, 1 where that cannot be known."""
+    return os.cpu_count() or 1
+
+
 def host_name() -> str:
     """Return this machine's name."""
     return socket.gethostname()

@@ -10,6 +10,19 @@ KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
 
+NUM_COMMITS = "NUM_COMMITS"
+NUM_COMMITS_AFTER_LAST_REQUEST = "NUM_COMMITS_AFTER_LAST_REQUEST"
+TIME_ELAPSED = "TIME_ELAPSED"
+NUM_AND_TIME = "NUM_AND_TIME"
+NUM_OR_TIME = "NUM_OR_TIME"
+
+LOG_SIZE = "LogFileSizeBasedCompactionStrategy"
+LOG_COUNT = "LogFileNumBasedCompactionStrategy"
+BOUNDED_IO = "BoundedIOCompactionStrategy"
+UNBOUNDED = "UnBoundedCompactionStrategy"
+BY_DAY = "DayBasedCompactionStrategy"
+BY_REGEX = "PartitionRegexBasedCompactionStrategy"
+
 
 @dataclass(frozen=True, slots=True)
 class CleanSettings:
@@ -55,13 +68,46 @@ class ArchiveSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionSettings:
+    """When the log files of a merge-on-read table are merged into base files, and which of them.
+
+    Attributes:
+        inline: Whether each write compacts once it is complete, where that is due.
+        schedule_inline: Whether each write plans a compaction where that is due, and leaves it to others to carry out.
+        trigger: What makes a compaction due: one of the triggers above.
+        delta_commits: After how many delta commits that is.
+        delta_seconds: After how many seconds.
+        strategy: Which file slices are merged, one of the strategies above.
+        target_io_mb: How many MB the strategies with a bound read and write at once, more or less.
+        log_bytes: File slices with fewer bytes of log files are left to later by `LOG_SIZE`.
+        log_files: Those with fewer log files by `LOG_COUNT`.
+        partitions: How many of the newest partitions `BY_DAY` looks at.
+        partition_regex: Of whose paths `BY_REGEX` finds this somewhere.
+    """
+
+    inline: bool = True
+    schedule_inline: bool = False
+    trigger: str = NUM_COMMITS
+    delta_commits: int = 5
+    delta_seconds: int = 3600
+    strategy: str = LOG_SIZE
+    target_io_mb: int = 512_000
+    log_bytes: int = 0
+    log_files: int = 0
+    partitions: int = 10
+    partition_regex: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Upkeep:
     """What happens to a table after each write.
 
     Attributes:
         clean: Of file slices.
         archive: Of instants.
+        compaction: Of log files.
     """
 
     clean: CleanSettings = field(default_factory=CleanSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)

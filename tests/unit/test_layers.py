@@ -39,6 +39,7 @@ RANKS = {
     "operations/rollback": 15,
     "operations/transaction": 16,
     "operations/services": 17,
+    "operations/services/compaction": 18,
     "operations/planning": 18,
     "operations/write": 19,
     "connector/options": 20,
@@ -59,6 +60,7 @@ IO_EXCEPTIONS = {
     "connector/source/paths.py": "a relative path is meant where Spark plans, not where a worker happens to run",
     "reader/merging.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
     "operations/write/task.py": "a task's spills go to a temporary folder of the machine it runs on",
+    "operations/services/compaction/compactor.py": "and those of a compaction's tasks",
     "operations/write/merge_spills.py": "so do the commit's, which also asks for the number of cores",
 }
 

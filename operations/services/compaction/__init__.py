@@ -1,0 +1,1 @@
+"""Compaction: the log files of a merge-on-read table merged into base files."""

@@ -1,0 +1,132 @@
+"""Which file slices a compaction merges, and in which order: the strategies, on values alone.
+
+They are those of Apache Hudi's package ``table.action.compact.strategy``, and go by its names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ....errors import InvalidOptionError
+from ....table.files.file_group import FileSlice
+from ..settings import BOUNDED_IO, BY_DAY, BY_REGEX, LOG_COUNT, LOG_SIZE, UNBOUNDED, CompactionSettings
+
+MB = 1 << 20
+# What Apache Hudi counts on where there is no base file yet: hoodie.parquet.max.file.size.
+_EXPECTED_BASE_BYTES = 120 * MB
+_KEY_OF_VALUE = re.compile(r"(^|/)[^/=]*=")
+_DAY = re.compile(r"(\d{1,4})/(\d{1,2})/(\d{1,2})(?!\d)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the compaction of one file slice reads and writes, in whole MB as Apache Hudi reckons."""
+
+    read_mb: int
+    write_mb: int
+    log_bytes: int
+    log_files: int
+
+    @classmethod
+    def of(cls, piece: FileSlice) -> Cost:
+        """Return the cost of a file slice."""
+        log_bytes = sum(one.size for one in piece.logs)
+        base = 0 if piece.base is None else piece.base.size
+        written = base or _EXPECTED_BASE_BYTES
+        return cls((base + log_bytes) // MB, written // MB, log_bytes, len(piece.logs))
+
+    @property
+    def total_mb(self) -> int:
+        """Reading and writing together."""
+        return self.read_mb + self.write_mb
+
+    def metrics(self) -> dict[str, float]:
+        """Return the cost as a plan holds it."""
+        return {
+            "TOTAL_LOG_FILES": float(self.log_files),
+            "TOTAL_IO_READ_MB": float(self.read_mb),
+            # Apache Hudi's executor dies where this one is missing.
+            "TOTAL_LOG_FILES_SIZE": float(self.log_bytes),
+            "TOTAL_IO_WRITE_MB": float(self.write_mb),
+            "TOTAL_IO_MB": float(self.total_mb),
+        }
+
+
+def choose_partitions(settings: CompactionSettings, partitions: Iterable[str]) -> list[str]:
+    """Return the partitions of which slices may be merged, so that the others need not be listed.
+
+    Raises:
+        InvalidOptionError: `BY_DAY` is asked for, and a partition is no day.
+    """
+    if settings.strategy == BY_REGEX:
+        pattern = re.compile(settings.partition_regex)
+        return [one for one in partitions if pattern.search(one)]
+    if settings.strategy == BY_DAY:
+        return sorted(partitions, key=_day, reverse=True)[: settings.partitions]
+    return list(partitions)
+
+
+def choose_slices(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    """Return the slices that are merged, in the order in which they are.
+
+    Args:
+        settings: The strategy, and its bounds.
+        slices: Those with log files in the partitions that were chosen, by partition path and file id.
+
+    Raises:
+        InvalidOptionError: `BY_DAY` is asked for, and a partition is no day.
+    """
+    return _STRATEGIES[settings.strategy](settings, slices)
+
+
+def _all(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    return list(slices)
+
+
+def _bounded(settings: CompactionSettings, slices: Iterable[FileSlice]) -> list[FileSlice]:
+    """Take slices until the bound is reached; the one that reaches it is taken too."""
+    left, chosen = settings.target_io_mb, []
+    for one in slices:
+        chosen.append(one)
+        left -= Cost.of(one).total_mb
+        if left <= 0:
+            break
+    return chosen
+
+
+def _largest(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    sizes = {one.group: Cost.of(one).log_bytes for one in slices}
+    wanted = [one for one in slices if sizes[one.group] >= settings.log_bytes]
+    return _bounded(settings, sorted(wanted, key=lambda one: -sizes[one.group]))
+
+
+def _most_files(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    wanted = [one for one in slices if len(one.logs) >= settings.log_files]
+    return _bounded(settings, sorted(wanted, key=lambda one: -len(one.logs)))
+
+
+def _newest_days(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    return sorted(slices, key=lambda one: _day(one.partition_path), reverse=True)
+
+
+def _day(partition: str) -> tuple[int, ...]:
+    """Return the day that a partition path spells, with or without the names of its columns."""
+    found = _DAY.match(_KEY_OF_VALUE.sub(r"\1", partition))
+    if found is None:
+        raise InvalidOptionError(
+            f"hoodie.compaction.strategy is {BY_DAY}, and the partition {partition!r} is no day such as 2026/11/22.",
+            "Choose another strategy for this table.",
+        )
+    return tuple(map(int, found.groups()))
+
+
+_STRATEGIES: Mapping[str, Callable[[CompactionSettings, Sequence[FileSlice]], list[FileSlice]]] = {
+    LOG_SIZE: _largest,
+    LOG_COUNT: _most_files,
+    BOUNDED_IO: _bounded,
+    UNBOUNDED: _all,
+    BY_DAY: _newest_days,
+    BY_REGEX: _all,
+}

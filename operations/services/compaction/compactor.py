@@ -1,0 +1,198 @@
+"""One file slice merged into one base file, wherever that is done, and what the completed compaction says of all."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ....storage import open_storage
+from ....storage.base import Storage, join
+from ....table.arrow.spill import local_spills
+from ....table.files.file_group import FileSlice
+from ....table.files.names import BaseFileName, WriteToken
+from ....table.schema.columns import FILE_NAME, RECORD_KEY, avro_schema, with_meta
+from ....table.slices.merged_slice import LogCounts, MergedSlice
+from ....timeline.writers import heartbeat
+from ....timeline.writers.markers import MarkerType
+from ....writer.base_output import BaseOutput, FileFormat
+from ...transaction.fence import Fence
+from ...transaction.transaction import Transaction
+from .plan import Plan
+
+if TYPE_CHECKING:
+    from ....timeline.metadata.models import CommitMetadata, WriteStat
+
+# Apache Hudi takes the parts of a write token for Java's ints.
+_MOST = (1 << 31) - 1
+# The files of markers are told apart by their numbers, for which there is no such bound.
+_MARKER_BITS = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What became of one file slice.
+
+    Attributes:
+        piece: The slice.
+        path: The new base file.
+        size: Its bytes.
+        rows: Its rows.
+        logs: What its logs held.
+        log_data_bytes: Of that, the bytes of the blocks of rows.
+        seconds: How long it took.
+    """
+
+    piece: FileSlice
+    path: str
+    size: int
+    rows: int
+    logs: LogCounts
+    log_data_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compactor:
+    """A compaction at work; it travels with every task where an engine carries it out.
+
+    Attributes:
+        work: The compaction's instant, claimed by this process.
+        reach: Opens the table's store where a unit is carried out.
+        schema: The table's data columns.
+        compression: Parquet codec.
+        row_group_bytes: Uncompressed bytes that one row group aims at.
+        memory: Arrow bytes of log entries that may be merged at once.
+    """
+
+    work: Transaction
+    reach: Callable[[], Storage]
+    schema: pa.Schema
+    compression: str
+    row_group_bytes: int
+    memory: int
+
+    def units(self, plan: Plan) -> Sequence[FileSlice]:
+        """Return the file slices, the largest first: whoever comes last should have little left to do."""
+        return sorted(plan, key=lambda one: -one.size)
+
+    def execute(self, unit: FileSlice) -> Compacted:
+        """Merge one file slice; each attempt makes a file of its own, of which the completed instant names one.
+
+        Raises:
+            CorruptFileError: One of its files cannot be read.
+            WriteSealedError: Somebody else has taken the compaction over, or it is complete.
+            StorageError: The store failed.
+        """
+        storage, work = self.reach(), self.work
+        interval = work.patience.heartbeat_interval_s
+        with (
+            heartbeat.HeartbeatThread(storage, work.instant_time, interval_s=interval),
+            tempfile.TemporaryDirectory(prefix="pyhudi-") as folder,
+        ):
+            return self._merge(unit, storage, open_storage(folder, durable=False))
+
+    def result(self, plan: Plan, at: str, done: Sequence[Compacted], seconds: float) -> CommitMetadata:
+        """Return what the compaction did, as Apache Hudi writes it."""
+        from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+
+        stats: dict[str, list[WriteStat]] = {}
+        for one in sorted(done, key=lambda one: one.piece.group):
+            stats.setdefault(one.piece.partition_path, []).append(_stat(one))
+        return CommitMetadata(
+            partition_to_write_stats=stats,
+            compacted=True,
+            extra_metadata={"schema": avro_schema(self.schema, self.work.config.name)},
+            operation_type="COMPACT",
+        )
+
+    def _merge(self, piece: FileSlice, storage: Storage, local: Storage) -> Compacted:
+        began = time.monotonic()
+        # Whoever carried this out before may be late: no file of another attempt may have the same name.
+        token = WriteToken(*token_of(self.work), secrets.randbelow(_MOST))
+        name = BaseFileName(piece.file_id, token, self.work.instant_time).format()
+        path = join(piece.partition_path, name) if piece.partition_path else name
+        merged = MergedSlice(
+            storage,
+            self.work.config,
+            piece,
+            self.schema,
+            _seen,
+            memory=self.memory,
+            open_spill=local_spills(local),
+        )
+        kept = pa.schema([one for one in with_meta(self.schema) if one.name != FILE_NAME])
+        form = FileFormat(
+            schema=self.schema,
+            avro_schema=avro_schema(self.schema, self.work.config.name, meta=True),
+            compression=self.compression,
+            row_group_bytes=self.row_group_bytes,
+        )
+        with ExitStack() as stack:
+            staged = storage.stage(path, self.work.aside)
+            stack.callback(staged.discard)
+            batches = stack.enter_context(closing(merged.batches(kept, dictionaries=self._passed_through(kept))))
+            first = next(batches, None)
+            # What the base file holds encoded comes so, and goes on so.
+            encoded = [one.name for one in first.schema if pa.types.is_dictionary(one.type)] if first else []
+            output = BaseOutput(form, name, staged.stream, frozenset(encoded))
+            stack.callback(output.abandon)
+            for batch in chain([first] if first else [], batches):
+                output.keep(batch)
+            output.close()
+            fence = Fence(self.work, storage, secrets.randbits(_MARKER_BITS))
+            kind = MarkerType.CREATE if piece.base is None else MarkerType.MERGE
+            size = fence.publish(staged, piece.partition_path, path, kind)
+        data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
+        return Compacted(piece, path, size, output.file.rows, merged.counts, data_bytes, time.monotonic() - began)
+
+    def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
+        """Return the columns that nobody looks into."""
+        looked_into = {RECORD_KEY, *self.work.config.ordering_fields}
+        return frozenset(one.name for one in columns if pa.types.is_string(one.type)) - looked_into
+
+
+def token_of(work: Transaction) -> tuple[int, int]:
+    """Return the numbers in the names of the files of one who carries a compaction out; nobody else has the same."""
+    both = uuid.UUID(hex=work.write_id).int
+    return both % _MOST, (both >> 64) % _MOST
+
+
+def _seen(_: str) -> bool:
+    """Return that a block counts: a plan names complete log files alone."""
+    return True
+
+
+def _stat(one: Compacted) -> WriteStat:
+    from ....timeline.metadata.models import RuntimeStats, WriteStat  # noqa: PLC0415
+
+    piece, merge, millis = one.piece, one.logs.merge, int(one.seconds * 1000)
+    return WriteStat(
+        file_id=piece.file_id,
+        path=one.path,
+        prev_commit=piece.base_time,
+        num_writes=one.rows,
+        # Also those of keys that the base file does not hold.
+        num_deletes=merge.deletes + merge.not_found,
+        num_update_writes=merge.updates,
+        num_inserts=merge.inserts,
+        total_write_bytes=one.size,
+        partition_path=piece.partition_path,
+        total_log_records=one.logs.records,
+        total_updated_records_compacted=merge.updates + merge.inserts + merge.deletes + merge.not_found,
+        total_log_blocks=one.logs.blocks,
+        total_corrupt_log_block=one.logs.corrupt,
+        file_size_in_bytes=one.size,
+        prev_base_file=None if piece.base is None else piece.base.name,
+        runtime_stats=RuntimeStats(total_scan_time=0, total_create_time=0, total_upsert_time=millis),
+        total_log_files_compacted=len(piece.logs),
+        total_log_size_compacted=one.log_data_bytes,
+    )

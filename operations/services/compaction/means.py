@@ -1,0 +1,52 @@
+"""With what compactions are carried out, and where: by this process, or by whatever an engine has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ....storage.base import Storage
+from ....storage.process import cores
+from ....timeline.writers.patience import Patience
+from ..service import Executor
+
+Unit = TypeVar("Unit")
+Done = TypeVar("Done")
+
+_MOST_WORKERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """With what a compaction is carried out.
+
+    Attributes:
+        patience: When somebody else who carries one out counts as dead.
+        compression: Parquet codec of base files.
+        row_group_bytes: Uncompressed bytes that one row group aims at.
+        memory: Arrow bytes of log entries that may be merged at once, in each task.
+        executor: Where file slices are merged; None for this process.
+        reach: Opens the table's store there; None where this process does the work.
+        most_bytes: What is beyond so many bytes of base and log files is planned and left; None for no bound.
+        application: Name of the application.
+    """
+
+    patience: Patience
+    compression: str
+    row_group_bytes: int
+    memory: int
+    executor: Executor | None = None
+    reach: Callable[[], Storage] | None = None
+    most_bytes: int | None = None
+    application: str = ""
+
+
+def here(call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
+    """Execute units in this process, as many at once as it has cores."""
+    workers = min(cores(), _MOST_WORKERS, len(units))
+    if workers < 2:
+        return [call(one) for one in units]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(call, units))

@@ -1,0 +1,222 @@
+"""Plans of compactions: made of the file slices that have log files, and found again in a requested instant.
+
+A plan names the log files that were complete before it was requested, no more and no less: those that complete later
+belong to the slice that it is going to begin. So it is made within the decision that puts it on the timeline, at a time
+greater than all that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ....errors import CorruptInstantError, MissingFileError, UnsupportedTableError
+from ....storage.base import FileInfo, Storage, join
+from ....storage.parallel import for_each
+from ....table.files.file_group import BaseFile, FileSlice, LogFile, base_file, log_file
+from ....table.files.lost import WholeView
+from ....table.files.names import FileGroupId
+from ....table.files.partitions import walk_partitions
+from ....table.files.view import FileView
+from ....table.files.written import read_replaced, read_written
+from ....timeline.archive.completions import CompletionTimes
+from ....timeline.held import COMPACTION, clustered_groups, held_groups, pending_compactions
+from ....timeline.instants import Instant
+from ....timeline.timeline import Timeline
+from ..settings import CompactionSettings
+from .choice import Cost, choose_partitions, choose_slices
+
+if TYPE_CHECKING:
+    from ....timeline.metadata.models import CompactionOperation, CompactionPlan
+
+Plan = tuple[FileSlice, ...]
+# After these, files may be gone or back in partitions that nobody names.
+_UNDOING = frozenset({"clean", "rollback", "restore"})
+# The version of a plan that names files by their names alone.
+_BARE_NAMES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A compaction as it is put on the timeline."""
+
+    action: str = COMPACTION
+
+    def requested(self, plan: Plan) -> CompactionPlan:
+        """Return the plan as Apache Hudi writes it."""
+        from ....timeline.metadata.models import CompactionOperation, CompactionPlan  # noqa: PLC0415 (see timeline/instant_files.py)
+
+        operations = [
+            CompactionOperation(
+                base_instant_time=piece.base_time,
+                delta_file_paths=[_name(one.path) for one in piece.logs],
+                data_file_path=None if piece.base is None else piece.base.name,
+                file_id=piece.file_id,
+                partition_path=piece.partition_path,
+                metrics=Cost.of(piece).metrics(),
+            )
+            for piece in plan
+        ]
+        return CompactionPlan(
+            operations=operations, extra_metadata={}, version=_BARE_NAMES, missing_schedule_partitions=[]
+        )
+
+
+@dataclass(slots=True)
+class Planner:
+    """Makes the plan of the next compaction, again and again while others decide first.
+
+    Attributes:
+        storage: Rooted at the table.
+        settings: What is merged.
+    """
+
+    storage: Storage
+    settings: CompactionSettings
+    _listings: dict[str, tuple[FileInfo, ...]] = field(default_factory=dict)
+    _seen: frozenset[Instant] | None = None
+
+    def plan(self, timeline: Timeline) -> Plan | None:
+        """Return what is to be merged on a timeline; None where nothing is.
+
+        Raises:
+            CorruptInstantError: A pending compaction or clustering has a plan that cannot be parsed.
+            InvalidOptionError: The strategy does not fit the table's partitions.
+            MissingFileError: A file that a completed write names is gone.
+        """
+        self._look(timeline)
+        held = {*held_groups(pending_compactions(timeline)), *clustered_groups(timeline)}
+        view = WholeView(self.storage, timeline, read_written(self.storage, timeline), self._listings)
+        slices = [
+            piece
+            for partition in choose_partitions(self.settings, sorted(self._listings))
+            for piece in view.slices(partition).values()
+            if piece.logs and (piece.partition_path, piece.file_id) not in held
+        ]
+        return tuple(choose_slices(self.settings, slices)) or None
+
+    def missed(self, now: Timeline, made: Instant) -> bool:
+        """Return whether a write had completed before a plan was requested that the plan does not know of.
+
+        Only somebody who knows no decisions can come in between.
+        """
+        seen = self._seen or frozenset()
+        return any(
+            one.is_write and one not in seen and one.visible_since <= made.requested_time for one in now.completed
+        )
+
+    def _look(self, timeline: Timeline) -> None:
+        """List the partitions, or those alone in which something has changed since they were listed."""
+        now = frozenset(timeline.completed)
+        fresh = now - (self._seen or frozenset())
+        if self._seen is None or any(one.action in _UNDOING for one in (*fresh, *(self._seen - now))):
+            self._listings = walk_partitions(self.storage)
+        else:
+            writes = [one for one in fresh if one.is_write]
+            bodies = for_each(self.storage, timeline.files.read_written_files, writes)
+            touched = sorted({partition for body in bodies for partition in (*body.stats, *body.replaced)})
+            self._listings |= _listed(self.storage, touched)
+        self._seen = now
+
+
+def read_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
+    """Return the file slices that a pending compaction merges, whoever requested it, without those that were replaced.
+
+    Raises:
+        CorruptInstantError: The plan cannot be parsed, names what is no slice of this table, or leaves out a log file
+            whose rows would be lost.
+        MissingFileError: A file that it names is gone.
+        UnsupportedTableError: It wants something that pyhudi does not do.
+    """
+    found = timeline.files.read_compaction_plan(instant)
+    if found is None or not found.operations:
+        raise _refused(storage, instant, "has an empty plan, so that nobody can carry it out")
+    if found.strategy is not None and found.strategy.compactor_class_name:
+        raise UnsupportedTableError(
+            f"The {instant.action} {instant.requested_time} of the table {storage.path} is to be carried out by "
+            f"{found.strategy.compactor_class_name}.",
+            "Carry it out with Apache Hudi.",
+        )
+    partitions = sorted({one.partition_path or "" for one in found.operations})
+    listings = _listed(storage, partitions)
+    replaced = read_replaced(storage, timeline).replaced
+    # What it would make of a replaced file group would be rows of the table again once the replacing is archived.
+    kept = [one for one in found.operations if (one.partition_path or "", one.file_id or "") not in replaced]
+    plan = tuple(_slice(storage, instant, one, listings) for one in kept)
+    _check_complete(storage, timeline, instant, plan, listings)
+    return plan
+
+
+def replaced_since(storage: Storage, timeline: Timeline, groups: Iterable[FileGroupId]) -> list[FileGroupId]:
+    """Return those of some file groups that completed writes have replaced."""
+    replaced = read_replaced(storage, timeline).replaced
+    return [one for one in groups if (one.partition_path, one.file_id) in replaced]
+
+
+def _slice(
+    storage: Storage, instant: Instant, one: CompactionOperation, listings: Mapping[str, Sequence[FileInfo]]
+) -> FileSlice:
+    partition, file_id = one.partition_path or "", one.file_id or ""
+    if one.bootstrap_file_path:
+        raise UnsupportedTableError(
+            f"The {instant.action} {instant.requested_time} of the table {storage.path} merges a bootstrapped file.",
+            "Carry it out with Apache Hudi.",
+        )
+    sizes = {info.path: info.size for info in listings[partition]}
+    # Plans of version 1 name files by their paths.
+    paths = [join(partition, _name(path)) for path in one.delta_file_paths]
+    logs = [log_file(path, sizes.get(path, 0)) for path in paths]
+    base_path = join(partition, _name(one.data_file_path)) if one.data_file_path else ""
+    base = base_file(base_path, sizes.get(base_path, 0)) if base_path else None
+    files: list[BaseFile | LogFile] = [each for each in (base, *logs) if each is not None]
+    named = [*([base_path] if base_path else []), *paths]
+    if len(files) < len(named) or not named or any(each.file_id != file_id for each in files):
+        raise _refused(storage, instant, f"names files that are none of the file group {file_id!r} in {partition!r}")
+    missing = [path for path in named if path not in sizes]
+    if missing:
+        raise MissingFileError(
+            f"The file {missing[0]} of the table {storage.path} is gone, which the pending {instant.action} "
+            f"{instant.requested_time} is to merge"
+            + (f" (and so are {len(missing) - 1} more)." if missing[1:] else "."),
+            f"Restore the file from a backup, or take the plan back (HudiTable.rollback({instant.requested_time!r})), "
+            "which leaves the table as it is.",
+        )
+    group = FileGroupId(partition, file_id)
+    ordered = sorted((each for each in logs if each is not None), key=lambda each: each.name.order)
+    return FileSlice(group, one.base_instant_time or "", base, tuple(ordered))
+
+
+def _check_complete(
+    storage: Storage,
+    timeline: Timeline,
+    instant: Instant,
+    plan: Plan,
+    listings: Mapping[str, tuple[FileInfo, ...]],
+) -> None:
+    """Refuse a plan that leaves out a log file that was complete before it: its rows would be in no slice any more."""
+    completed_at = CompletionTimes(timeline)
+    view = FileView(storage, timeline, read_replaced(storage, timeline), listings)
+    groups = {partition: view.groups(partition) for partition in listings}
+    for piece in plan:
+        group = groups[piece.partition_path].get(piece.file_id)
+        there = next((one for one in group.slices if one.base_time == piece.base_time), None) if group else None
+        known = {one.path for one in piece.logs}
+        for log in there.logs if there is not None else ():
+            if log.path not in known and completed_at(log.instant_time) <= instant.requested_time:
+                raise _refused(storage, instant, f"leaves out the log file {log.path}, whose rows would be lost")
+
+
+def _listed(storage: Storage, partitions: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:
+    return dict(zip(partitions, map(tuple, for_each(storage, storage.list, partitions)), strict=True))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _refused(storage: Storage, instant: Instant, what: str) -> CorruptInstantError:
+    return CorruptInstantError(
+        f"The pending {instant.action} {instant.requested_time} of the table {storage.path} {what}.",
+        f"Take it back with HudiTable.rollback({instant.requested_time!r}), and compact again.",
+    )

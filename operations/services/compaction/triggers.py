@@ -1,0 +1,101 @@
+"""When a compaction is due, told from the timeline alone.
+
+The rules are those of Apache Hudi's ``ScheduleCompactionActionExecutor`` and ``CompactionUtils``: instants are in order
+of requested time, and a delta commit counts from its request on, whether or not it is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ....timeline.clock import parse_time
+from ....timeline.held import COMPACTION
+from ....timeline.instants import Instant
+from ....timeline.timeline import Timeline
+from ..settings import (
+    NUM_AND_TIME,
+    NUM_COMMITS,
+    NUM_COMMITS_AFTER_LAST_REQUEST,
+    NUM_OR_TIME,
+    TIME_ELAPSED,
+    CompactionSettings,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What has gathered since a table was last compacted.
+
+    Attributes:
+        delta_commits: So many delta commits.
+        since: Requested time of that compaction; where there is none, of the first delta commit.
+    """
+
+    delta_commits: int
+    since: str
+
+
+def is_due(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: str) -> bool:
+    """Return whether a compaction is to be planned.
+
+    Args:
+        timeline: Of a merge-on-read table.
+        settings: What makes it due.
+        now_ms: Epoch milliseconds.
+        zone: The timeline's time zone.
+    """
+    return _TRIGGERS[settings.trigger](timeline, settings, now_ms, zone)
+
+
+def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
+    """Return what has gathered since the last compaction; None where there is no delta commit.
+
+    Args:
+        timeline: Of a merge-on-read table.
+        requests: Whether a compaction that is pending counts as the last one.
+    """
+    compactions = [one for one in timeline.completed if one.action == "commit"]
+    asked = [one for one in timeline.pending if one.action == COMPACTION] if requests else []
+    last = max((one.requested_time for one in asked or compactions), default="")
+    deltas = [one.requested_time for one in timeline.instants if _is_delta(one)]
+    gathered = [time for time in deltas if time > last]
+    if last:
+        return Waiting(len(gathered), last)
+    return Waiting(len(gathered), gathered[0]) if gathered else None
+
+
+def _is_delta(instant: Instant) -> bool:
+    return instant.action == "deltacommit"
+
+
+def _by_commits(timeline: Timeline, settings: CompactionSettings, _: int, __: str) -> bool:
+    found = waiting(timeline)
+    return found is not None and found.delta_commits >= settings.delta_commits
+
+
+def _by_commits_since_request(timeline: Timeline, settings: CompactionSettings, _: int, __: str) -> bool:
+    found = waiting(timeline, requests=True)
+    return found is not None and found.delta_commits >= settings.delta_commits
+
+
+def _by_time(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: str) -> bool:
+    found = waiting(timeline)
+    return found is not None and now_ms // 1000 - parse_time(found.since, zone) // 1000 >= settings.delta_seconds
+
+
+def _by_both(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: str) -> bool:
+    return _by_commits(timeline, settings, now_ms, zone) and _by_time(timeline, settings, now_ms, zone)
+
+
+def _by_either(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: str) -> bool:
+    return _by_commits(timeline, settings, now_ms, zone) or _by_time(timeline, settings, now_ms, zone)
+
+
+_TRIGGERS: Mapping[str, Callable[[Timeline, CompactionSettings, int, str], bool]] = {
+    NUM_COMMITS: _by_commits,
+    NUM_COMMITS_AFTER_LAST_REQUEST: _by_commits_since_request,
+    TIME_ELAPSED: _by_time,
+    NUM_AND_TIME: _by_both,
+    NUM_OR_TIME: _by_either,
+}

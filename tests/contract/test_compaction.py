@@ -1,0 +1,412 @@
+"""Compactions of merge-on-read tables: planned, carried out, and what becomes of them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from pyhudi.errors import (
+    CommitConflictError,
+    ConcurrentWriteError,
+    CorruptInstantError,
+    MissingFileError,
+    PyHudiError,
+    UnsupportedTableError,
+    WriteSealedError,
+)
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.settings import CompactionSettings
+from pyhudi.operations.transaction.execution import claim
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
+from pyhudi.timeline.held import pending_compactions
+from pyhudi.timeline.instants import State
+from pyhudi.timeline.writers.patience import Patience
+from support.compacting import (
+    IMPATIENT,
+    append,
+    begin,
+    in_bases,
+    merged,
+    new_table,
+    rows,
+    run,
+    schedule,
+    slices,
+    timeline_of,
+)
+from support.drive import KEYED, write
+
+FIRST = [(f"k{n}", "a" if n % 2 else "b", 10, n) for n in range(8)]
+META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "p", "id", "value")
+IN_NO_HURRY = Patience()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "t"
+    new_table(path, *FIRST)
+    append(path, ("k1", "a", 20, 100), ("k2", "b", 5, 101), ("new", "b", 1, 102))
+    append(path, ("k1", "a", 15, 103), gone=[("k3", "a", 30), ("k4", "b", 1), ("k6", "b", None)])
+    return path
+
+
+def states(path: Path, action: str) -> list[State]:
+    return [one.state for one in timeline_of(path).instants if one.action == action]
+
+
+def plan_of(path: Path) -> list[tuple[str, str | None, list[str]]]:
+    """Return what the one pending compaction merges."""
+    (plan,) = pending_compactions(timeline_of(path)).values()
+    return [(one.file_id or "", one.data_file_path, one.delta_file_paths) for one in plan.operations]
+
+
+def test_a_compaction_leaves_what_readers_saw(table: Path) -> None:
+    before = merged(table, *META)
+
+    done = run(table)
+
+    assert merged(table, *META) == before
+    assert in_bases(table) == merged(table)
+    assert not any(one.logs for one in slices(table))
+    assert done.instant == timeline_of(table).writes[-1].requested_time
+    named = {one.base.name for one in slices(table) if one.base is not None}
+    assert {name for (name,) in merged(table, "_hoodie_file_name")} <= named
+
+
+def test_a_compaction_says_what_it_did_as_apache_hudi_does(table: Path) -> None:
+    before = {one.file_id: one for one in slices(table) if one.logs}
+    done = run(table)
+    timeline = timeline_of(table)
+    body = timeline.files.read_commit(timeline.writes[-1])
+    stats = {stat.file_id: stat for stats in body.partition_to_write_stats.values() for stat in stats}
+
+    assert (timeline.writes[-1].action, body.compacted, body.operation_type) == ("commit", True, "COMPACT")
+    assert set(stats) == set(before)
+    assert sum(one.num_writes for one in stats.values()) == len(
+        [
+            one
+            for one in merged(table, "_hoodie_file_name")
+            if one[0] in {s.path.partition("/")[2] for s in stats.values()}
+        ]
+    )
+    for file_id, stat in stats.items():
+        old = before[file_id]
+        assert stat.prev_commit == old.base_time
+        assert stat.prev_base_file == (None if old.base is None else old.base.name)
+        assert stat.total_log_files_compacted == len(old.logs)
+        assert stat.file_size_in_bytes == stat.total_write_bytes == (table / (stat.path or "")).stat().st_size
+        assert (stat.log_files, stat.log_version, stat.base_file) == (None, None, None)
+    assert sum(one.total_log_records for one in stats.values()) == 7
+    assert sum(one.num_inserts for one in stats.values()) == 1
+    assert sum(one.num_update_writes for one in stats.values()) == 1
+    # Also the one that came too early counts among the keys that logs held.
+    assert (done.log_files, done.file_groups) == (sum(len(one.logs) for one in before.values()), len(before))
+    assert done.bytes_read == sum(one.size for one in before.values())
+    assert done.bytes == sum(one.file_size_in_bytes for one in stats.values())
+
+
+def test_a_slice_of_which_nothing_is_left_gets_an_empty_base_file(tmp_path: Path) -> None:
+    """As Apache Hudi does: without it the deleted rows would come back with the log files' end."""
+    table = tmp_path / "t"
+    new_table(table, ("k1", "a", 1, 1))
+    append(table, gone=[("k1", "a", None)])
+
+    run(table)
+
+    (piece,) = slices(table)
+    assert piece.base is not None
+    assert (piece.logs, in_bases(table), merged(table)) == ((), [], [])
+    append(table, ("k1", "a", 0, 2))
+    assert merged(table) == [("a", "k1", 2)]
+
+
+def test_log_files_without_a_base_file_are_compacted(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    new_table(table, ("k1", "a", 1, 1))
+    first = append(table, ("k1", "c", 1, 5))
+    append(table, ("k1", "c", 2, 6))
+    plan = schedule(table)
+
+    assert [(base, len(logs)) for _, base, logs in plan_of(table)] == [(None, 2)]
+    run(table)
+
+    timeline = timeline_of(table)
+    (stat,) = timeline.files.read_commit(timeline.writes[-1]).partition_to_write_stats["c"]
+    assert (stat.prev_commit, stat.prev_base_file) == (first, None)
+    assert timeline.writes[-1].requested_time == plan.instant
+    assert in_bases(table) == merged(table) == [("a", "k1", 1), ("c", "k1", 6)]
+
+
+def test_a_plan_names_what_was_complete_before_it_and_nothing_else(table: Path) -> None:
+    """A write that was at work then completes later, into the slice that the compaction begins."""
+    at_work = begin(table)
+    schedule(table)
+    planned = plan_of(table)
+    append(table, ("k1", "a", 40, 200), at=at_work)
+    later = append(table, ("k5", "a", 40, 201))
+
+    names = [name for _, _, logs in planned for name in logs]
+    assert not any(at_work in name or later in name for name in names)
+    before = merged(table, *META)
+    assert ("a", "k1", 200) in merged(table)
+    run(table)
+
+    assert merged(table, *META) == before
+    assert {one.instant_time for piece in slices(table) for one in piece.logs} <= {at_work, later}
+    run(table)
+    assert in_bases(table) == merged(table)
+
+
+def test_a_file_group_is_in_one_pending_plan_at_most(table: Path) -> None:
+    """Apache Hudi reads no table on which it is in two."""
+    first = schedule(table)
+    append(table, ("k1", "a", 40, 200), ("k1", "c", 1, 201))
+    second = schedule(table)
+
+    pending = pending_compactions(timeline_of(table))
+    groups = [(one.partition_path, one.file_id) for plan in pending.values() for one in plan.operations]
+    assert len(groups) == len(set(groups))
+    assert (first.file_groups, second.file_groups) == (len(groups) - 1, 1)
+    assert schedule(table).instant == ""
+    before = merged(table, *META)
+    run(table)
+    assert states(table, "compaction") == []
+    assert merged(table, *META) == before
+    assert in_bases(table) == merged(table)
+
+
+def test_plans_made_at_once_hold_no_file_group_twice(table: Path) -> None:
+    start, failed = threading.Barrier(4), []
+
+    def plan() -> None:
+        start.wait()
+        try:
+            schedule(table)
+        except PyHudiError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=plan) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert failed == []
+    assert len(pending_compactions(timeline_of(table))) == 1
+
+
+def test_a_pending_plan_is_taken_back_by_name(table: Path) -> None:
+    before = merged(table, *META)
+    plan = schedule(table)
+
+    done = rollback(open_storage(str(table)), plan.instant)
+
+    assert (done.service, done.files) == ("rollback", 0)
+    assert states(table, "compaction") == []
+    assert timeline_of(table).find(plan.instant) is None
+    assert merged(table, *META) == before
+    run(table)
+    assert in_bases(table) == merged(table)
+
+
+def test_a_missing_log_file_is_named_and_the_plan_stays(table: Path) -> None:
+    schedule(table)
+    name = plan_of(table)[0][2][0]
+    (path,) = table.rglob(name)
+    content = path.read_bytes()
+    path.unlink()
+
+    for _ in range(2):
+        with pytest.raises(MissingFileError, match=name.replace(".", r"\.")):
+            run(table)
+    assert states(table, "compaction") == [State.REQUESTED]
+    assert states(table, "rollback") == []
+
+    path.write_bytes(content)
+    before = merged(table, *META)
+    run(table)
+    assert merged(table, *META) == before
+
+
+def test_a_plan_that_leaves_out_a_complete_log_file_is_refused(table: Path) -> None:
+    """Whoever made it did not see that write, whose rows would be in no slice any more."""
+    schedule(table)
+    timeline = timeline_of(table)
+    ((instant, plan),) = pending_compactions(timeline).items()
+    most = max(plan.operations, key=lambda one: len(one.delta_file_paths))
+    short = most.model_copy(update={"delta_file_paths": most.delta_file_paths[:1]})
+    body = timeline.files.codec.encode(plan.model_copy(update={"operations": [short]}))
+    open_storage(str(table)).write(timeline.files.path(instant), body)
+
+    with pytest.raises(CorruptInstantError, match="leaves out the log file"):
+        run(table)
+    assert states(table, "compaction") == [State.REQUESTED]
+
+
+def test_a_plan_of_a_replaced_file_group_makes_no_file_of_it(table: Path) -> None:
+    schedule(table)
+    write(table, rows(("k1", "a", 99, 300)), operation="insert_overwrite")
+
+    run(table)
+
+    timeline = timeline_of(table)
+    compaction = next(one for one in timeline.writes if one.action == "commit")
+    assert set(timeline.files.read_commit(compaction).partition_to_write_stats) == {"b"}
+    assert [row for row in merged(table) if row[0] == "a"] == [("a", "k1", 300)]
+
+
+def test_a_copy_on_write_table_has_nothing_to_compact(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    write(table, rows(("k1", "a", 1, 1)), table=KEYED)
+
+    with pytest.raises(UnsupportedTableError, match="copy-on-write"):
+        run(table)
+    with pytest.raises(UnsupportedTableError, match="copy-on-write"):
+        schedule(table)
+
+
+def test_partitions_are_chosen_by_a_pattern(table: Path) -> None:
+    settings = CompactionSettings(strategy="PartitionRegexBasedCompactionStrategy", partition_regex="^a")
+
+    schedule(table, settings)
+
+    assert {one.partition_path for one in slices(table) if one.file_id in {file for file, _, _ in plan_of(table)}} == {
+        "a"
+    }
+
+
+def test_two_who_carry_out_one_plan_lose_and_double_nothing(table: Path) -> None:
+    before, plan = merged(table, *META), schedule(table)
+    start, refused, done = threading.Barrier(3), [], []
+
+    def carry_out() -> None:
+        start.wait()
+        try:
+            done.append(run(table, patience=IN_NO_HURRY))
+        except ConcurrentWriteError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=carry_out) for _ in range(3)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert [one.instant for one in done if one.instant] == [plan.instant]
+    assert merged(table, *META) == before
+    assert in_bases(table) == merged(table)
+    assert len(base_files(table, plan.instant)) == plan.file_groups
+
+
+def test_one_that_was_taken_over_publishes_nothing_more(table: Path) -> None:
+    """It stops before its first file, counts as dead, and wakes up when another one has done the work."""
+    before, plan = merged(table, *META), schedule(table)
+    late: list[BaseException] = []
+
+    def stopped(call, units):
+        run(table)
+        try:
+            return [call(one) for one in units]
+        except BaseException as error:
+            late.append(error)
+            raise
+
+    with pytest.raises(WriteSealedError):
+        run(table, executor=stopped)
+
+    assert len(late) == 1
+    assert merged(table, *META) == before
+    assert len(base_files(table, plan.instant)) == plan.file_groups
+    (taken_over,) = [one for one in timeline_of(table).completed if one.action == "rollback"]
+    undone = timeline_of(table).files.read_rollback_plan(taken_over)
+    assert undone is not None
+    assert undone.instant_to_rollback is not None
+    assert (undone.instant_to_rollback.commit_time, undone.instant_to_rollback.action) == (plan.instant, "compaction")
+
+
+@pytest.mark.parametrize("completes", [True, False])
+def test_one_that_was_taken_over_completes_nothing_more(table: Path, completes: bool) -> None:
+    """It has made all its files when another one does the work anew, under the same time."""
+    before, plan = merged(table, *META), schedule(table)
+    storage = open_storage(str(table))
+
+    def stopped(call, units):
+        done = [call(one) for one in units]
+        if completes:
+            run(table)
+        else:
+            assert claim(storage, load_config(storage), timeline_of(table).pending[0], IMPATIENT) is not None
+        return done
+
+    if completes:
+        assert run(table, executor=stopped).instant == ""
+    else:
+        with pytest.raises(CommitConflictError):
+            run(table, executor=stopped)
+        assert states(table, "compaction") == [State.INFLIGHT]
+        assert base_files(table, plan.instant) == []
+        run(table)
+
+    assert merged(table, *META) == before
+    assert in_bases(table) == merged(table)
+    assert len(base_files(table, plan.instant)) == plan.file_groups
+
+
+def test_files_of_attempts_that_nobody_reported_go(table: Path) -> None:
+    """Spark may run a task twice; of the second attempt's file nobody knows but its marker."""
+    plan = schedule(table)
+
+    run(table, executor=lambda call, units: [[call(one), call(one)][1] for one in units])
+
+    assert len(base_files(table, plan.instant)) == plan.file_groups
+    assert in_bases(table) == merged(table)
+
+
+def test_a_straggler_of_a_completed_compaction_leaves_no_file(table: Path) -> None:
+    plan, again = schedule(table), []
+
+    def kept(call, units):
+        again.append((call, units))
+        return [call(one) for one in units]
+
+    run(table, executor=kept)
+    ((call, units),) = again
+    with pytest.raises(WriteSealedError):
+        call(units[0])
+
+    assert len(base_files(table, plan.instant)) == plan.file_groups
+
+
+def test_nobody_compacts_what_a_pending_rollback_takes_away(table: Path) -> None:
+    """A write that completes while somebody undoes what was merged is told so; here the write is gone by then."""
+    last = append(table, ("k1", "a", 60, 400))
+    without = [row for row in merged(table, *META) if row[0] != last]
+
+    def undoing(call, units):
+        done = [call(one) for one in units]
+        undo_behind_the_back(table, last)
+        return done
+
+    with pytest.raises(CommitConflictError, match="undone or replaced"):
+        run(table, executor=undoing)
+    assert [row for row in merged(table, *META) if row[0] != last][:3] == without[:3]
+
+
+def undo_behind_the_back(table: Path, victim: str) -> None:
+    """Put a completed rollback on the timeline, as somebody does who does not know of the compaction."""
+    from pyhudi.operations.rollback.rollback import naming
+    from pyhudi.timeline.clock import next_time
+
+    storage = open_storage(str(table))
+    timeline = timeline_of(table)
+    found = timeline.write_at(victim)
+    assert found is not None
+    at = next_time(0, timeline.greatest_time(), load_config(storage).timezone)
+    decision = naming(storage, timeline, at, found, [])
+    timeline.files.request(decision.instant, decision.body)
+
+
+def base_files(table: Path, instant: str) -> list[Path]:
+    return [one for one in table.rglob(f"*_{instant}.parquet") if ".hoodie" not in one.parts]

@@ -1,0 +1,226 @@
+"""Merge-on-read tables for tests of compaction: delta commits made by hand, and what a table holds once merged."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyhudi.index.registry import index_for
+from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.result import ServiceResult
+from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
+from pyhudi.operations.services.service import Threads
+from pyhudi.operations.services.settings import CompactionSettings
+from pyhudi.storage import open_storage
+from pyhudi.storage.base import Storage
+from pyhudi.table.arrow.spill import local_spills
+from pyhudi.table.config import load_config
+from pyhudi.table.files.base_file import file_schema
+from pyhudi.table.files.file_group import FileSlice
+from pyhudi.table.files.logs.delete_block import Deletes
+from pyhudi.table.files.logs.log_file import LogFileWriter
+from pyhudi.table.files.lost import open_view
+from pyhudi.table.files.names import LogFileName, WriteToken, bucket_of
+from pyhudi.table.files.partitions import write_partition_metafile
+from pyhudi.table.keys.generator import KeyGenerator
+from pyhudi.table.latest_schema import latest_schema
+from pyhudi.table.schema.columns import avro_schema, with_meta
+from pyhudi.table.slices.merged_slice import MergedSlice
+from pyhudi.timeline.clock import next_time
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.metadata.models import CommitMetadata, WriteStat
+from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.timeline.writers.patience import Patience
+from support.drive import write
+
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
+TABLE = TableSettings(
+    table_type="MERGE_ON_READ",
+    record_key_fields=("id",),
+    partition_fields=("p",),
+    ordering_fields=("ts",),
+    bucket_count=2,
+)
+ALL = CompactionSettings()
+IMPATIENT = Patience(heartbeat_misses=-1, foreign_age_s=-1.0)
+Row = tuple[str, str, int, int]
+
+
+def rows(*some: Row) -> pa.Table:
+    """Return rows of (key, partition, ordering value, value)."""
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in some], schema=SCHEMA)
+
+
+def new_table(path: Path | str, *some: Row) -> None:
+    """Make a table whose rows are in base files."""
+    write(path, rows(*some), table=TABLE)
+
+
+def begin(path: Path | str) -> str:
+    """Put a delta commit on the timeline, which `append` completes."""
+    storage = open_storage(str(path))
+    config = load_config(storage)
+    timeline = load_timeline(storage, config)
+    at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+    instant = Instant(at, "deltacommit", State.INFLIGHT)
+    timeline.files.request(instant)
+    timeline.files.start(instant)
+    return at
+
+
+def append(path: Path | str, *some: Row, gone: Sequence[tuple[str, str, int | None]] = (), at: str = "") -> str:
+    """Complete a delta commit whose rows, and deletes by (key, partition, ordering value), are in log files."""
+    at = at or begin(path)
+    storage = open_storage(str(path))
+    config = load_config(storage)
+    timeline = load_timeline(storage, config)
+    found = latest_schema(storage, config, timeline)
+    assert found is not None
+    index, keys, view = index_for(config), KeyGenerator(config, found), open_view(storage, timeline)
+    everything = rows(*some, *((key, partition, 0, 0) for key, partition, _ in gone)).combine_chunks().to_batches()[0]
+    record_keys, parts = keys.composed(everything)
+    buckets = index.buckets(record_keys, parts).tolist()
+    by_group: dict[tuple[str, int], list[int]] = {}
+    for number, (partition, bucket) in enumerate(zip(everything.column("p").to_pylist(), buckets, strict=True)):
+        by_group.setdefault((partition, bucket), []).append(number)
+    stats: dict[str, list[WriteStat]] = {}
+    for (partition, bucket), numbers in by_group.items():
+        known = [one for one in view.slices(partition) if bucket_of(one) == bucket]
+        file_id = known[0] if known else f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
+        name = LogFileName(file_id, at, 1, WriteToken(0, 0, len(stats))).format()
+        sink = pa.BufferOutputStream()
+        log = LogFileWriter(
+            sink, instant_time=at, schema=file_schema(found), avro_schema=avro_schema(found, config.name, meta=True)
+        )
+        rowed = [number for number in numbers if number < len(some)]
+        if rowed:
+            log.add_rows(_with_meta(everything.take(pa.array(rowed)), at, file_id))
+        deleted = [gone[number - len(some)] for number in numbers if number >= len(some)]
+        if deleted:
+            log.add_deletes(_deletes(deleted))
+        log.close()
+        body = sink.getvalue().to_pybytes()
+        write_partition_metafile(storage, partition, at)
+        storage.write(f"{partition}/{name}", body)
+        stats.setdefault(partition, []).append(
+            WriteStat(
+                file_id=file_id,
+                path=f"{partition}/{name}",
+                prev_commit=at,
+                num_writes=len(rowed),
+                num_update_writes=len(rowed),
+                num_deletes=len(deleted),
+                file_size_in_bytes=len(body),
+                partition_path=partition,
+                log_files=[name],
+                log_version=1,
+                log_offset=0,
+                base_file="",
+            )
+        )
+    body = CommitMetadata(
+        partition_to_write_stats=stats,
+        extra_metadata={"schema": avro_schema(found, config.name)},
+        operation_type="UPSERT",
+    )
+    timeline = load_timeline(storage, config)
+    done = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+    timeline.complete(Instant(at, "deltacommit", State.COMPLETED, done), timeline.files.codec.encode(body))
+    return at
+
+
+def means(storage: Storage, **changes: Any) -> Means:
+    """Return means by which everything happens in one thread, and other processes count as dead at once."""
+    given = {"patience": IMPATIENT, "compression": "zstd", "row_group_bytes": 1 << 20, "memory": 1 << 24}
+    return Means(**{**given, "executor": Threads(storage), **changes})
+
+
+def schedule(path: Path | str, settings: CompactionSettings = ALL) -> ServiceResult:
+    """Plan a compaction."""
+    return schedule_compaction(open_storage(str(path)), settings, IMPATIENT)
+
+
+def run(path: Path | str, settings: CompactionSettings = ALL, **changes: Any) -> ServiceResult:
+    """Carry out what is pending, and plan and carry out one more."""
+    storage = open_storage(str(path))
+    return compact(storage, settings, means(storage, **changes))
+
+
+def timeline_of(path: Path | str) -> Timeline:
+    """Return the table's timeline."""
+    storage = open_storage(str(path))
+    return load_timeline(storage, load_config(storage))
+
+
+def slices(path: Path | str) -> list[FileSlice]:
+    """Return the newest slice of each file group."""
+    storage = open_storage(str(path))
+    return open_view(storage, timeline_of(path)).all_slices()
+
+
+def merged(path: Path | str, *columns: str) -> list[tuple[Any, ...]]:
+    """Return the table's rows, base and log files merged, as sorted tuples."""
+    storage = open_storage(str(path))
+    config = load_config(storage)
+    schema = latest_schema(storage, config, load_timeline(storage, config))
+    assert schema is not None
+    wanted = with_meta(schema)
+    names = columns or ("p", "id", "value")
+    found: list[tuple[Any, ...]] = []
+    with_spills = open_storage(f"memory://{uuid.uuid4().hex}")
+    for piece in slices(path):
+        whole = MergedSlice(
+            storage, config, piece, schema, lambda _: True, memory=1 << 24, open_spill=local_spills(with_spills)
+        )
+        for batch in whole.batches(wanted):
+            found += zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+    return sorted(found)
+
+
+def in_bases(path: Path | str) -> list[tuple[Any, ...]]:
+    """Return the rows of the newest base files alone."""
+    found: list[tuple[Any, ...]] = []
+    for piece in slices(path):
+        if piece.base is not None:
+            table = pq.read_table(Path(str(path)) / piece.base.path, partitioning=None)
+            found += zip(*(table.column(name).to_pylist() for name in ("p", "id", "value")), strict=True)
+    return sorted(found)
+
+
+def copied(made: Path, to: Path) -> Path:
+    """Return a copy of a table."""
+    return Path(shutil.copytree(made, to))
+
+
+def _with_meta(batch: pa.RecordBatch, at: str, file_id: str) -> pa.RecordBatch:
+    schema = file_schema(SCHEMA)
+    meta = [
+        [at] * batch.num_rows,
+        [f"{at}_0_{number}" for number in range(batch.num_rows)],
+        batch.column("id").to_pylist(),
+        batch.column("p").to_pylist(),
+        [file_id] * batch.num_rows,
+    ]
+    columns = [*(pa.array(one, pa.string()) for one in meta), *batch.columns]
+    return pa.RecordBatch.from_arrays(
+        [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(columns, schema, strict=True)
+        ],
+        schema=schema,
+    )
+
+
+def _deletes(some: Sequence[tuple[str, str, int | None]]) -> Deletes:
+    return Deletes(
+        pa.array([key for key, _, _ in some]),
+        pa.array([partition for _, partition, _ in some]),
+        (pa.array([value for _, _, value in some], pa.int64()),),
+        pa.array([value is None for _, _, value in some]),
+    )
