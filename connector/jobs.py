@@ -43,6 +43,8 @@ VALIDATE = "validate"
 SERVICES = {
     "clean": "delete file slices that nobody needs any more",
     "archive": "move old instants from the timeline into its archive",
+    "compact": "merge the log files of a merge-on-read table into base files, in this process",
+    "schedule_compaction": "plan such a merge, for whoever carries it out",
     "rollback": "take one write back: the newest, or a pending one whose writer is dead",
     "savepoint": "keep the table as it was after one write",
     "delete_savepoint": "keep a savepoint's files no longer",

@@ -68,6 +68,21 @@ def _archive(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceRes
     return archive(storage, upkeep.archive, upkeep.clean, metadata_enable=options.metadata_enable)
 
 
+def _compact(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
+    from ..operations.services.compaction.compact import compact  # noqa: PLC0415
+    from ..operations.write.inline import means_of  # noqa: PLC0415
+
+    means = means_of(options.write_settings(), application=options.application)
+    return compact(storage, options.upkeep().compaction, means, metadata_enable=options.metadata_enable)
+
+
+def _schedule_compaction(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
+    from ..operations.services.compaction.compact import schedule_compaction  # noqa: PLC0415
+
+    settings, patience = options.upkeep().compaction, options.write_settings().patience
+    return schedule_compaction(storage, settings, patience, metadata_enable=options.metadata_enable)
+
+
 def _rollback(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:
     from ..operations.services.rollback import rollback  # noqa: PLC0415
 
@@ -97,6 +112,8 @@ def _restore(storage: Storage, options: HudiOptions, asked: Namespace) -> Servic
 _SERVICES: dict[str, Callable[[Storage, HudiOptions, Namespace], ServiceResult]] = {
     "clean": _clean,
     "archive": _archive,
+    "compact": _compact,
+    "schedule_compaction": _schedule_compaction,
     "rollback": _rollback,
     "savepoint": _savepoint,
     "delete_savepoint": _delete_savepoint,

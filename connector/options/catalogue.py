@@ -174,7 +174,6 @@ _NOT_DONE = {
         "hoodie.clustering.": "inline async.enabled schedule.inline enable.expirations",
         "hoodie.datasource.clustering.": "inline.enable async.enable",
         "hoodie.layout.optimize.": "enable",
-        "hoodie.compact.": "inline schedule.inline",
         "hoodie.log.compaction.": "enable inline",
     },
     "no partition is ever expired": {
@@ -297,9 +296,7 @@ _NO_MEANING = {
             plan.strategy.single.group.clustering.enabled plan.strategy.small.file.limit plan.strategy.sort.columns
             plan.strategy.target.file.max.bytes rollback.pending.replacecommit.on.conflict updates.strategy""",
         "hoodie.layout.optimize.": "build.curve.sample.size curve.build.method data.skipping.enable strategy",
-        "hoodie.compact.": "inline.max.delta.commits inline.max.delta.seconds inline.trigger.strategy",
-        "hoodie.compaction.": """daybased.target.partitions lazy.block.read logfile.num.threshold logfile.size.threshold
-            partition.path.regex plan.generator reverse.log.read strategy target.io""",
+        "hoodie.compaction.": "lazy.block.read plan.generator reverse.log.read",
         "hoodie.log.compaction.": "blocks.threshold",
         "hoodie.datasource.compaction.": "async.enable",
         "hoodie.rollback.": "avoid.duplicate.plan instant.backup.dir using.markers",

@@ -101,6 +101,8 @@ _TYPE_WORDS = {
     "bool": "true or false",
     "int": "number",
     "Count": "number",
+    "Threshold": "number",
+    "Pattern": "regular expression",
     "Buckets": "number",
     "Annotated[float, Field(ge=0)]": "number",
     "Size": "bytes, or a number with k, m or g",

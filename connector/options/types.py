@@ -84,6 +84,19 @@ def _check_glob(value: str) -> str:
     return value
 
 
+def _simple_name(value: object) -> object:
+    """Return the name of a class of Apache Hudi without its package."""
+    return value.strip().rpartition(".")[2] if isinstance(value, str) else value
+
+
+def _check_pattern(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"it is no regular expression ({error})") from error
+    return value
+
+
 Fields = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Patterns = Annotated[tuple[str, ...], BeforeValidator(_split)]
 PartitionFields = Annotated[tuple[str, ...], BeforeValidator(_split_partition_fields)]
@@ -160,6 +173,26 @@ CleanPolicy = Annotated[
     Literal["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS"], BeforeValidator(_upper)
 ]
 CleanTrigger = Annotated[Literal["NUM_COMMITS"], BeforeValidator(_upper)]
+CompactionTrigger = Annotated[
+    Literal["NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME"],
+    BeforeValidator(_upper),
+]
+CompactionStrategy = Annotated[
+    Literal[
+        "LogFileSizeBasedCompactionStrategy",
+        "LogFileNumBasedCompactionStrategy",
+        "BoundedIOCompactionStrategy",
+        "UnBoundedCompactionStrategy",
+        "DayBasedCompactionStrategy",
+        "PartitionRegexBasedCompactionStrategy",
+        "BoundedPartitionAwareCompactionStrategy",
+        "UnBoundedPartitionAwareCompactionStrategy",
+        "CompositeCompactionStrategy",
+    ],
+    BeforeValidator(_simple_name),
+]
+Threshold = Annotated[int, Field(ge=0)]
+Pattern = Annotated[str, AfterValidator(_check_pattern)]
 FailedWrites = Annotated[Literal["EAGER", "LAZY", "NEVER"], BeforeValidator(_upper)]
 QueryType = Annotated[Literal["snapshot", "read_optimized", "incremental"], BeforeValidator(_lower)]
 PathGlob = Annotated[str, AfterValidator(_check_glob)]

@@ -8,16 +8,23 @@ from pydantic import BaseModel
 
 from ...errors import OptionConflictError
 from ...operations.services.settings import (
+    BOUNDED_IO,
+    BY_DAY,
+    BY_REGEX,
     KEEP_LATEST_COMMITS,
+    LOG_COUNT,
+    LOG_SIZE,
+    UNBOUNDED,
     ArchiveSettings,
     CleanSettings,
+    CompactionSettings,
     Upkeep,
 )
-from .types import CleanPolicy, CleanTrigger, Count, option
+from .types import CleanPolicy, CleanTrigger, CompactionStrategy, CompactionTrigger, Count, Pattern, Threshold, option
 
 logger = logging.getLogger("pyhudi")
 
-CLEAN, ARCHIVE = CleanSettings(), ArchiveSettings()
+CLEAN, ARCHIVE, COMPACTION = CleanSettings(), ArchiveSettings(), CompactionSettings()
 COMMITS, LEAST, MOST = "hoodie.clean.commits.retained", "hoodie.keep.min.commits", "hoodie.keep.max.commits"
 
 # So many more stay than those whose slices a clean keeps.
@@ -30,7 +37,7 @@ class UpkeepOptions(BaseModel):
     """How a table is kept small; nothing here is kept in the table."""
 
     table_services: bool = option(
-        True, "False does without cleaning and archiving after writes.", "hoodie.table.services.enabled"
+        True, "False does without cleaning, archiving and compacting after writes.", "hoodie.table.services.enabled"
     )
     clean_automatic: bool = option(
         CLEAN.automatic, "Whether each write cleans once it is complete.", "hoodie.clean.automatic"
@@ -89,6 +96,61 @@ class UpkeepOptions(BaseModel):
         "hoodie.timeline.compaction.batch.size",
     )
 
+    compact_inline: bool = option(
+        COMPACTION.inline,
+        "Whether each write to a merge-on-read table compacts once it is complete, where that is due.",
+        "hoodie.compact.inline",
+    )
+    compact_schedule_inline: bool = option(
+        COMPACTION.schedule_inline,
+        "Whether each write to such a table plans a compaction where that is due, if it does not compact itself.",
+        "hoodie.compact.schedule.inline",
+    )
+    compact_trigger: CompactionTrigger = option(
+        COMPACTION.trigger, "What makes a compaction due.", "hoodie.compact.inline.trigger.strategy"
+    )
+    compact_delta_commits: Count = option(
+        COMPACTION.delta_commits,
+        "After how many delta commits a compaction is due.",
+        "hoodie.compact.inline.max.delta.commits",
+    )
+    compact_delta_seconds: Count = option(
+        COMPACTION.delta_seconds,
+        "After how many seconds a compaction is due, by the triggers that go by time.",
+        "hoodie.compact.inline.max.delta.seconds",
+    )
+    compaction_strategy: CompactionStrategy = option(
+        COMPACTION.strategy,
+        "Which file groups a compaction merges, by the name of Apache Hudi's class.",
+        "hoodie.compaction.strategy",
+        supported=[LOG_SIZE, LOG_COUNT, BOUNDED_IO, UNBOUNDED, BY_DAY, BY_REGEX],
+    )
+    compaction_target_io: Count = option(
+        COMPACTION.target_io_mb,
+        "How many MB one compaction reads and writes, more or less, by the strategies that have a bound.",
+        "hoodie.compaction.target.io",
+    )
+    compaction_log_bytes: Threshold = option(
+        COMPACTION.log_bytes,
+        "File groups with fewer bytes of log files wait, by LogFileSizeBasedCompactionStrategy.",
+        "hoodie.compaction.logfile.size.threshold",
+    )
+    compaction_log_files: Threshold = option(
+        COMPACTION.log_files,
+        "File groups with fewer log files wait, by LogFileNumBasedCompactionStrategy.",
+        "hoodie.compaction.logfile.num.threshold",
+    )
+    compaction_partitions: Count = option(
+        COMPACTION.partitions,
+        "How many of the newest days DayBasedCompactionStrategy looks at.",
+        "hoodie.compaction.daybased.target.partitions",
+    )
+    compaction_partition_regex: Pattern = option(
+        COMPACTION.partition_regex,
+        "What PartitionRegexBasedCompactionStrategy looks for in partition paths.",
+        "hoodie.compaction.partition.path.regex",
+    )
+
     def upkeep(self) -> Upkeep:
         """Return how the table is to be kept small.
 
@@ -128,6 +190,22 @@ class UpkeepOptions(BaseModel):
                 max_commits=most,
                 batch=self.archive_batch,
             ),
+            self._compaction(),
+        )
+
+    def _compaction(self) -> CompactionSettings:
+        return CompactionSettings(
+            inline=self.compact_inline and self.table_services,
+            schedule_inline=self.compact_schedule_inline and self.table_services,
+            trigger=self.compact_trigger,
+            delta_commits=self.compact_delta_commits,
+            delta_seconds=self.compact_delta_seconds,
+            strategy=self.compaction_strategy,
+            target_io_mb=self.compaction_target_io,
+            log_bytes=self.compaction_log_bytes,
+            log_files=self.compaction_log_files,
+            partitions=self.compaction_partitions,
+            partition_regex=self.compaction_partition_regex,
         )
 
 

@@ -1,6 +1,7 @@
 """What keeps a table small, and how what was done to it is undone: the services of `HudiTable`.
 
-Each is one call of a function that needs no engine; this process does the work, and Spark runs no job for it.
+Each is one call of a function that needs no engine; this process does the work, and Spark runs no job for it, unless
+rows are to be read and written: a compaction's file groups are merged by Spark's tasks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from ...storage import Storage, open_storage
 from ..options.model import HudiOptions
 from ..options.sources import WRITING
 from .base import TableBase
+from .frames import make_active
+from .writing import spark_means
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,6 +63,50 @@ class TableUpkeep(TableBase):
         asked, storage = self._asked(options)
         upkeep = asked.upkeep()
         return archive(storage, upkeep.archive, upkeep.clean, metadata_enable=asked.metadata_enable)
+
+    def compact(self, **options: Any) -> ServiceResult:
+        """Merge the log files of a merge-on-read table into base files, one file group a task of Spark.
+
+        What is planned already is carried out first, whoever planned it; then all that has log files is, as far as
+        ``hoodie.compaction.strategy`` takes it. Writes may go on meanwhile.
+
+        Args:
+            options: Options of this call, such as ``**{"hoodie.compaction.target.io": 10000}``.
+
+        Returns:
+            The file groups and log files that were merged, and what was read and written; without an instant where
+            there was nothing to merge.
+
+        Raises:
+            UnsupportedTableError: The table has no log files.
+            PyHudiError: It failed; the class says what can be done. It may be run again.
+        """
+        from ...operations.services.compaction.compact import compact  # noqa: PLC0415
+
+        asked, storage = self._asked(options)
+        make_active(self._spark)
+        means = spark_means(self._spark, self._path, asked)
+        return compact(storage, asked.upkeep().compaction, means, metadata_enable=asked.metadata_enable)
+
+    def schedule_compaction(self, **options: Any) -> ServiceResult:
+        """Plan a compaction and leave it to whoever carries it out: `compact`, a job, or Apache Hudi.
+
+        Args:
+            options: Options of this call.
+
+        Returns:
+            The instant, and what it is going to merge; without an instant where there is nothing to merge.
+
+        Raises:
+            UnsupportedTableError: The table has no log files.
+            PyHudiError: It failed; the class says what can be done. It may be run again.
+        """
+        from ...operations.services.compaction.compact import schedule_compaction  # noqa: PLC0415
+
+        asked, storage = self._asked(options)
+        patience = asked.write_settings().patience
+        settings = asked.upkeep().compaction
+        return schedule_compaction(storage, settings, patience, metadata_enable=asked.metadata_enable)
 
     def rollback(self, instant: str, **options: Any) -> ServiceResult:
         """Take one write back, with all that it did: the newest, or a pending one whose writer is dead.

@@ -8,19 +8,22 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ...operations.planning.target import Target, find_target
 from ...operations.result import CommitResult, find_write, with_services
-from ...operations.services.inline import run_inline
+from ...operations.services.compaction.means import Means
 from ...operations.write.alone import write_without_rows
+from ...operations.write.inline import means_of, run_inline
 from ...operations.write_ids import GENERATED_ID
 from ...storage import Storage, open_storage
 from ...table.config import load_config
 from ...table.schema.columns import POSITION
 from ...timeline.timeline import Timeline, load_timeline
+from ..options.model import HudiOptions
 from ..options.names import OPTIONS, name_of
 from ..options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
 from ..options.types import Placing
@@ -31,6 +34,7 @@ from ..source.logs import level_here
 from ..source.own_errors import own_errors
 from ..source.spark_types import to_arrow
 from .frames import make_active
+from .service_tasks import SparkTasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,9 +43,10 @@ logger = logging.getLogger("pyhudi")
 
 # The commit merges any number of rows within its bounds of memory; the option's bound is there for df.write.
 _NO_BOUND = 1 << 62
-_CHOSEN_HERE = {"colocated", "commit_merge_max_bytes", "clean_automatic", "archive_automatic"}
+_CHOSEN_HERE = {"colocated", "commit_merge_max_bytes"}
 # This process learns nothing of what Spark's does after a commit, and so does it itself.
-_DONE_HERE = {OPTIONS[name].key: "false" for name in ("clean_automatic", "archive_automatic")}
+_AFTER_WRITES = ("clean_automatic", "archive_automatic", "compact_inline", "compact_schedule_inline")
+_DONE_HERE = {OPTIONS[name].key: "false" for name in _AFTER_WRITES}
 _MERGED_BY_THE_COMMIT = (
     "The commit of the write to %s merges its rows, because Spark 4.0 places rows of tables whose keys are not whole "
     "numbers only where pandas is installed."
@@ -70,7 +75,7 @@ def write_placed(
     target = find_target(request, storage, creates=creates)
     settings = {
         OPTIONS["log_level"].key: level_here(),
-        **{key: text for key, text in resolved.texts.items() if name_of(key) not in _CHOSEN_HERE},
+        **{key: text for key, text in resolved.texts.items() if name_of(key) not in {*_CHOSEN_HERE, *_AFTER_WRITES}},
         **_DONE_HERE,
         DEFAULTS_ENABLED: "false",  # they are in the line above
         OPTIONS["write_id"].key: write_id,
@@ -95,16 +100,30 @@ def write_placed(
     if timeline is None or done is None:
         return _told(CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id), began)
     if done.instant > (until or ""):
-        done = _looked_after(done, timeline, resolved)
+        done = _looked_after(spark, done, timeline, resolved)
     return _told(done, began)
 
 
-def _looked_after(done: CommitResult, timeline: Timeline, resolved: ResolvedOptions) -> CommitResult:
-    """Return what a write did together with what was done to keep its table small, which is done here."""
+def _looked_after(
+    spark: SparkSession, done: CommitResult, timeline: Timeline, resolved: ResolvedOptions
+) -> CommitResult:
+    """Return what a write did together with what was done to keep its table small: by this process, or on Spark."""
     options = resolved.options
     storage = open_storage(done.path, options.storage_options, durable=options.durable)
-    services = run_inline(storage, timeline, options.upkeep(), metadata_enable=options.metadata_enable)
+    means = spark_means(spark, done.path, options)
+    services = run_inline(storage, timeline, options.upkeep(), means, metadata_enable=options.metadata_enable)
     return with_services(done, services)
+
+
+def spark_means(spark: SparkSession, path: str, options: HudiOptions) -> Means:
+    """Return with what log files are merged on Spark, one file group a task."""
+    reach = partial(open_storage, path, dict(options.storage_options), durable=options.durable)
+    return means_of(
+        options.write_settings(),
+        executor=SparkTasks(spark, "compaction"),
+        reach=reach,
+        application=options.application or _application(spark),
+    )
 
 
 def _placed(df: DataFrame, target: Target, storage: Storage, wish: Placing) -> DataFrame | None:

@@ -25,7 +25,6 @@ from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
 from ..result import CommitResult, find_write, result_from, result_of, with_services
 from ..rollback.rollback import forget
-from ..services.inline import run_inline
 from ..transaction.begin import begin, same_millisecond
 from ..transaction.complete import Properties, complete
 from ..transaction.conflicts import Changes, check_ownership
@@ -34,6 +33,7 @@ from .abort import abort_write
 from .adoption import check_lesson
 from .announcement import announce
 from .commit_metadata import build_metadata, sum_seconds
+from .inline import means_of, run_inline
 from .merge_spills import merge_spills
 from .phases import Phases
 from .replacement import Replacement
@@ -80,8 +80,12 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
     _tidy(plan, storage)
     if plan.creates_table:
         announce(plan.config, plan.path)
-    upkeep, enable = plan.settings.upkeep, plan.settings.metadata_enable
-    result = with_services(result, run_inline(storage, timeline, upkeep, metadata_enable=enable))
+    settings = plan.settings
+    # This process may be all that there is: what is much to merge waits for somebody with a cluster.
+    bound, application = settings.commit_merge_max_bytes, work.owner.application
+    means = means_of(settings, most_bytes=bound, application=application)
+    services = run_inline(storage, timeline, settings.upkeep, means, metadata_enable=settings.metadata_enable)
+    result = with_services(result, services)
     logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result
 

@@ -23,6 +23,8 @@ CHOSEN = {
     "compression",  # smaller and faster than gzip
     "bloom_filter",  # a bucket index never asks it
     "application",
+    "compact_inline",  # theirs is false in name, and true where Spark writes to a merge-on-read table
+    "compaction_strategy",  # the same class, without its package
     "incremental_full_scan",  # theirs searches the newest snapshot and so misses what changed since
 }
 # A family of which pyhudi does some members, which are looked for first.

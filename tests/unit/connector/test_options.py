@@ -264,7 +264,7 @@ def test_what_apache_hudi_does_and_pyhudi_does_not_is_refused(key: str, text: st
         ("hoodie.populate.meta.fields", "true"),
         ("hoodie.static.overwrite.partition.paths", ""),
         ("hoodie.write.concurrency.mode", "SINGLE_WRITER"),
-        ("hoodie.compact.inline", "false"),
+        ("hoodie.log.compaction.inline", "false"),
     ],
 )
 def test_an_option_that_pyhudi_does_not_do_is_accepted_at_its_default(key: str, text: str) -> None:
@@ -351,7 +351,7 @@ def test_two_options_that_say_one_thing_must_agree(given_options: dict[str, str]
 def test_a_service_that_is_not_done_is_announced_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "pyhudi"):
         for _ in range(2):
-            parse_options({"hoodie.clustering.inline": "true", "hoodie.compact.inline": "true"})
+            parse_options({"hoodie.clustering.inline": "true", "hoodie.log.compaction.inline": "true"})
 
     assert [(record.levelname, record.args) for record in caplog.records] == [("WARNING", ())] * 2
     assert "hoodie.clustering.inline=true" in caplog.text
@@ -360,7 +360,7 @@ def test_a_service_that_is_not_done_is_announced_once(caplog: pytest.LogCaptureF
 
 def test_a_service_that_is_switched_off_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "pyhudi"):
-        parse_options({"hoodie.compact.inline": "false", "hoodie.clustering.inline": "False"})
+        parse_options({"hoodie.log.compaction.inline": "false", "hoodie.clustering.inline": "False"})
 
     assert not caplog.records
 

@@ -16,7 +16,7 @@ from pyhudi import HudiTable
 from pyhudi.connector.jobs import main
 from pyhudi.errors import CommitConflictError
 from pyhudi.operations.result import ServiceResult
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
+from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.writers.patience import Patience
 
@@ -27,6 +27,7 @@ DEAD = "hoodie.clean.failed.writes.policy"
 HOMES = {
     "clean": "operations.services.clean",
     "archive": "operations.services.archive",
+    "schedule_compaction": "operations.services.compaction.compact",
     "rollback": "operations.services.rollback",
     "savepoint": "operations.services.savepoint",
     "delete_savepoint": "operations.services.savepoint",
@@ -68,6 +69,15 @@ JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[obje
         ["archive", "--option", "hoodie.keep.max.commits=99"],
         lambda table: table.archive(**{"hoodie.keep.max.commits": 99}),
         ("archive", (ArchiveSettings(max_commits=99), CleanSettings()), {"metadata_enable": None}),
+    ),
+    (
+        ["schedule_compaction", "--option", "hoodie.compaction.target.io=7", "--option", f"{DEAD}=EAGER"],
+        lambda table: table.schedule_compaction(**{"hoodie.compaction.target.io": 7, DEAD: "EAGER"}),
+        (
+            "schedule_compaction",
+            (CompactionSettings(target_io_mb=7), Patience(eager=True)),
+            {"metadata_enable": None},
+        ),
     ),
     (
         ["rollback", "--instant", ONE, "--option", f"{ENABLE}=false", "--option", f"{DEAD}=EAGER"],

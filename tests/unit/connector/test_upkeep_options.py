@@ -8,7 +8,14 @@ import pyarrow as pa
 import pytest
 from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
+from pyhudi.operations.services.settings import (
+    LOG_COUNT,
+    NUM_OR_TIME,
+    ArchiveSettings,
+    CleanSettings,
+    CompactionSettings,
+    Upkeep,
+)
 
 
 def upkeep(**given: object) -> Upkeep:
@@ -55,11 +62,38 @@ def test_the_older_names_say_the_same() -> None:
     assert given.clean == CleanSettings(True, "KEEP_LATEST_FILE_VERSIONS", 4, 5, 6, 7, False)
 
 
-def test_without_table_services_a_write_does_neither() -> None:
-    given = upkeep(table__services__enabled=False)
+def test_every_setting_of_a_compaction_has_its_option() -> None:
+    given = upkeep(
+        compact__inline=False,
+        compact__schedule__inline=True,
+        compact__inline__trigger__strategy="num_or_time",
+        compact__inline__max__delta__commits=2,
+        compact__inline__max__delta__seconds=3,
+        compaction__strategy="org.apache.hudi.table.action.compact.strategy.LogFileNumBasedCompactionStrategy",
+        compaction__target__io=4,
+        compaction__logfile__size__threshold=5,
+        compaction__logfile__num__threshold=6,
+        compaction__daybased__target__partitions=7,
+        compaction__partition__path__regex="^a/",
+    )
+
+    assert given.compaction == CompactionSettings(False, True, NUM_OR_TIME, 2, 3, LOG_COUNT, 4, 5, 6, 7, "^a/")
+
+
+def test_a_strategy_that_pyhudi_does_not_do_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedOptionError, match="CompositeCompactionStrategy"):
+        upkeep(compaction__strategy="CompositeCompactionStrategy")
+    with pytest.raises(InvalidOptionError, match="regular expression"):
+        upkeep(compaction__partition__path__regex="(")
+
+
+def test_without_table_services_a_write_does_none_of_them() -> None:
+    given = upkeep(table__services__enabled=False, compact__schedule__inline=True)
 
     assert not given.clean.automatic
     assert not given.archive.automatic
+    assert not given.compaction.inline
+    assert not given.compaction.schedule_inline
 
 
 def test_archiving_must_not_begin_with_what_it_leaves() -> None:

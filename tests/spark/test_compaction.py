@@ -1,0 +1,102 @@
+"""Log files merged through Spark: by `HudiTable`, after its writes, and after plain ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyhudi import HudiTable
+from pyhudi.errors import MissingFileError, UnsupportedTableError
+from pyspark.sql import DataFrame, SparkSession
+
+BY_HAND = {"hoodie.compact.inline": False}
+ALWAYS = {"hoodie.compact.inline.max.delta.commits": 1}
+
+
+def rows(spark: SparkSession, n: int, *keys: int) -> DataFrame:
+    return spark.createDataFrame([(key, n) for key in keys or range(20)], "id int, n int").coalesce(1)
+
+
+def log_files(table: HudiTable) -> list[Path]:
+    return [*Path(table.path).glob(".*.log.*")]
+
+
+def in_bases(table: HudiTable) -> list[tuple[int, int]]:
+    """The rows that a query of base files alone shows."""
+    found = table.to_df(**{"hoodie.datasource.query.type": "read_optimized"})
+    return sorted((row.id, row.n) for row in found.collect())
+
+
+def content(table: HudiTable) -> list[tuple[int, int]]:
+    return sorted((row.id, row.n) for row in table.to_df().collect())
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> HudiTable:
+    made = HudiTable.create(
+        spark, str(tmp_path / "t"), rows(spark, 0), record_key="id", buckets=3, table_type="MERGE_ON_READ"
+    )
+    for n in (0, 1, 2):
+        made.upsert(rows(spark, n, *range(n, 20)), **BY_HAND)
+    return made
+
+
+@pytest.mark.oldest
+def test_a_table_is_compacted_by_tasks_of_spark(spark: SparkSession, table: HudiTable) -> None:
+    expected = [(key, min(key, 2)) for key in range(20)]
+    planned = table.schedule_compaction()
+    table.upsert(rows(spark, 7, 0), **BY_HAND)
+    expected[0] = (0, 7)
+    assert (planned.file_groups, planned.log_files) == (3, 6)
+    assert content(table) == expected
+
+    done = table.compact()
+
+    assert done.log_files == 7, "what was planned, and what came since"
+    assert in_bases(table) == content(table) == expected
+    history = {row.instant: row.action for row in table.history().collect()}
+    assert history[planned.instant] == "commit"
+    assert list(history.values()).count("commit") == 2
+    assert table.compact().instant == ""
+    assert table.validate(deep=True).count() == 0
+
+
+def test_writes_compact_where_it_is_due(spark: SparkSession, table: HudiTable) -> None:
+    """`HudiTable` on Spark, a plain write in its commit's process, which says no more than its log."""
+    (by_table,) = [one for one in table.upsert(rows(spark, 3), **ALWAYS).services if one.service == "compaction"]
+    assert (by_table.error, by_table.file_groups, by_table.log_files) == ("", 3, 9)
+    assert in_bases(table) == content(table) == [(key, 3) for key in range(20)]
+
+    rows(spark, 4).write.format("pyhudi").options(**ALWAYS).mode("append").save(table.path)
+    assert in_bases(table) == content(table) == [(key, 4) for key in range(20)]
+
+    bound = {**ALWAYS, "hoodie.pyhudi.commit.merge.max.bytes": 1000}
+    rows(spark, 5).write.format("pyhudi").options(**bound).mode("append").save(table.path)
+    assert in_bases(table) == [(key, 4) for key in range(20)]
+    assert content(table) == [(key, 5) for key in range(20)]
+    assert table.compact().file_groups == 3
+    assert in_bases(table) == content(table)
+
+
+def test_what_fails_in_a_task_is_told_as_what_it_is(spark: SparkSession, table: HudiTable) -> None:
+    planned = table.schedule_compaction()
+    lost = log_files(table)[0]
+    content_of_it = lost.read_bytes()
+    lost.write_bytes(b"")
+    before = content(table)
+
+    lost.unlink()
+    with pytest.raises(MissingFileError, match="take the plan back"):
+        table.compact()
+    lost.write_bytes(content_of_it)
+    table.rollback(planned.instant)
+
+    assert table.compact().file_groups == 3
+    assert len(content(table)) == len(before) == 20
+
+
+def test_a_copy_on_write_table_is_not_compacted(spark: SparkSession, tmp_path: Path) -> None:
+    table = HudiTable.create(spark, str(tmp_path / "t"), rows(spark, 0), record_key="id", buckets=1)
+
+    with pytest.raises(UnsupportedTableError, match="copy-on-write"):
+        table.compact()
