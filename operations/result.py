@@ -11,7 +11,7 @@ from ..storage.base import Storage
 from ..storage.bounds import parse_json
 from ..storage.parallel import THREADS, for_each
 from ..table.config import TableConfig
-from ..table.files.file_group import log_file
+from ..table.files.names import LogFileName
 from ..timeline.archive.lsm import archived_bodies
 from ..timeline.instant_files import open_instants
 from ..timeline.instants import Instant
@@ -85,8 +85,8 @@ class CommitResult:
         replaced: File groups taken away as a whole, by an overwrite or with their partition.
         files: Base files written.
         bytes: Their size.
-        log_files: Log files appended. Their rows count as updates, because nobody looked whether their keys were
-            there, and so do their deletes, found or not.
+        log_files: Log files appended. Their rows count as updates, because nobody looked whether their keys were there,
+            and so do their deletes, found or not.
         log_bytes: Their size.
         seconds: Seconds by phase: those of the tasks summed over all of them, those of the commit as they passed, and
             as ``total`` those of the whole call where a method of `HudiTable` was called, and by their names those of
@@ -196,9 +196,10 @@ def archived_results(
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:
     """Return what a commit of this metadata did."""
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
+    sizes: dict[bool, list[int]] = {True: [], False: []}
+    for stat in stats:
+        sizes[LogFileName.parse((stat.path or "").rpartition("/")[2]) is not None].append(stat.file_size_in_bytes)
     extra = metadata.extra_metadata
-    logs = [stat for stat in stats if log_file(stat.path or "") is not None]
-    bases = [stat for stat in stats if log_file(stat.path or "") is None]
     return CommitResult(
         path=path,
         instant=instant_time,
@@ -209,10 +210,10 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         not_found=_count(extra.get(NOT_FOUND, "0")),
         dropped=_count(extra.get(DROPPED, "0")),
         replaced=sum(map(len, metadata.replaced.values())),
-        files=len(bases),
-        bytes=_total(stat.file_size_in_bytes for stat in bases),
-        log_files=len(logs),
-        log_bytes=_total(stat.file_size_in_bytes for stat in logs),
+        files=len(sizes[False]),
+        bytes=_total(sizes[False]),
+        log_files=len(sizes[True]),
+        log_bytes=_total(sizes[True]),
         seconds=_seconds(extra.get(SECONDS, "{}")),
         write_id=extra.get(WRITE_ID, ""),
     )

@@ -109,8 +109,10 @@ class TableQueries(TableBase):
             The columns name, path, type, version, record_key, partition_by, order_by, index, buckets, partitions,
             files, bytes, log_files, log_bytes, compaction_debt, delta_commits, wants_compaction, read_optimized_lacks,
             read_optimized_until, newest_instant, completed and properties. Partitions, files and bytes are those that a
-            read of the table as it is now meets, log files included; buckets are those of one partition, null where
-            there are none.
+            read of the table as it is now meets, log files beside the base files; buckets are those of one partition,
+            null where there are none. ``compaction_debt`` has the 20 file groups with the most bytes of log files.
+            Read-optimized queries lack rows of ``read_optimized_lacks`` writes, and show all that was complete at
+            ``read_optimized_until``.
         """
         return self._spark.createDataFrame(detail(self._storage))
 

@@ -37,8 +37,9 @@ def detail(storage: Storage) -> pa.Table:
     """Return one row about a table; its files are listed, and none is opened.
 
     Returns:
-        Columns as in `DETAIL_SCHEMA`. Partitions, files and bytes are those of the newest file slices, and `debt_of`
-        tells of their log files; the newest instant is the write that was requested last of those that are completed.
+        Columns as in `DETAIL_SCHEMA`. Partitions, files and bytes are those of the newest file slices: files and bytes
+        count base files, and `debt_of` tells of log files. The newest instant is the write that was requested last of
+        those that are completed.
 
     Raises:
         TableError: There is no table that pyhudi can read.
@@ -59,8 +60,8 @@ def detail(storage: Storage) -> pa.Table:
         "index": config.index_type,
         "buckets": config.bucket_count,
         "partitions": len({one.partition_path for one in slices}),
-        "files": sum(len(one.files) for one in slices),
-        "bytes": sum(one.size for one in slices),
+        "files": sum(one.base is not None for one in slices),
+        "bytes": sum(one.size - one.log_bytes for one in slices),
         **debt_of(timeline, slices),
         "newest_instant": newest and newest.requested_time,
         "completed": newest and newest.completion_time,
