@@ -9,6 +9,9 @@ from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from .config import TableConfig
 from .files.base_file import BaseFileReader
+from .files.logs.log_blocks import DATA_BLOCKS
+from .files.logs.log_contents import columns_of
+from .files.logs.log_file import read_blocks
 from .files.lost import open_view
 from .schema.columns import arrow_schema, canonical, without_meta
 from .schema.schema_history import check_history
@@ -22,7 +25,7 @@ def latest_schema(
 ) -> pa.Schema | None:
     """Return a table's data columns: those of its newest completed write that names some.
 
-    Where none does, those that the table was created with, and where it says nothing either, those of a base file.
+    Where none does, those that the table was created with, and where it says nothing either, those of a file.
 
     Args:
         storage: Rooted at the table.
@@ -44,7 +47,7 @@ def latest_schema(
         return found[1]
     if config.create_schema:
         return arrow_schema(config.create_schema)
-    return _schema_of_a_base_file(storage, timeline) if timeline.writes else None
+    return _schema_of_a_file(storage, timeline) if timeline.writes else None
 
 
 def newest_schema(timeline: Timeline) -> tuple[Instant, pa.Schema] | None:
@@ -74,8 +77,14 @@ def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False)
     return summary.extra_metadata.get("schema", "")
 
 
-def _schema_of_a_base_file(storage: Storage, timeline: Timeline) -> pa.Schema | None:
-    for piece in open_view(storage, timeline).all_slices():
-        with BaseFileReader(storage, piece.base_file.path) as reader:
+def _schema_of_a_file(storage: Storage, timeline: Timeline) -> pa.Schema | None:
+    """Return the columns of a base file, or of the rows in a log file where there is none."""
+    slices = open_view(storage, timeline).all_slices()
+    for base in (one.base for one in slices if one.base is not None):
+        with BaseFileReader(storage, base.path) as reader:
             return without_meta(canonical(reader.parquet.schema_arrow))
+    for log in (log for one in slices for log in one.logs):
+        for block in read_blocks(storage, log.path):
+            if block.type in DATA_BLOCKS and not block.is_partial:
+                return without_meta(columns_of(block))
     return None

@@ -27,7 +27,7 @@ RANKS = {
     "table/keys": 9,
     "table/files": 9,
     "table/files/logs": 10,
-    "table": 10,
+    "table": 11,
     "table/slices": 11,
     "index": 11,
     "writer": 12,

@@ -24,6 +24,7 @@ from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.watermark import Seen
 from support.ddl import columns, show
 from support.drive import write
+from support.logged import Logged
 from support.timelines import timeline_in
 
 LAYOUT = LayoutV2()
@@ -105,6 +106,19 @@ def test_where_nothing_tells_the_columns_a_base_file_does(tmp_path: Path) -> Non
     schema = latest_schema(storage, table, load_timeline(storage, table))
     assert schema is not None
     assert show(schema) == "id int, s struct<a:string>"
+
+
+def test_where_there_is_no_base_file_the_rows_of_a_log_file_tell_the_columns(tmp_path: Path) -> None:
+    table = Logged(tmp_path / "t").made(1)
+    table.append(9, value=1, partition="b")
+    for commit in (table.path / ".hoodie/timeline").glob("*_*.deltacommit"):
+        commit.write_bytes(encode(CommitMetadata(operation_type="UPSERT")))
+    for base in table.path.rglob("*.parquet"):
+        base.unlink()
+
+    schema = latest_schema(table.storage, table.config, table.timeline)
+    assert schema is not None
+    assert show(schema) == "id string, ts bigint, value bigint, p string"
 
 
 def history(storage: Storage, *versions: dict[str, object]) -> None:
