@@ -14,9 +14,11 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from moto.core import DEFAULT_ACCOUNT_ID
+from moto.moto_server.werkzeug_app import create_backend_app
 from moto.s3.models import s3_backends
-from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.datastructures import Headers
 from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.test import run_wsgi_app
 
 BUCKET = "pyhudi-tests"
 REGION = "us-east-1"
@@ -24,6 +26,9 @@ REGION = "us-east-1"
 Environ = dict[str, Any]
 Answer = Callable[..., Any]
 Application = Callable[[Environ, Answer], Iterable[bytes]]
+
+# Answers that have no body, whatever their headers say.
+_BODILESS = {204, 304}
 
 # In order of precedence: the first whose words are all in the query or the headers names the request.
 _KINDS = (
@@ -38,11 +43,39 @@ _KINDS = (
 
 
 class _Quiet(WSGIRequestHandler):
-    # Connections stay open, as those of S3 do.
+    # Connections stay open, as those of S3 do, and an answer leaves at once, in one piece.
     protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
     def log(self, *_: object, **__: object) -> None:
         """Say nothing."""
+
+    def handle_expect_100(self) -> bool:
+        """Ask for the body."""
+        going_on = super().handle_expect_100()
+        self.wfile.flush()
+        return going_on
+
+    def run_wsgi(self) -> None:
+        """Answer one request; werkzeug's own way closes the connection behind each answer."""
+        try:
+            body, status, headers = run_wsgi_app(self.server.app, self.make_environ(), buffered=True)
+        except Exception:
+            logging.getLogger(__name__).exception("a request failed")
+            body, status, headers = (), "500 Internal Server Error", Headers()
+        code, _, reason = status.partition(" ")
+        self.send_response(int(code), reason)
+        content = b"".join(body)
+        if "Content-Length" not in headers and int(code) not in _BODILESS:
+            headers["Content-Length"] = str(len(content))
+        for name, text in headers:
+            self.send_header(name, text)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+            # What breaks off can only be told by the end of the connection.
+            self.close_connection |= len(content) < int(headers.get("Content-Length", 0))
 
 
 class S3Server:
@@ -56,7 +89,8 @@ class S3Server:
 
     def __init__(self) -> None:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        self._moto: Application = DomainDispatcherApplication(create_backend_app)
+        # Of all services this one alone: to find the service of a request, moto looks through its folders each time.
+        self._moto: Application = create_backend_app("s3")
         self._server = make_server("127.0.0.1", 0, self._serve, threaded=True, request_handler=_Quiet)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -119,9 +153,11 @@ class S3Server:
         with self._lock:
             self.requests[kind] += 1
             self.seen.append((kind, environ["PATH_INFO"].removeprefix(f"/{BUCKET}/"), headers))
+        # Whoever answers instead of moto need not read it, and the connection goes on behind it.
         if environ.get("CONTENT_LENGTH"):
-            # Whoever answers instead of moto need not read it, and the connection goes on behind it.
             environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        elif environ.get("wsgi.input_terminated"):
+            environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read())
         application = self._moto if self.interfere is None else partial(self.interfere, self._moto)
         if kind != "CREATE":
             return application(environ, start_response)
