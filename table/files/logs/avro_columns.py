@@ -20,22 +20,25 @@ from .decimals import decimals
 
 _LENGTH = 4
 _CHUNK_ROWS = 16_384
-_CHUNK_BYTES = 64 << 20
 _LONGEST_NUMBER = 10
 # Of lists in a chunk of rows; each is a step for all of them.
 _MOST_ITEMS = 1_000
-# Places where a row might begin, beside each one where one does; more are a schema of little but nulls.
-_MOST_CANDIDATES = 24
 
 
-def row_starts(data: Octets, count: int) -> Integers | None:
-    """Return where rows begin, each with its length in four bytes in front; None where it cannot be told so.
+def row_starts(data: Octets) -> Integers | None:
+    """Return where rows begin, each with its length in four bytes in front, and where the last whole one ends.
 
     A row's beginning is known once that of the row before it is. So all places that may be one, those of a length that
     begins with two zeros, are told what follows them, and then what follows that: twice as many rows each time.
+
+    Args:
+        data: Rows, the first of which begins at its beginning; the last one may break off.
+
+    Returns:
+        None where the first row is too long to be found so, or breaks off.
     """
     maybe = np.flatnonzero((data[:-3] == 0) & (data[1:-2] == 0))
-    if count == 0 or len(maybe) == 0 or maybe[0] != 0 or len(maybe) > _MOST_CANDIDATES * count:
+    if len(maybe) == 0 or maybe[0] != 0:
         return None
     follows = maybe + _LENGTH + (data[maybe + 2].astype(np.int64) << 8) + data[maybe + 3]
     place = np.searchsorted(maybe, follows)
@@ -43,13 +46,14 @@ def row_starts(data: Octets, count: int) -> Integers | None:
     known = np.append(maybe, -1)[place] == follows
     jump = np.append(np.where(known, place, nowhere), nowhere)
     reached = np.zeros(1, dtype=np.int64)
-    while len(reached) < count:
+    while reached[-1] != nowhere:
         reached = np.concatenate((reached, jump[reached]))
         jump = jump[jump]
-    reached = reached[:count]
-    if (reached == nowhere).any() or follows[reached[-1]] != len(data):
-        return None
-    return np.append(maybe[reached], len(data))
+    reached = reached[reached != nowhere]
+    end = follows[reached[-1]]
+    starts: Integers = np.append(maybe[reached], end)
+    starts = starts if end <= len(data) else starts[:-1]
+    return starts if len(starts) > 1 else None
 
 
 def takes_bytes(avro: Any) -> bool:
@@ -74,7 +78,7 @@ def decode(
     record: dict[str, Any],
     columns: pa.Schema,
     names: Collection[str],
-    one_by_one: Callable[[Octets, int], Iterator[pa.RecordBatch]],
+    one_by_one: Callable[[bytes, int], Iterator[pa.RecordBatch]],
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows.
 
@@ -89,16 +93,13 @@ def decode(
     Raises:
         ValueError: They are damaged; or pyarrow's, which is one.
     """
-    first, last = 0, len(starts) - 1
-    while first < last:
-        end = min(first + _CHUNK_ROWS, last)
-        end = max(first + 1, min(end, int(np.searchsorted(starts, starts[first] + _CHUNK_BYTES)) - 1))
-        rows = _Rows(data, starts[first:end] + _LENGTH, starts[first + 1 : end + 1])
+    for first in range(0, len(starts) - 1, _CHUNK_ROWS):
+        ends = starts[first + 1 : first + 1 + _CHUNK_ROWS]
+        rows = _Rows(data, starts[first : first + len(ends)] + _LENGTH, ends)
         try:
             yield _batch(rows, record, columns, names)
         except _TooManyError:
-            yield from one_by_one(data[starts[first] : starts[end]], end - first)
-        first = end
+            yield from one_by_one(data[starts[first] : ends[-1]].tobytes(), len(ends))
 
 
 class _TooManyError(Exception):

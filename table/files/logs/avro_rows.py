@@ -7,7 +7,7 @@ into columns of the Arrow types that its values take, from which the table's are
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from ....storage.bounds import parse_json
 from ...arrow.arrays import list_array, plain, struct_array, without_nulls
 from ...schema.types import children, decimal_bytes
 from . import avro_columns
-from .avro_bytes import Encoded, Integers, Octets, beside, fixed, numbers, same, spread, texts, together, within
+from .avro_bytes import Encoded, Integers, beside, fixed, numbers, same, spread, texts, together, within
 from .avro_records import decoded, number
 from .decimals import decimals, unscaled
 
@@ -29,6 +29,9 @@ _ROW_LENGTH = 4
 _LENGTH = "_pyhudi_length"
 _SLICE_ROWS = 16_384
 _SLICE_BYTES = 8 << 20
+# What is fetched at a time, and of it what is decoded at a time.
+_READ_BYTES = 32 << 20
+_WINDOW_BYTES = 4 << 20
 _LONGEST_DECIMAL = 16
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
@@ -111,11 +114,14 @@ def count(content: bytes, size: int) -> int:
     return int(rows)
 
 
-def decode(content: bytes, avro_schema: str, columns: pa.Schema, names: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a block's content.
+def decode(
+    read: Callable[[int], bytes], size: int, avro_schema: str, columns: pa.Schema, names: Collection[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a block's content, of which a part is in memory at a time.
 
     Args:
-        content: All of it.
+        read: Returns the next bytes of the content.
+        size: How many bytes it has.
         avro_schema: The schema of the rows, JSON.
         columns: The columns of the schema, as `parse_avro` read them.
         names: Which of them are wanted.
@@ -123,19 +129,38 @@ def decode(content: bytes, avro_schema: str, columns: pa.Schema, names: Collecti
     Raises:
         ValueError: The content is damaged; other errors of fastavro and pyarrow mean the same.
     """
-    rows = count(content, len(content))
-    data = content[_HEAD.size :]
+    left = count(read(_HEAD.size), size)
     record = parse_json(avro_schema)
-    octets = np.frombuffer(data, dtype=np.uint8)
-    starts = avro_columns.row_starts(octets, rows) if avro_columns.takes_bytes(record) else None
-    if starts is None:
-        yield from _one_by_one(data, rows, record, columns, names)
-        return
 
-    def one_by_one(part: Octets, count: int) -> Iterator[pa.RecordBatch]:
-        return _one_by_one(part.tobytes(), count, record, columns, names)
+    def one_by_one(part: bytes, rows: int) -> Iterator[pa.RecordBatch]:
+        return _one_by_one(part, rows, record, columns, names)
 
-    yield from avro_columns.decode(octets, starts, record, columns, names, one_by_one)
+    unread, data = size - _HEAD.size, b""
+    at_once = avro_columns.takes_bytes(record)
+    while at_once and left and unread:
+        data += _exactly(read, min(_READ_BYTES, unread))
+        unread = max(0, unread - _READ_BYTES)
+        octets, at = np.frombuffer(data, dtype=np.uint8), 0
+        while left and (len(data) - at >= _WINDOW_BYTES or not unread):
+            window = octets[at : at + _WINDOW_BYTES]
+            starts = avro_columns.row_starts(window)
+            if starts is None:
+                at_once = False
+                break
+            starts = starts[: left + 1]
+            yield from avro_columns.decode(window, starts, record, columns, names, one_by_one)
+            left -= len(starts) - 1
+            at += int(starts[-1])
+        data = data[at:]
+    if left or data or unread:
+        yield from one_by_one(data + _exactly(read, unread), left)
+
+
+def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    data = read(size)
+    if len(data) != size:
+        raise ValueError("it breaks off")
+    return data
 
 
 def _one_by_one(

@@ -127,9 +127,9 @@ def deletes_of(storage: Storage, block: LogBlock, ordering: Sequence[pa.Field] =
 
 def _avro_rows(storage: Storage, block: LogBlock, names: Collection[str]) -> Iterator[pa.RecordBatch]:
     columns = columns_of(block)
-    content = _content(storage, block)
-    with _parsing(block):
-        yield from avro_rows.decode(content, block.schema or "", columns, names)
+    with storage_errors("read", block.path), open_log(storage, block.path) as source, _parsing(block):
+        source.seek(block.content_offset)
+        yield from avro_rows.decode(source.read, block.content_size, block.schema or "", columns, names)
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def _parsing(block: LogBlock) -> Iterator[None]:
     """Turn whatever a parser makes of damaged bytes, which is every error that Python knows, into one of ours."""
     try:
         yield
-    except (PyHudiError, MemoryError):
+    except (PyHudiError, MemoryError, OSError):
         raise
     except OldVersionError as error:
         raise UnsupportedTableError(
