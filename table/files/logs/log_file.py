@@ -216,9 +216,10 @@ class _ParquetContent:
     """The content of one data block in the making: a whole Parquet file."""
 
     def __init__(self, schema: pa.Schema, avro_schema: str, compression: str, row_group_bytes: int) -> None:
-        self._sink = pa.BufferOutputStream()
+        self._pieces = _Pieces()
+        sink = pa.PythonFile(self._pieces, mode="w")
         self._writer = BaseFileWriter(
-            self._sink, schema, avro_schema, compression=compression, row_group_bytes=row_group_bytes
+            sink, schema, avro_schema, compression=compression, row_group_bytes=row_group_bytes
         )
         self.given = 0
 
@@ -228,10 +229,28 @@ class _ParquetContent:
 
     def end(self) -> list[Any]:
         self._writer.close()
-        return [self._sink.getvalue()]
+        return self._pieces.written
 
     def abandon(self) -> None:
         self._writer.abandon()
+
+
+class _Pieces:
+    """Keeps what is written to it as it comes: a buffer that grows would be there twice while it does."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class _AvroContent:

@@ -113,7 +113,7 @@ def read(data: bytes, count: int, avro: str, *names: str) -> pa.Table:
     return pa.Table.from_batches(found, pa.schema([one for one in columns if not names or one.name in names]))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(batches())
 def test_rows_are_written_as_fastavro_writes_them_and_come_back(batch: pa.RecordBatch) -> None:
     avro = format_avro(batch.schema, "t")

@@ -226,7 +226,7 @@ def test_any_flipped_bit_is_noticed_or_harms_no_more_than_a_value() -> None:
     whole = avro_block("a") + delete_block("c") + avro_block("d")
     logging.getLogger("pyhudi").setLevel(logging.CRITICAL)
     try:
-        for at in range(0, len(whole), 5):
+        for at in range(0, len(whole), 9):
             damaged = bytearray(whole)
             damaged[at] ^= 1 << at % 8
             storage = put(bytes(damaged))
