@@ -71,7 +71,7 @@ def rows_of(
         with _parquet(storage, block, plain) as reader:
             yield from reader.batches(schema, batch_rows=batch_rows)
         return
-    if block.type in (BlockType.AVRO, BlockType.CDC):
+    if block.type == BlockType.AVRO:
         for batch in _avro_rows(storage, block, schema.names):
             known = conform(batch, schema, fill_missing=True)
             yield from (known.slice(at, batch_rows) for at in range(0, known.num_rows, batch_rows))
@@ -93,7 +93,7 @@ def count_of(storage: Storage, block: LogBlock) -> int:
     if block.type == BlockType.PARQUET:
         with _parquet(storage, block, None) as reader:
             return reader.rows
-    if block.type == BlockType.HFILE:
+    if block.type not in (BlockType.AVRO, BlockType.DELETE):
         raise _unsupported(block)
     content = _content(storage, block, _FIRST_BYTES)
     with _parsing(block):

@@ -293,6 +293,7 @@ def test_a_whole_block_with_damaged_content_is_refused(name: str) -> None:
 
 STRANGE = {
     "HFile": (framed(BlockType.HFILE, b"x"), "is of the type HFILE"),
+    "change data": (framed(BlockType.CDC, number(3) + number(0)), "is of the type CDC"),
     "a type to come": (framed(9), "is of the unknown type 9"),
     "a block that only readers make": (framed(BlockType.CORRUPT), "is of the unknown type 2"),
     "a header to come": (framed(BlockType.AVRO, b"", {**HEADERS, 9: "x"}), "has the unknown header 9"),
