@@ -17,7 +17,7 @@ from pyhudi.errors import (
     UnsupportedTableError,
     UnsupportedTypeError,
 )
-from pyhudi.storage import open_storage
+from pyhudi.storage import open_storage, part
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.base_file import file_schema
 from pyhudi.table.files.logs import avro_rows
@@ -26,6 +26,7 @@ from pyhudi.table.files.logs.log_contents import Deletes, columns_of, count_of, 
 from pyhudi.table.files.logs.log_file import LogFileWriter, read_blocks
 from pyhudi.table.files.logs.log_scan import effective_blocks
 from pyhudi.table.schema.columns import META_COLUMNS, RECORD_KEY, avro_schema, with_meta
+from support.places import Place, below
 
 INSTANT = "20260101000000000"
 PATH = "p/.00000000-f-0_20260101000000000.log.1_0-0-0"
@@ -126,6 +127,25 @@ def test_rows_and_deletes_come_back(data_format: BlockType) -> None:
     assert (unordered.ordering[0].to_pylist(), unordered.default.to_pylist()) == ([None], [True])
     assert unordered.partition_paths.to_pylist() == ["p"]
     assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301 (our own)
+
+
+def test_blocks_are_read_in_place_wherever_they_are(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By requests for what is wanted, on a disk and over a network."""
+    monkeypatch.setattr(part, "_READ_WHOLE", 0)
+    data = log(lambda one: one.add_rows(rows("a", "b"))) + delete_block("c") + avro_block("d")
+    storage = open_storage(below(place, "t"))
+    storage.write(PATH, data + data[:50])
+
+    *found, torn = read_blocks(storage, PATH)
+
+    assert [ids(storage, one) for one in found] == [["a", "b"], ["c"], ["d"]]
+    assert [count_of(storage, one) for one in found] == [2, 1, 1]
+    assert table(storage, found[0], pa.schema([TS])).to_pydict() == {"ts": [0, 1]}
+    assert (torn.type, torn.offset) == (BlockType.CORRUPT, len(data))
+    storage.delete(PATH)
+    for one in found:
+        with pytest.raises(StorageError, match="was removed while it was needed"):
+            ids(storage, one)
 
 
 def test_no_block_has_deletes_with_and_without_order() -> None:
