@@ -95,7 +95,7 @@ def decode(
     """
     for first in range(0, len(starts) - 1, _CHUNK_ROWS):
         ends = starts[first + 1 : first + 1 + _CHUNK_ROWS]
-        rows = _Rows(data, starts[first : first + len(ends)] + _LENGTH, ends)
+        rows = Places(data, starts[first : first + len(ends)] + _LENGTH, ends)
         try:
             yield _batch(rows, record, columns, names)
         except _TooManyError:
@@ -106,7 +106,7 @@ class _TooManyError(Exception):
     """A list has more items than can well be read one after another."""
 
 
-def _batch(rows: _Rows, record: dict[str, Any], columns: pa.Schema, names: Collection[str]) -> pa.RecordBatch:
+def _batch(rows: Places, record: dict[str, Any], columns: pa.Schema, names: Collection[str]) -> pa.RecordBatch:
     fields = zip(record["fields"], columns, strict=True)
     read = [rows.read(avro["type"], field, wanted=field.name in names) for avro, field in fields]
     if (rows.at != rows.ends).any():
@@ -117,8 +117,8 @@ def _batch(rows: _Rows, record: dict[str, Any], columns: pa.Schema, names: Colle
 
 
 @dataclass(slots=True)
-class _Rows:
-    """Places in as many rows, all before the same value.
+class Places:
+    """As many places in rows, each before a value of the same type.
 
     Attributes:
         data: All bytes.
@@ -226,8 +226,8 @@ class _Rows:
             raise ValueError("a list in it has more items than its row has bytes")
         return found
 
-    def _some(self, rows: Any) -> _Rows:
-        return _Rows(self.data, self.at[rows], self.ends[rows])
+    def _some(self, rows: Any) -> Places:
+        return Places(self.data, self.at[rows], self.ends[rows])
 
     def _pass(self, lengths: Integers) -> bool:
         """Go behind so many bytes of each row."""

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....errors import SchemaMismatchError, UnsupportedTypeError
-from ...arrow.arrays import plain
+from ...arrow.arrays import plain, struct_array
 from ...schema.casts import cast, fits
 from ...schema.conform import conform_array
-from .avro_bytes import Encoded, beside, fixed, numbers, same, sized, spread, texts
+from .avro_bytes import Encoded, beside, fixed, numbers, same, sized, slices, spread, texts
+from .avro_columns import Places
 from .avro_records import decoded, number, read_number
 from .decimals import decimals, shortest, unscaled
 
@@ -164,8 +165,8 @@ def decode(content: bytes, written: Sequence[pa.DataType], wanted: Sequence[pa.F
         SchemaMismatchError: An ordering value has no place in its field's type.
     """
     records, at = _counted(content, len(content))
-    pieces = [pa.array(some, _ROW) for some in _records(content[at:], records)]
-    keys, paths, values = plain(pa.chunked_array(pieces, type=_ROW)).flatten()
+    body = content[at:]
+    keys, paths, values = _alike(body, records) or _one_by_one(body, records)
     if keys.null_count:
         raise ValueError("a key in it is null")
     default = pc.or_(values.is_null(), pc.fill_null(pc.equal(pc.struct_field(values, "int"), 0), False))
@@ -199,6 +200,64 @@ def _counted(content: bytes, size: int) -> tuple[int, int]:
     if not 0 <= records <= length // _LEAST_RECORD:
         raise ValueError(f"it says that it has {records} records")
     return records, at
+
+
+def _alike(body: bytes, count: int) -> list[pa.Array] | None:
+    """Return the columns of deletes that are all of one partition and have values of one type, as most blocks' are.
+
+    What is the same in all of them parts the key of each from its value, which the next one's key follows. Where every
+    part is just that, no other way of reading them is left; None where some part is not.
+    """
+    alike = _first(body) if count else None
+    if alike is None:
+        return None
+    key, between, path, place = alike
+    head, *parts = body.split(between)
+    if head != number(1) + number(len(key)) + key or len(parts) != count or not parts[-1].endswith(number(0)):
+        return None
+    # Where the list ends there is no next key; an empty one stands in.
+    parts[-1] = parts[-1][: -len(number(0))] + number(1) + number(0)
+    known = slices(pa.array(parts, pa.binary()))
+    ends = np.cumsum(known.lengths)
+    places = Places(known.data, ends - known.lengths, ends)
+    name, avro, kind = _WRAPPED[place - 1]
+    try:
+        found = places.read(avro, pa.field(name, kind), wanted=True)
+        keys = places.read(["null", "string"], pa.field("key", pa.string()), wanted=True)
+        first, paths = pa.array([key], pa.string()), pa.array([path], pa.string())
+    except ValueError:
+        return None
+    if keys is None or keys.null_count or (places.at != ends).any():
+        return None
+    values = [found if one == name else pa.nulls(count, kind) for one, _, kind in _WRAPPED]
+    nothing = pa.nulls(count, _ORDERING.field("array").type)
+    ordering = struct_array(_ORDERING, count, None, [*values, nothing])
+    return [pa.concat_arrays([first, keys[:-1]]), pa.repeat(paths[0], count), ordering]
+
+
+def _first(body: bytes) -> tuple[bytes, bytes, bytes, int] | None:
+    """Return the first key, what stands between it and its value, and of that the partition and the wrapper's place."""
+    found = []
+    at = 0
+    for _ in range(2):
+        branch, at = read_number(body, at)
+        length, at = read_number(body, at) if branch == 1 else (-1, at)
+        if length < 0:
+            return None
+        found.append((at, at + length))
+        at += length
+    (key, end), (path, path_end) = found
+    place, behind = read_number(body, path_end)
+    if not 0 < place <= len(_WRAPPED):
+        return None
+    return body[key:end], body[end:behind], body[path:path_end], place
+
+
+def _one_by_one(body: bytes, count: int) -> list[pa.Array]:
+    """Return the columns of any deletes."""
+    pieces = [pa.array(some, _ROW) for some in _records(body, count)]
+    columns: list[pa.Array] = plain(pa.chunked_array(pieces, type=_ROW)).flatten()
+    return columns
 
 
 def _records(body: bytes, count: int) -> Iterator[list[dict[str, Any]]]:
@@ -273,13 +332,8 @@ def _wrapper(name: str, avro: str) -> dict[str, Any]:
 _END = b"end of the list"
 _VALUE = pa.struct([pa.field(name, kind) for name, _, kind in _WRAPPED])
 _ITEM = pa.struct([*_VALUE, pa.field(_LOCAL_DATE[0], _LOCAL_DATE[2])])
-_ROW = pa.struct(
-    [
-        pa.field("key", pa.string()),
-        pa.field("path", pa.string()),
-        pa.field("ordering", pa.struct([*_VALUE, pa.field("array", pa.list_(_ITEM))])),
-    ]
-)
+_ORDERING = pa.struct([*_VALUE, pa.field("array", pa.list_(_ITEM))])
+_ROW = pa.struct([pa.field("key", pa.string()), pa.field("path", pa.string()), pa.field("ordering", _ORDERING)])
 # What is named a second time stands for the same record.
 _LIST = {"type": "array", "items": ["null", *(f"of_{name}" for name, _, _ in _WRAPPED), _wrapper(*_LOCAL_DATE[:2])]}
 _SEVERAL = {"type": "record", "name": "of_several", "fields": [{"name": "array", "type": ["null", _LIST]}]}

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import SchemaMismatchError, UnsupportedTypeError
+from pyhudi.table.files.logs import delete_block
 from pyhudi.table.files.logs.delete_block import Deletes, OldVersionError, decode, encode
 
 
@@ -77,6 +78,32 @@ def test_a_value_may_stand_in_any_wrapper_that_fits_its_column() -> None:
     ]
     with pytest.raises(SchemaMismatchError, match="orders by int32, and a delete in a log file by int64"):
         decode(encode(deletes(["a"], pa.array([7]), default=[False])), [pa.int32()], [pa.field("ts", pa.int32())])
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda one: str(one.type))
+def test_deletes_alike_are_read_at_once_as_one_by_one(values: pa.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [*(f"k{one}" * (one % 40) for one in range(200)), "é" * 100]
+    some = deletes(keys, values.take(pa.array([one % 2 for one in range(201)])), default=[False] * 201)
+    content, field = encode(some), pa.field("ts", values.type)
+    slow = delete_block._one_by_one
+    monkeypatch.setattr(delete_block, "_one_by_one", None)
+
+    at_once = decode(content, [values.type], [field])
+
+    monkeypatch.setattr(delete_block, "_one_by_one", slow)
+    monkeypatch.setattr(delete_block, "_alike", lambda *_: None)
+    assert at_once == decode(content, [values.type], [field]) == some
+
+
+def test_a_key_that_holds_what_parts_keys_from_values_is_read() -> None:
+    """Wherever it stands in it, and where it only seems to begin there."""
+    keys = [
+        f"{before}\x02\x020\x06{behind}" for before in ("", "a", "\x02", "\x02\x02") for behind in ("", "\x02", "b")
+    ]
+    for order in ([*keys, "c"], ["c", *keys], ["\x02\x020", "\x02", ""], ["c", "\x02\x020\x06", "\x02\x02"]):
+        some = deletes(order, pa.array(range(len(order))), default=[False] * len(order))
+
+        assert decode(encode(some), [pa.int64()], [pa.field("ts", pa.int64())]) == some
 
 
 def test_columns_may_be_dictionaries() -> None:
