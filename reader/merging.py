@@ -22,7 +22,7 @@ from .window import COMMIT_TIME, CommitTimes
 GIB = 1 << 30
 # Of what a task may take for merging, what the entries of logs may take; the rest is for holding them against each
 # other and for the rows on their way.
-_ENTRIES_SHARE = 0.5
+_ENTRIES_SHARE = 0.4
 _LEAST_ENTRIES = 1 << 20
 
 
@@ -74,7 +74,7 @@ def merge_slice(
             # The log files are those that the query shows, and each holds the blocks of one instant.
             lambda time: True,
             memory=max(int(terms.memory * _ENTRIES_SHARE), _LEAST_ENTRIES),
-            open_spill=local_spills(open_storage(folder)),
+            open_spill=local_spills(open_storage(folder, durable=False)),
         )
         safe = conjuncts if merged.later_wins else settled_by_key(conjuncts, terms.config, table_schema)
         for batch in merged.batches(asked, row_groups=lambda file: matching_row_groups(file, safe, table_schema)):

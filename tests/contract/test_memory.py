@@ -8,14 +8,25 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "memory.py"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.slow
 def test_a_task_that_upserts_into_one_large_file_group_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
     """Ten million rows of 18 columns into a file group that holds as many: 2 GB in Arrow on either side."""
     bounds = ["--rows", "10000000", "--limit-mib", "1536"]
-    command = [sys.executable, str(BENCHMARK), *bounds, "--folder", str(tmp_path_on_disk)]
+    command = [sys.executable, str(BENCHMARKS / "memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_task_that_merges_log_files_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
+    """One and a half million entries of 18 columns, 300 MB in Arrow, more than may wait in memory."""
+    bounds = ["--rows", "1500000", "--limit-mib", "576"]
+    command = [sys.executable, str(BENCHMARKS / "merge_memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
