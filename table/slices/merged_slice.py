@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...storage.base import Storage
 from ..arrow.spill import SpillWriter
-from ..config import TableConfig
+from ..config import TableConfig, check_mergeable
 from ..config.property_keys import EVENT_TIME_ORDERING
 from ..files.base_file import BaseFileReader, with_dictionaries
 from ..files.file_group import FileSlice
@@ -70,6 +70,9 @@ class MergedSlice:
 
     Attributes:
         counts: What the logs held.
+
+    Raises:
+        UnsupportedTableError: The slice has logs, and the table merges them by rules that pyhudi does not know.
     """
 
     def __init__(
@@ -90,6 +93,8 @@ class MergedSlice:
         self._sees = sees
         self._memory = memory
         self._open_spill = open_spill
+        if piece.logs:
+            check_mergeable(config, storage.path)
         self._ordering = config.ordering_fields if config.merge_mode == EVENT_TIME_ORDERING else ()
         self.counts = LogCounts(len(piece.logs), nbytes=sum(log.size for log in piece.logs))
 
@@ -128,6 +133,11 @@ class MergedSlice:
         Raises:
             CorruptFileError: The base file, or a block that counts, cannot be read.
         """
+        if not columns.names:
+            # Arrays tell how many rows there are, and there must be one for it.
+            keys = pa.schema([self._schema.field(RECORD_KEY)])
+            yield from (batch.select([]) for batch in self.batches(keys, row_groups=row_groups))
+            return
         with ExitStack() as stack:
             base = None
             if self._piece.base is not None:
