@@ -14,11 +14,12 @@ from ...errors import WriteSealedError
 from ...index.registry import index_for
 from ...storage import open_storage
 from ...storage.base import Storage
+from ...storage.parallel import THREADS, for_each
 from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
 from ...timeline.writers import heartbeat
-from ...writer.buffer import Flush, GroupRows, RowBuffers
+from ...writer.buffer import MERGE_RESERVE, Flush, GroupRows, RowBuffers
 from ...writer.routes import AppendRouter, KeyRouter, LocationRouter, Route, Router
 from ...writer.rows import RowReader
 from ..planning.operation import DELETE, DELETE_PARTITION
@@ -150,13 +151,20 @@ class _Task:
     def _write(
         self, own: OwnGroups, routes: Sequence[Route], rows: Callable[[Route], GroupRows]
     ) -> tuple[Outcome, ...]:
+        """Write file groups: those that few rows are appended to many at a time, where that means many requests."""
         own.announce(routes)
         progress = Progress(self._phases, "merge", len(routes))
         outcomes: list[Outcome] = []
+        few = int(self._plan.settings.task_max_size * MERGE_RESERVE) // THREADS
+        waiting: list[tuple[Route, GroupRows]] = []
         for number, route in enumerate(routes):
-            progress.tell(number)
-            outcomes += own.write(route, rows(route))
-        return tuple(outcomes)
+            progress.tell(number - len(waiting))
+            held = rows(route)
+            if own.appends(route) and held.nbytes <= few:
+                waiting.append((route, held))
+            else:
+                outcomes += own.write(route, held)
+        return (*outcomes, *chain.from_iterable(for_each(self._storage, lambda one: own.write(*one), waiting)))
 
     def _hand_over_rest(self, rest: Mapping[Route, GroupRows]) -> SpillFile | None:
         if not rest:

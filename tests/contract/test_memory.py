@@ -12,6 +12,17 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.slow
+def test_a_task_that_appends_to_one_large_file_group_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
+    """Of all rows no more than a block's are held at once."""
+    bounds = ["--rows", "5000000", "--limit-mib", "1024", "--type", "MERGE_ON_READ"]
+    command = [sys.executable, str(BENCHMARK), *bounds, "--folder", str(tmp_path_on_disk)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
 def test_a_task_that_upserts_into_one_large_file_group_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
     """Ten million rows of 18 columns into a file group that holds as many: 2 GB in Arrow on either side."""
     bounds = ["--rows", "10000000", "--limit-mib", "1536"]
