@@ -18,6 +18,7 @@ from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.metadata.models import CompactionOperation, CompactionPlan
 from pyhudi.timeline.timeline import load_timeline
 from support.attempts import rows
+from support.compacting import run, schedule
 from support.drive import KEYED, plan, rows_of, task, write
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ", bucket_count=1)
@@ -83,6 +84,41 @@ def test_a_rewrite_is_not_hidden_by_a_compaction_that_was_asked_for_after_it(tab
     assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 1)]
     finish(begun(table, REWRITE))
     assert rows_of(table, "id", "value") == [("k1", 2), ("k1", 3), ("k2", 1), ("k3", 3)]
+
+
+def test_a_compaction_that_completes_beside_writes_takes_nothing_of_them(table: Path) -> None:
+    """The append's log file goes with the compacted base file; a rewrite that was asked for later replaces both."""
+    early = begun(table, APPEND)
+    schedule(table)
+    late = begun(table, REWRITE)
+    run(table)
+    finish(early)
+
+    assert rows_of(table, "id", "value") == [("k1", 3), ("k2", 1), ("k3", 3)]
+    with pytest.raises(CommitConflictError, match="changed the file group"):
+        finish(late)
+    abort_write(late)
+
+    schedule(table)
+    late = begun(table, REWRITE)
+    run(table)
+    finish(late)
+    assert rows_of(table, "id", "value") == [("k1", 3), ("k1", 3), ("k2", 1), ("k3", 3), ("k3", 3)]
+    write(table, rows(2, value=9))
+    schedule(table)
+    run(table)
+    assert rows_of(table, "id", "value") == [("k1", 3), ("k1", 3), ("k2", 9), ("k3", 3), ("k3", 3)]
+
+
+def test_a_rewrite_is_not_hidden_by_a_compaction_that_completed_meanwhile(table: Path) -> None:
+    early = begun(table, REWRITE)
+    schedule(table)
+    run(table)
+    with pytest.raises(CommitConflictError, match=r"compaction .* was requested meanwhile"):
+        finish(early)
+    abort_write(early)
+
+    assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 1)]
 
 
 def test_a_rewrite_waits_for_a_log_compaction_whenever_it_was_asked_for(table: Path) -> None:
