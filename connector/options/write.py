@@ -177,10 +177,15 @@ class WriteOptions(BaseModel):
     )
     application: str = option("", "Name of the application, shown to other writers.", "hoodie.write.application.id")
     batch_size: Size = option(
-        DEFAULTS.batch_size, "Buffered bytes of one file group before they are spilled.", "hoodie.write.batch.size"
+        DEFAULTS.batch_size,
+        "Buffered bytes of one file group before they are spilled, or written to its log file.",
+        "hoodie.write.batch.size",
     )
     task_max_size: Size = option(
-        DEFAULTS.task_max_size, "Buffered bytes of one task before they are spilled.", "hoodie.write.task.max.size"
+        DEFAULTS.task_max_size,
+        "Buffered bytes of one task before the largest file group's are spilled, or written to its log file; a quarter "
+        "of it stays free for merging.",
+        "hoodie.write.task.max.size",
     )
     compression: Codec = option(
         DEFAULTS.compression, "Parquet codec of base files.", "hoodie.parquet.compression.codec"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...table.files.names import FileGroupId
 from ...table.schema.columns import avro_schema
 from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ...writer.group_writer import GroupOutcome
@@ -32,7 +33,7 @@ def build_metadata(
         seconds: Seconds by phase, kept in extraMetadata.
     """
     stats: dict[str, list[WriteStat]] = {}
-    for outcome in sorted(outcomes, key=lambda one: (one.group, one.path or "")):
+    for outcome in sorted(outcomes, key=_place):
         if outcome.path is not None:
             stats.setdefault(outcome.group.partition_path, []).append(_stat(outcome, plan.instant_time))
     extra = {
@@ -59,6 +60,10 @@ def sum_seconds(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     for part in parts:
         total.update(part)
     return {f"tasks.{name}": round(value, 3) for name, value in total.items()}
+
+
+def _place(outcome: Outcome) -> tuple[FileGroupId, int]:
+    return outcome.group, outcome.version if isinstance(outcome, LogOutcome) else 0
 
 
 def _stat(outcome: Outcome, instant_time: str) -> WriteStat:

@@ -18,6 +18,7 @@ from pyhudi.timeline.timeline import load_timeline
 from support.attempts import rows
 from support.drive import KEYED, rows_of, write
 from support.places import Place, below, files_below, some_on_s3
+from support.readers import rows_by_hudi_rs
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
 COLOCATED = WriteSettings(colocated=True)
@@ -154,3 +155,15 @@ def test_rows_that_memory_has_no_place_for_go_into_blocks_at_once(
         stamp = (one["ts"] if ordering else 0, one["value"])
         best[one["id"]] = max(best.get(one["id"], stamp), stamp)
     assert rows_of(tmp_path, "id", "value") == sorted((key, value) for key, (_, value) in best.items())
+
+
+def test_a_task_with_many_log_files_stays_before_the_next(tmp_path: Path) -> None:
+    """Its last file grows: a further one would be read after those of the next Spark partition, which are later."""
+    write(tmp_path, parts_of(1), table=replace(MERGED, bucket_count=1))
+    settings = WriteSettings(logs=LogSettings(block_bytes=4_000, file_bytes=1))
+
+    done = write(tmp_path, [rows(*range(20_000), value=7, ts=2), rows(19_999, value=8, ts=2)], settings=settings)
+
+    assert [stat.log_version for stat in stats_of(tmp_path, done.instant)] == list(range(1, 66))
+    assert [row for row in rows_of(tmp_path, "id", "value") if row[1] != 7] == [("k19999", 8)]
+    assert rows_by_hudi_rs(tmp_path, "id", "value") == rows_of(tmp_path, "id", "value")
