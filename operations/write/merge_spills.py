@@ -117,13 +117,20 @@ def _within_bound(
         PlacementError: They are too many.
     """
     bound = plan.settings.commit_merge_max_bytes
+    size = sum(spill.size for spill in spills)
     if plan.appends:
+        if _is_much(plan, size):
+            logger.warning(
+                "table %s: the commit appends %d bytes on the driver's host; HudiTable lets the executors do it, and "
+                "so does a greater hoodie.pyhudi.log.files.per.group, at the price of more log files",
+                plan.path,
+                size,
+            )
         waiting = {route: sum(piece.length for _, piece in pieces[route]) for route in jobs}
         new = sorted((route for route, job in jobs.items() if job.piece is None), key=waiting.__getitem__)
         merged = dict(zip(new, accumulate(map(waiting.__getitem__, new)), strict=True))
-        found = [replace(job, logs_only=merged.get(route, 0) > bound) for route, job in jobs.items()]
-        return found, min(sum(map(waiting.__getitem__, new)), bound)
-    size = sum(spill.size for spill in spills) + sum(job.size for job in jobs.values())
+        return [replace(job, logs_only=merged.get(route, 0) > bound) for route, job in jobs.items()], size
+    size += sum(job.size for job in jobs.values())
     if size > bound:
         raise PlacementError(
             f"The write to {plan.path} left {size:,} bytes of rows and touched files for the commit to merge; "

@@ -99,12 +99,15 @@ def test_what_the_tasks_of_a_first_write_have_becomes_one_base_file_a_group(tmp_
     assert rows_of(tmp_path, "id", "value") == [(f"k{n}", 11) for n in range(1, 6)]
 
 
-def test_more_than_the_commit_may_merge_begins_file_groups_with_log_files(tmp_path: Path) -> None:
+def test_more_than_the_commit_may_merge_begins_file_groups_with_log_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """They are read, written to and rewritten as any other."""
     settings = WriteSettings(commit_merge_max_bytes=1)
 
     result = write(tmp_path, parts_of(3), table=MERGED, settings=settings)
 
+    assert "hoodie.pyhudi.log.files.per.group" in caplog.text
     assert (result.files, result.log_files, result.inserts, result.updates) == (0, 2, 5, 0)
     assert rows_of(tmp_path, "id", "value") == [(f"k{n}", 2) for n in range(1, 6)]
     write(tmp_path, rows(1, 6, value=9, ts=2))
