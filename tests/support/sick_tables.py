@@ -220,7 +220,7 @@ SICK = [
             leave(f"{TIMELINE}/20260101000000000.{action}.requested"),
             reads=True,
         )
-        for action in ("clustering", "compaction", "restore")
+        for action in ("clustering", "restore")
     ),
     *(
         Sick(
