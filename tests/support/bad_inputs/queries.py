@@ -145,13 +145,13 @@ QUERIES = [
     Case(
         "as of what was cleaned",
         errors.UnreadableTimeError,
-        ("{path}", "cleaning has taken away 2 of the base files", "first instant", AS_OF),
+        ("{path}", "cleaning has taken away 2 of the files", "first instant", AS_OF),
         cleaned({AS_OF: "{first}"}),
     ),
     Case(
         "changes that were cleaned",
         errors.UnreadableTimeError,
-        ("{path}", "cleaning has taken away 2 of the base files", "first readable end", END),
+        ("{path}", "cleaning has taken away 2 of the files", "first readable end", END),
         cleaned({**CHANGES, BEGIN: "earliest", END: "{done}"}),
     ),
     Case(
