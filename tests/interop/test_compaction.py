@@ -1,0 +1,90 @@
+"""Compactions that broke off: of pyhudi's taken up by Apache Hudi, and of Apache Hudi's by pyhudi."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from interop.apache_hudi import ApacheHudi
+from pyhudi.operations.services.compaction.compact import compact
+from pyhudi.storage import open_storage
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.writers.patience import Patience
+from support.compacting import ALL, append, in_bases, means, merged, new_table, run, schedule, timeline_of
+from support.faulty import Faults, FaultyStorage, Killed
+
+pytestmark = pytest.mark.interop
+
+META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "p", "id", "value")
+OPTIONS = "hoodie.metadata.enable=false"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "t"
+    new_table(path, *((f"k{n}", "a", 10, n) for n in range(8)))
+    append(path, *((f"k{n}", "a", 20, 100 + n) for n in range(0, 8, 2)), gone=[("k1", "a", 30)])
+    append(path, ("k0", "a", 15, 200), ("new", "a", 1, 201))
+    return path
+
+
+def undone(table: Path) -> list[tuple[str, str]]:
+    """Return what the rollbacks of the table undid."""
+    timeline = timeline_of(table)
+    plans = [timeline.files.read_rollback_plan(one) for one in timeline.completed if one.action == "rollback"]
+    named = [plan.instant_to_rollback for plan in plans if plan is not None]
+    return [(one.commit_time, one.action) for one in named if one is not None]
+
+
+def test_apache_hudi_takes_up_what_we_left_in_the_middle(apache: ApacheHudi, table: Path) -> None:
+    """One of two base files is published, and named by a marker, when the process dies."""
+    before, plan = merged(table, *META), schedule(table)
+    count = Faults()
+    storage = FaultyStorage(open_storage(str(shutil.copytree(table, table.with_name("count")))), count)
+    compact(storage, ALL, means(storage))  # type: ignore[arg-type]
+    faults = Faults(at=count.steps.index("publish") + 4, kill=True)
+    storage = FaultyStorage(open_storage(str(table)), faults)
+    with pytest.raises(Killed):
+        compact(storage, ALL, means(storage))  # type: ignore[arg-type]
+    (torn,) = [one.name for one in table.rglob(f"*_{plan.instant}.parquet") if ".hoodie" not in one.parts]
+
+    apache.sql(f"set {OPTIONS}")
+    apache.sql(f"call run_compaction(op => 'run', path => '{table}', options => '{OPTIONS}')")
+
+    assert [one.requested_time for one in timeline_of(table).writes if one.action == "commit"] == [plan.instant]
+    assert undone(table) == [(plan.instant, "compaction")]
+    assert not list(table.rglob(torn))
+    assert merged(table, *META) == before
+    assert in_bases(table) == merged(table)
+    rows = apache.read(table).to_pylist()
+    assert sorted((row["p"], row["id"], row["value"]) for row in rows) == merged(table)
+
+
+def test_we_take_up_what_apache_hudi_left_in_the_middle(apache: ApacheHudi, table: Path) -> None:
+    """Nobody can tell whether it lives, so that the user has to say so."""
+    before = merged(table, *META)
+    apache.sql(f"set {OPTIONS}")
+    few = "hoodie.compact.inline.max.delta.commits=1"
+    apache.sql(f"call run_compaction(op => 'schedule', path => '{table}', options => '{OPTIONS},{few}')")
+    timeline = timeline_of(table)
+    (pending,) = [one for one in timeline.pending if one.action == "compaction"]
+    time = pending.requested_time
+    timeline.files.start(Instant(time, "compaction", State.INFLIGHT))
+    file = next(one for one in table.glob("a/*.parquet"))
+    torn = file.with_name(f"{file.name.partition('_')[0]}_0-9-9_{time}.parquet")
+    torn.write_bytes(file.read_bytes()[:100])
+    marker = table / ".hoodie/.temp" / time / "a" / f"{torn.name}.marker.MERGE"
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+
+    left = run(table, patience=Patience(), most_bytes=1 << 30)
+    assert left.instant == ""
+    done = run(table, patience=Patience(eager=True))
+
+    assert done.instant == time
+    assert undone(table) == [(time, "compaction")]
+    assert not torn.exists()
+    assert merged(table, *META) == before
+    rows = apache.read(table).to_pylist()
+    assert sorted((row["p"], row["id"], row["value"]) for row in rows) == merged(table) == in_bases(table)
