@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import (
+    BucketMisfitError,
     CommitConflictError,
     ConcurrentWriteError,
     CorruptInstantError,
@@ -255,6 +256,18 @@ def test_a_plan_of_a_replaced_file_group_makes_no_file_of_it(table: Path) -> Non
     compaction = next(one for one in timeline.writes if one.action == "commit")
     assert set(timeline.files.read_commit(compaction).partition_to_write_stats) == {"b"}
     assert [row for row in merged(table) if row[0] == "a"] == [("a", "k1", 300)]
+
+
+def test_keys_that_another_writer_put_into_a_wrong_bucket_are_refused(table: Path) -> None:
+    """What is merged carries the stamp by which keys are trusted, so that nobody would look again."""
+    append(table, ("k1", "a", 20, 100), misplaced=True)
+    before = merged(table, *META)
+
+    with pytest.raises(BucketMisfitError, match="'k1'"):
+        run(table)
+
+    assert merged(table, *META) == before
+    assert base_files(table, schedule(table).instant or "0") == []
 
 
 def test_a_copy_on_write_table_has_nothing_to_compact(tmp_path: Path) -> None:

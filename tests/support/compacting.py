@@ -74,8 +74,22 @@ def begin(path: Path | str) -> str:
     return at
 
 
-def append(path: Path | str, *some: Row, gone: Sequence[tuple[str, str, int | None]] = (), at: str = "") -> str:
-    """Complete a delta commit whose rows, and deletes by (key, partition, ordering value), are in log files."""
+def append(
+    path: Path | str,
+    *some: Row,
+    gone: Sequence[tuple[str, str, int | None]] = (),
+    at: str = "",
+    misplaced: bool = False,
+) -> str:
+    """Complete a delta commit whose rows, and deletes by (key, partition, ordering value), are in log files.
+
+    Args:
+        path: The table.
+        some: The rows.
+        gone: The deletes.
+        at: What `begin` returned; else it begins now.
+        misplaced: Whether they are put into the other bucket of two.
+    """
     at = at or begin(path)
     storage = open_storage(str(path))
     config = load_config(storage)
@@ -90,7 +104,8 @@ def append(path: Path | str, *some: Row, gone: Sequence[tuple[str, str, int | No
     for number, (partition, bucket) in enumerate(zip(everything.column("p").to_pylist(), buckets, strict=True)):
         by_group.setdefault((partition, bucket), []).append(number)
     stats: dict[str, list[WriteStat]] = {}
-    for (partition, bucket), numbers in by_group.items():
+    for (partition, found_bucket), numbers in by_group.items():
+        bucket = 1 - found_bucket if misplaced else found_bucket
         known = [one for one in view.slices(partition) if bucket_of(one) == bucket]
         file_id = known[0] if known else f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
         name = LogFileName(file_id, at, 1, WriteToken(0, 0, len(stats))).format()

@@ -16,6 +16,7 @@ from typing import Any
 
 from ....errors import CommitConflictError, ConcurrentWriteError, UnsupportedTableError
 from ....storage.base import Storage
+from ....storage.parallel import for_each
 from ....table.config import TableConfig
 from ....table.config.property_keys import MERGE_ON_READ
 from ....table.files.file_group import base_file
@@ -32,6 +33,7 @@ from ...rollback.rollback import forget
 from ...transaction.execution import check_claim, claim, give_up, take_back
 from ...transaction.since import Since
 from ...transaction.transaction import Transaction
+from ...write_ids import WRITE_ID
 from ..service import carry_out, request
 from ..settings import CompactionSettings
 from ..standing import finish_rollbacks_first, open_for_service, refuse_restoring
@@ -274,6 +276,7 @@ class _Run:
                 compression=means.compression,
                 row_group_bytes=means.row_group_bytes,
                 memory=means.memory,
+                ours=_ours(timeline, plan),
             )
 
             def executed(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
@@ -331,6 +334,16 @@ class _Run:
 
     def _replaced(self, plan: Plan, timeline: Timeline) -> list[Any]:
         return replaced_since(self.storage, timeline, (one.group for one in plan))
+
+
+def _ours(timeline: Timeline, plan: Plan) -> frozenset[str]:
+    """Return which of the delta commits that a plan merges are pyhudi's; of archived ones nobody asks."""
+    times = {log.instant_time for one in plan for log in one.logs}
+    writes = [one for one in timeline.writes if one.requested_time in times]
+    said = for_each(timeline.files.storage, timeline.files.read_summary, writes)
+    return frozenset(
+        one.requested_time for one, body in zip(writes, said, strict=True) if WRITE_ID in body.extra_metadata
+    )
 
 
 def _foretold(storage: Storage, service: str, instant: Instant, plan: Plan, seconds: float) -> ServiceResult:

@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ....index.registry import index_for
 from ....storage import open_storage
 from ....storage.base import Storage, join
 from ....table.arrow.spill import local_spills
+from ....table.files.base_file import BaseFileReader
 from ....table.files.file_group import FileSlice
 from ....table.files.names import BaseFileName, WriteToken
+from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, avro_schema, with_meta
 from ....table.slices.merged_slice import LogCounts, MergedSlice
 from ....timeline.writers import heartbeat
 from ....timeline.writers.markers import MarkerType
 from ....writer.base_output import BaseOutput, FileFormat
+from ....writer.foreign import ForeignRows
 from ...transaction.fence import Fence
 from ...transaction.transaction import Transaction
 from .plan import Plan
@@ -71,6 +75,7 @@ class Compactor:
         compression: Parquet codec.
         row_group_bytes: Uncompressed bytes that one row group aims at.
         memory: Arrow bytes of log entries that may be merged at once.
+        ours: Requested times of the delta commits that are known to be pyhudi's.
     """
 
     work: Transaction
@@ -79,6 +84,7 @@ class Compactor:
     compression: str
     row_group_bytes: int
     memory: int
+    ours: frozenset[str]
 
     def units(self, plan: Plan) -> Sequence[FileSlice]:
         """Return the file slices, the largest first: whoever comes last should have little left to do."""
@@ -130,6 +136,8 @@ class Compactor:
             open_spill=local_spills(local),
         )
         kept = pa.schema([one for one in with_meta(self.schema) if one.name != FILE_NAME])
+        foreign = self._foreign(piece, storage)
+        passed = frozenset[str]() if foreign else self._passed_through(kept)
         form = FileFormat(
             schema=self.schema,
             avro_schema=avro_schema(self.schema, self.work.config.name, meta=True),
@@ -139,13 +147,15 @@ class Compactor:
         with ExitStack() as stack:
             staged = storage.stage(path, self.work.aside)
             stack.callback(staged.discard)
-            batches = stack.enter_context(closing(merged.batches(kept, dictionaries=self._passed_through(kept))))
+            batches = stack.enter_context(closing(merged.batches(kept, dictionaries=passed)))
             first = next(batches, None)
             # What the base file holds encoded comes so, and goes on so.
             encoded = [one.name for one in first.schema if pa.types.is_dictionary(one.type)] if first else []
             output = BaseOutput(form, name, staged.stream, frozenset(encoded))
             stack.callback(output.abandon)
             for batch in chain([first] if first else [], batches):
+                if foreign is not None:
+                    foreign.check(batch, piece.group, piece.data_files[-1])
                 output.keep(batch)
             output.close()
             fence = Fence(self.work, storage, secrets.randbits(_MARKER_BITS))
@@ -153,6 +163,21 @@ class Compactor:
             size = fence.publish(staged, piece.partition_path, path, kind)
         data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
         return Compacted(piece, path, size, output.file.rows, merged.counts, data_bytes, time.monotonic() - began)
+
+    def _foreign(self, piece: FileSlice, storage: Storage) -> ForeignRows | None:
+        """Return what checks the rows of a slice; None where pyhudi wrote all of its files.
+
+        What is merged carries the stamp by which its keys are trusted from then on.
+        """
+        if all(log.instant_time in self.ours for log in piece.logs):
+            if piece.base is None:
+                return None
+            with BaseFileReader(storage, piece.base.path) as base:
+                if base.stamped:
+                    return None
+        config = self.work.config
+        keys = None if config.generates_keys else KeyGenerator(config, self.schema)
+        return ForeignRows(index_for(config), keys)
 
     def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
         """Return the columns that nobody looks into."""
