@@ -25,7 +25,6 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.decisions import Decision
-from ...timeline.writers.markers import begin_markers
 from ...timeline.writers.owner import Liveness, Owner, judge
 from ...timeline.writers.patience import Patience
 from ..decisions.decide import decide
@@ -168,7 +167,6 @@ def _begin(
     if not owner.create(storage, instant.requested_time, mine):
         return None
     heartbeat.touch(storage, instant.requested_time)
-    begin_markers(storage, instant.requested_time)
     open_instants(storage, config).start(instant)
     # Whoever decided before that to undo somebody else's work, or the plan, did not see this.
     timeline = load_timeline(storage, config)

@@ -9,7 +9,7 @@ from threading import Lock
 from ...errors import WriteSealedError
 from ...storage.base import Staged, Storage
 from ...table.files.partitions import write_partition_metafile
-from ...timeline.writers.markers import Marker, MarkerType, write_markers
+from ...timeline.writers.markers import Marker, MarkerType, create_markers, write_markers
 from ..rollback.opened_partitions import forget_partitions
 from .begin import refuse_sealed
 from .transaction import Transaction
@@ -22,7 +22,7 @@ class Fence:
     Attributes:
         work: The instant in the making.
         storage: Rooted at the table.
-        number: Tells this task attempt's markers from those of all others.
+        number: Tells this task attempt's markers from those of all others, where work is not shared.
         sealed_by_us: True in the commit, which writes files of its own after it sealed the write.
         partitions: Partitions that are known to have their metafile.
     """
@@ -43,8 +43,10 @@ class Fence:
         """
         with self._lock:
             fresh = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
-            if fresh:
-                self._announced |= fresh
+            self._announced |= fresh
+            if self.work.shared:
+                create_markers(self.storage, self.work.instant_time, fresh.values())
+            elif fresh:
                 write_markers(self.storage, self.work.instant_time, self.number, self._announced.values())
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:

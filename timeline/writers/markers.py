@@ -72,6 +72,15 @@ def write_markers(storage: Storage, instant_time: str, number: int, markers: Ite
     storage.write(join(folder(instant_time), f"MARKERS{number}"), "".join(lines).encode(errors="surrogateescape"))
 
 
+def create_markers(storage: Storage, instant_time: str, markers: Iterable[Marker]) -> None:
+    """Announce data files before they are made in the DIRECT form, which needs no number and no `begin_markers`.
+
+    Where Apache Hudi goes on with the instant, its timeline server takes the numbers of batches for those of its own.
+    """
+    for marker in markers:
+        storage.create(join(folder(instant_time), f"{marker.path}.marker.{marker.kind.value}"), b"")
+
+
 def read_markers(storage: Storage, instant_time: str) -> list[Marker]:
     """Return what an instant's markers name, sorted by path, in either form."""
     root = folder(instant_time)

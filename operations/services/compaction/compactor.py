@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 # Apache Hudi takes the parts of a write token for Java's ints.
 _MOST = (1 << 31) - 1
-# The files of markers are told apart by their numbers, for which there is no such bound.
-_MARKER_BITS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ class Compactor:
                     foreign.check(batch, piece.group, piece.data_files[-1])
                 output.keep(batch)
             output.close()
-            fence = Fence(self.work, storage, secrets.randbits(_MARKER_BITS))
+            fence = Fence(self.work, storage, 0)
             kind = MarkerType.CREATE if piece.base is None else MarkerType.MERGE
             size = fence.publish(staged, piece.partition_path, path, kind)
         data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
