@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -53,6 +53,7 @@ class MergeCounts:
         deletes: Rows that are gone and that no row replaces.
         not_found: Incoming deletes that removed nothing.
         dropped: Incoming rows left out because their key was there.
+        keys: Incoming rows that met the base, one of each key, whether or not they won.
     """
 
     inserts: int = 0
@@ -60,6 +61,7 @@ class MergeCounts:
     deletes: int = 0
     not_found: int = 0
     dropped: int = 0
+    keys: int = field(default=0, compare=False)
 
     @property
     def changed(self) -> bool:
@@ -73,6 +75,7 @@ class MergeCounts:
         self.deletes += other.deletes
         self.not_found += other.not_found
         self.dropped += other.dropped
+        self.keys += other.keys
 
 
 def folded(spec: Judged, incoming: pa.RecordBatch) -> Positions:
@@ -153,6 +156,7 @@ class Merger:
             updates=updates,
             deletes=self._removed - updates,
             not_found=int(np.count_nonzero(self._deleted & ~self._matched)),
+            keys=len(self._winners),
         )
         arriving = np.zeros(self._given, dtype=np.bool_)
         arriving[self._winners[live]] = True

@@ -98,6 +98,7 @@ class Overlay:
             updates=int(np.count_nonzero(live & self._matched & ~self._lost)),
             deletes=self._removed,
             not_found=int(np.count_nonzero(self._deleted & ~self._matched)),
+            keys=len(self._keys),
         )
 
     def _stays(self, batch: pa.RecordBatch, rows: Positions, states: Positions) -> Mask:

@@ -102,7 +102,8 @@ def test_a_compaction_says_what_it_did_as_apache_hudi_does(table: Path) -> None:
     assert sum(one.total_log_records for one in stats.values()) == 7
     assert sum(one.num_inserts for one in stats.values()) == 1
     assert sum(one.num_update_writes for one in stats.values()) == 1
-    # Also the one that came too early counts among the keys that logs held.
+    # Also those that came too early, or found nothing, count among the keys that logs held: k1, k2, new, k3, k4, k6.
+    assert sum(one.total_updated_records_compacted for one in stats.values()) == 6
     assert (done.log_files, done.file_groups) == (sum(len(one.logs) for one in before.values()), len(before))
     assert done.bytes_read == sum(one.size for one in before.values())
     assert done.bytes == sum(one.file_size_in_bytes for one in stats.values())

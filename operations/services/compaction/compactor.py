@@ -210,7 +210,7 @@ def _stat(one: Compacted) -> WriteStat:
         total_write_bytes=one.size,
         partition_path=piece.partition_path,
         total_log_records=one.logs.records,
-        total_updated_records_compacted=merge.updates + merge.inserts + merge.deletes + merge.not_found,
+        total_updated_records_compacted=merge.keys,
         total_log_blocks=one.logs.blocks,
         total_corrupt_log_block=one.logs.corrupt,
         file_size_in_bytes=one.size,
