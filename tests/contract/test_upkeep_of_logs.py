@@ -18,6 +18,7 @@ from pyhudi.operations.services.settings import (
 )
 from pyhudi.storage.base import FileInfo, Storage
 from pyhudi.table.files.lost import open_view
+from support.checks import assert_whole
 from support.health import errors
 from support.logged import Logged
 
@@ -31,6 +32,12 @@ def table(tmp_path: Path) -> Logged:
     made.append(2, 3, value=5)
     made.append(9, value=9, partition="b")
     return made
+
+
+def assert_sound(table: Logged) -> None:
+    """Assert that nothing is wrong with a table, by the rules in the code and by those written down in the tests."""
+    assert errors(table.path) == []
+    assert_whole(table.path)
 
 
 # --- clean
@@ -47,7 +54,7 @@ def test_a_clean_takes_what_compactions_merged(table: Logged) -> None:
     assert table.files() == merged
     assert done.files == len(before)
     assert table.content() == rows
-    assert errors(table.path) == []
+    assert_sound(table)
     assert clean(table.storage, NEWEST).instant == ""
 
 
@@ -131,7 +138,7 @@ def test_a_restore_takes_a_table_back_over_compactions(table: Logged) -> None:
     assert table.files() == files
     assert [one.requested_time for one in table.timeline.writes][-1] == at
     assert not any(one.action == "compaction" for one in table.timeline.instants)
-    assert errors(table.path) == []
+    assert_sound(table)
     table.append(1, value=9)
     assert ("a", "k1", 9) in table.content()
 
@@ -174,7 +181,7 @@ def test_the_newest_append_is_rolled_back(table: Logged) -> None:
     assert "new" not in table.partitions()
     assert rollback(table.storage, at).files == 2
     assert (table.content(), table.files()) == (rows, files)
-    assert errors(table.path) == []
+    assert_sound(table)
 
 
 @pytest.mark.parametrize("marked", [True, False])
@@ -201,7 +208,7 @@ def test_an_append_that_a_compaction_merged_goes_after_the_compaction_alone(tabl
     assert (table.content(), table.files()) == (rows, files)
     assert rollback(table.storage, at).files == 1
     assert ("a", "k1", 0) in table.content()
-    assert errors(table.path) == []
+    assert_sound(table)
 
 
 def test_an_append_that_a_pending_compaction_is_going_to_merge_stays(table: Logged) -> None:
@@ -241,7 +248,7 @@ def test_archived_appends_are_in_the_slices_in_which_they_were(table: Logged) ->
     assert late.instant < table.timeline.writes[0].requested_time
     assert [(one.base_time, len(one.logs)) for one in table.slices("a")] == layout
     assert table.content() == rows
-    assert errors(table.path) == []
+    assert_sound(table)
 
 
 # --- files that are gone

@@ -11,16 +11,21 @@ import json
 import re
 import uuid
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pyarrow.parquet as pq
+from support.log_bytes import DELETE, INSTANT, SCHEMA, blocks_of
 from support.places import Place, on_disk
 
 METAFILE = ".hoodie_partition_metadata"
 DATA_FILE = re.compile(r"(?P<file_id>(?P<bucket>\d{8})-[0-9a-f-]{27}-0)_\d+-\d+-\d+_(?P<instant>\d{17})\.parquet")
+LOG_FILE = re.compile(
+    r"\.(?P<file_id>(?P<bucket>\d{8})-[0-9a-f-]{27}-0)_(?P<instant>\d{17})\.log\.(?P<version>\d+)_\d+-\d+-\d+"
+)
 COMPLETED = re.compile(r"(?P<instant>\d{17})_(?P<at>\d{17})\.(?P<action>[a-z]+)")
 PENDING = re.compile(r"(?P<instant>\d{17})\.(?:(?P<asked>[a-z]+)\.requested|(?:(?P<begun>[a-z]+)\.)?inflight)")
 ARCHIVED = re.compile(r"(?P<least>\d{17})_(?P<greatest>\d{17})_\d\.parquet")
@@ -51,6 +56,12 @@ class _Replay:
 
     live: dict[tuple[str, str], Stats] = field(default_factory=dict)
     written: dict[str, Stats] = field(default_factory=dict)
+    # Of each file group the log files that go with its newest base file, with the times at which they were complete.
+    logs: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+
+    def live_files(self) -> set[str]:
+        """Return the paths of the files that readers see."""
+        return {stat["path"] for stat in self.live.values()} | {name for some in self.logs.values() for name in some}
 
 
 def assert_whole(path: Place, *, unique: bool = True) -> None:
@@ -74,12 +85,15 @@ def _assert_whole(root: Path, unique: bool) -> None:
     _assert_no_leftovers(files)
     replay = _Replay()
     for one in sorted(completed, key=lambda one: one.at):
-        if one.action in {"commit", "replacecommit"}:
+        if one.action in {"commit", "replacecommit", "deltacommit"}:
             _take(replay, one)
-    data = {name for name in files if name.endswith(".parquet") and not name.startswith(".hoodie/")}
+    data = {
+        name
+        for name in files
+        if not name.startswith(".hoodie/") and (name.endswith(".parquet") or LOG_FILE.fullmatch(Path(name).name))
+    }
     cleaned = {name for one in completed if one.action == "clean" for name in _cleaned(one)}
-    live = {stat["path"] for stat in replay.live.values()}
-    assert not cleaned & live, "no clean takes what readers see"
+    assert not cleaned & replay.live_files(), "no clean takes what readers see"
     assert data == set(replay.written) - cleaned, "the data files are those that the commits name, less the cleaned"
     kept = {name for one in completed if one.action == "savepoint" for name in _kept(one)}
     assert kept <= data, "savepoints keep their files"
@@ -87,7 +101,7 @@ def _assert_whole(root: Path, unique: bool) -> None:
     instants = {one.instant for one in completed}
     there = {name: replay.written[name] for name in data}
     for name, stat in there.items():
-        _assert_file(files[name], name, stat, instants)
+        (_assert_log if ".log." in name else _assert_file)(files[name], name, stat, instants)
     for partition in {stat["partitionPath"] for stat in replay.written.values()}:
         _assert_partition(root, partition)
         _assert_keys(root, partition, replay, buckets, properties, unique=unique)
@@ -133,6 +147,9 @@ def _completed(files: dict[str, Path]) -> list[_Done]:
         )
     for (instant, keeps), found in states.items():
         action = next((one.split()[1] for one in found if one.startswith("completed ")), None)
+        if {*found} <= {"completed commit", "compaction.requested", "compaction.inflight"} and len(found) != 2:
+            assert action is not None or found == ["compaction.requested"]
+            continue  # one that waits is for somebody else
         assert action is not None, f"{instant} is pending: {found}"
         begun = "inflight" if action == "commit" else f"{action}.inflight"
         asked = [] if keeps else [f"{action}.requested"]
@@ -187,7 +204,9 @@ def _assert_no_leftovers(files: dict[str, Path]) -> None:
         if not (
             KNOWN.fullmatch(name.removeprefix(".hoodie/"))
             if name.startswith(".hoodie/")
-            else DATA_FILE.fullmatch(name.rpartition("/")[2]) or name.rpartition("/")[2] == METAFILE
+            else DATA_FILE.fullmatch(name.rpartition("/")[2])
+            or LOG_FILE.fullmatch(name.rpartition("/")[2])
+            or name.rpartition("/")[2] == METAFILE
         )
     ]
     assert not strangers, strangers
@@ -199,18 +218,32 @@ def _take(replay: _Replay, one: _Done) -> None:
     assert metadata["extraMetadata"]["schema"]
     for partition, ids in (metadata.get("partitionToReplaceFileIds") or {}).items():
         for file_id in ids:
-            assert (partition, file_id) in replay.live, f"{instant} replaces a file group that is not there"
-            del replay.live[partition, file_id]
+            known = [one for one in (replay.live, replay.logs) if (partition, file_id) in one]
+            assert known, f"{instant} replaces a file group that is not there"
+            for one_of_them in known:
+                del one_of_them[partition, file_id]
     for partition, stats in metadata["partitionToWriteStats"].items():
         for stat in stats:
             assert stat["partitionPath"] == partition
             assert stat["path"].rpartition("/")[0] == partition
-            name = DATA_FILE.fullmatch(stat["path"].rpartition("/")[2])
+            file, group = stat["path"].rpartition("/")[2], (partition, stat["fileId"])
+            name = LOG_FILE.fullmatch(file) or DATA_FILE.fullmatch(file)
             assert name is not None, stat["path"]
             assert (name["file_id"], name["instant"]) == (stat["fileId"], instant)
-            _assert_follows(stat, replay.live.get((partition, stat["fileId"])), instant, int(name["bucket"]))
-            replay.live[partition, stat["fileId"]] = stat
             replay.written[stat["path"]] = stat
+            if file.startswith("."):
+                assert (stat["prevCommit"], stat["logFiles"], stat["logOffset"]) == (instant, [file], 0)
+                assert stat["logVersion"] == int(name["version"])
+                if group not in replay.live and group not in replay.logs:
+                    _assert_invented(stat, instant, int(name["bucket"]))
+                replay.logs.setdefault(group, {})[stat["path"]] = one.at
+                continue
+            merged = replay.logs.get(group, {})
+            if not merged:
+                _assert_follows(stat, replay.live.get(group), instant, int(name["bucket"]))
+            replay.live[group] = stat
+            replay.logs[group] = {path: at for path, at in merged.items() if at >= instant}
+    assert metadata["operationType"] != "COMPACT" or (one.action, metadata["compacted"]) == ("commit", True)
 
 
 def _assert_follows(stat: Stats, previous: Stats | None, instant: str, bucket: int) -> None:
@@ -218,13 +251,38 @@ def _assert_follows(stat: Stats, previous: Stats | None, instant: str, bucket: i
     rows_before = 0 if previous is None else previous["numWrites"]
     assert stat["numWrites"] == rows_before + stat["numInserts"] - stat["numDeletes"], "the counts add up"
     if previous is None:
-        invented = str(uuid.uuid5(NAMESPACE, f"{instant}/{stat['partitionPath']}/{bucket}"))
         assert stat["prevCommit"] == "null"
-        assert stat["fileId"] == f"{bucket:08d}{invented[8:]}-0", "every attempt invents this id"
+        _assert_invented(stat, instant, bucket)
     else:
         name = previous["path"].rpartition("/")[2]
         assert stat["prevBaseFile"] == name
         assert stat["prevCommit"] == DATA_FILE.fullmatch(name)["instant"]  # type: ignore[index]
+
+
+def _assert_invented(stat: Stats, instant: str, bucket: int) -> None:
+    """Assert that a new file group's id is the one that every attempt invents."""
+    invented = str(uuid.uuid5(NAMESPACE, f"{instant}/{stat['partitionPath']}/{bucket}"))
+    assert stat["fileId"] == f"{bucket:08d}{invented[8:]}-0", "every attempt invents this id"
+
+
+def _assert_log(file: Path, name: str, stat: Stats, instants: set[str]) -> None:
+    """Assert a log file's size, and its blocks with their rows."""
+    assert file.stat().st_size == stat["fileSizeInBytes"] == stat["totalWriteBytes"]
+    rows = 0
+    kinds: list[int] = []
+    for block in blocks_of(file):
+        assert block.headers[INSTANT] == LOG_FILE.fullmatch(file.name)["instant"], name  # type: ignore[index]
+        assert json.loads(block.headers[SCHEMA])["fields"][0]["name"] == "_hoodie_commit_time"
+        kinds.append(block.kind)
+        if block.kind == DELETE:
+            continue
+        some = block.rows.select(["_hoodie_commit_time", *_LABELS]).to_pydict()
+        rows += len(some["_hoodie_record_key"])
+        assert set(some["_hoodie_file_name"]) <= {stat["fileId"]}
+        assert set(some["_hoodie_partition_path"]) <= {stat["partitionPath"]}
+        assert set(some["_hoodie_commit_time"]) <= instants
+    assert kinds == sorted(kinds, key=lambda kind: kind == DELETE), "deletes come after the rows of their append"
+    assert rows == stat["numWrites"]
 
 
 def _assert_file(file: Path, name: str, stat: Stats, instants: set[str]) -> None:
@@ -259,7 +317,8 @@ def _assert_keys(
 ) -> None:
     """Assert that each bucket is one file group, and that each key is where its hash says, once if it is unique."""
     live = {file_id: stat for (where, file_id), stat in replay.live.items() if where == partition}
-    counts = Counter(int(file_id[:8]) for file_id in live)
+    logged = {file_id: some for (where, file_id), some in replay.logs.items() if where == partition}
+    counts = Counter(int(file_id[:8]) for file_id in {*live, *logged})
     assert all(number == 1 for number in counts.values()), f"one file group a bucket: {counts}"
     fields = properties["hoodie.bucket.index.hash.field"].split(",")
     seen: Counter[str] = Counter()
@@ -268,7 +327,16 @@ def _assert_keys(
         for key in keys.column(0).to_pylist():
             assert java_bucket(key, fields, buckets) == int(file_id[:8]), f"{key!r} is in another bucket"
             seen[key] += 1
+    for file_id, names in logged.items():
+        for key in _logged(root, names, "_hoodie_record_key"):
+            assert java_bucket(key, fields, buckets) == int(file_id[:8]), f"{key!r} is in another bucket"
     assert not unique or all(number == 1 for number in seen.values()), "keys are unique within their partition"
+
+
+def _logged(root: Path, names: Iterable[str], column: str) -> list[str]:
+    """Return a column of all rows in some log files."""
+    blocks = (block for name in names for block in blocks_of(root / name) if block.kind != DELETE)
+    return [value for block in blocks for value in block.rows.column(column).to_pylist()]
 
 
 def _assert_unique_numbers(root: Path, replay: _Replay) -> None:
@@ -280,4 +348,5 @@ def _assert_unique_numbers(root: Path, replay: _Replay) -> None:
         for at, number in zip(rows["_hoodie_commit_time"], rows["_hoodie_commit_seqno"], strict=True):
             assert number.startswith(f"{at}_")
             numbers.append(number)
+    numbers += _logged(root, (name for some in replay.logs.values() for name in some), "_hoodie_commit_seqno")
     assert len(set(numbers)) == len(numbers), "sequence numbers are unique"

@@ -15,7 +15,8 @@ from pyhudi.storage.base import Storage, join
 from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.files.base_file import BaseFileReader, BaseFileWriter, file_schema
 from pyhudi.table.files.file_group import FileSlice
-from pyhudi.table.files.logs.log_contents import rows_of
+from pyhudi.table.files.logs.log_blocks import BlockType
+from pyhudi.table.files.logs.log_contents import deletes_of, rows_of
 from pyhudi.table.files.logs.log_file import LogFileWriter, read_blocks
 from pyhudi.table.files.names import BaseFileName, FileGroupId, LogFileName, WriteToken
 from pyhudi.table.files.view import FileView
@@ -109,7 +110,7 @@ class Logged:
             )
             log.add_rows(_with_meta(columns, work.instant, group, group.file_id))
             log.close()
-            self._put(work, group, name, sink, log_files=[name], log_version=1, log_offset=0, num_update_writes=n)
+            self._put(work, group, name, sink, log_files=[name], log_version=1, log_offset=0, num_writes=n)
         return work
 
     def plan_compaction(self) -> Working:
@@ -234,12 +235,16 @@ def _operation(piece: FileSlice) -> CompactionOperation:
 
 def _merged(storage: Storage, piece: FileSlice) -> dict[str, dict[str, object]]:
     """Return the rows of a slice by key: the later one counts, as all have one ordering value."""
-    schema = with_meta(SCHEMA)
-    batches: list[pa.RecordBatch] = []
+    schema, found = with_meta(SCHEMA), dict[str, dict[str, object]]()
     if piece.base is not None:
         with BaseFileReader(storage, piece.base.path, plain=None) as reader:
-            batches += reader.batches(schema)
+            found |= {row["_hoodie_record_key"]: row for batch in reader.batches(schema) for row in batch.to_pylist()}
     for log in piece.logs:
         for block in read_blocks(storage, log.path):
-            batches += rows_of(storage, block, schema)
-    return {row["_hoodie_record_key"]: row for batch in batches for row in batch.to_pylist()}
+            if block.type == BlockType.DELETE:
+                for key in deletes_of(storage, block).keys.to_pylist():
+                    found.pop(key, None)
+                continue
+            rows = (row for batch in rows_of(storage, block, schema) for row in batch.to_pylist())
+            found |= {row["_hoodie_record_key"]: row for row in rows}
+    return found
