@@ -14,6 +14,7 @@ from ...operations.services.settings import (
     KEEP_LATEST_COMMITS,
     LOG_COUNT,
     LOG_SIZE,
+    TIME_ELAPSED,
     UNBOUNDED,
     ArchiveSettings,
     CleanSettings,
@@ -189,6 +190,8 @@ class UpkeepOptions(BaseModel):
                 min_commits=least,
                 max_commits=most,
                 batch=self.archive_batch,
+                # By the clock alone nobody counts them.
+                delta_commits=None if self.compact_trigger == TIME_ELAPSED else self.compact_delta_commits,
             ),
             self._compaction(),
         )

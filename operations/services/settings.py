@@ -88,7 +88,7 @@ class CompactionSettings:
     inline: bool = True
     schedule_inline: bool = False
     trigger: str = NUM_COMMITS
-    delta_commits: int = 5
+    delta_commits: int = MAKE_COMPACTION_DUE
     delta_seconds: int = 3600
     strategy: str = LOG_SIZE
     target_io_mb: int = 512_000

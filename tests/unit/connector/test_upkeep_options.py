@@ -113,6 +113,22 @@ def test_commits_whose_slices_are_kept_stay_on_the_timeline(
     assert ("5 commits stay on the timeline" in caplog.text) == (least == 3)
 
 
+@pytest.mark.parametrize(
+    ("trigger", "kept"),
+    [
+        ("NUM_COMMITS", 7),
+        ("NUM_COMMITS_AFTER_LAST_REQUEST", 7),
+        ("NUM_AND_TIME", 7),
+        ("NUM_OR_TIME", 7),
+        ("TIME_ELAPSED", None),
+    ],
+)
+def test_delta_commits_stay_where_somebody_counts_them(trigger: str, kept: int | None) -> None:
+    given = upkeep(compact__inline__trigger__strategy=trigger, compact__inline__max__delta__commits=7)
+
+    assert given.archive.delta_commits == kept
+
+
 def test_slices_kept_by_their_number_keep_no_commits_on_the_timeline() -> None:
     given = upkeep(clean__policy="KEEP_LATEST_FILE_VERSIONS", keep__min__commits=2, keep__max__commits=3)
 

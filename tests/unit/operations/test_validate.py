@@ -88,8 +88,10 @@ def test_no_table_that_pyhudi_refuses_passes_for_healthy(tmp_path: Path, case: S
 
 
 @pytest.mark.parametrize("name", sorted(one.stem for one in TABLES.glob("*.zip")))
-def test_tables_of_apache_hudi_have_nothing_wrong(tmp_path: Path, name: str) -> None:
-    assert errors(unpack(name, tmp_path)) == []
+def test_tables_of_apache_hudi_have_nothing_wrong_but_what_was_torn_on_purpose(tmp_path: Path, name: str) -> None:
+    found = {(one["code"], one["severity"]) for one in errors(unpack(name, tmp_path))}
+
+    assert found == ({("TORN_BLOCK", "error")} if name == "v9_mor_torn" else set())
 
 
 def test_noise_in_any_file_raises_nothing(table: Path) -> None:
