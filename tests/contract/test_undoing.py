@@ -47,6 +47,7 @@ from support.undoing import (
     condemn,
     content,
     lived,
+    logged,
     timeline_at,
 )
 
@@ -70,9 +71,13 @@ def body(path: Path, pattern: str) -> dict[str, object]:
     return found  # type: ignore[return-value]
 
 
-def test_each_write_is_rolled_back_to_the_one_before(tmp_path: Path) -> None:
-    """Base files, partitions, replaced file groups and columns are as before; the first leaves an empty table."""
-    check_each_rolled_back(tmp_path)
+KINDS = pytest.mark.parametrize("make", [lived, logged], ids=["copy-on-write", "merge-on-read"])
+
+
+@KINDS
+def test_each_write_is_rolled_back_to_the_one_before(tmp_path: Path, make: Callable[[Path], Life]) -> None:
+    """Files, partitions, replaced file groups and columns are as before; the first leaves an empty table."""
+    check_each_rolled_back(tmp_path, make)
 
 
 def test_what_a_savepoint_keeps_is_not_undone(tmp_path: Path) -> None:
@@ -83,8 +88,9 @@ def test_a_write_on_which_another_stands_is_not_rolled_back(tmp_path: Path) -> N
     check_only_the_newest(tmp_path)
 
 
-def test_a_table_is_restored_to_each_of_its_writes(tmp_path: Path) -> None:
-    check_restored_to_each(tmp_path)
+@KINDS
+def test_a_table_is_restored_to_each_of_its_writes(tmp_path: Path, make: Callable[[Path], Life]) -> None:
+    check_restored_to_each(tmp_path, make)
 
 
 def test_a_rollback_is_spelt_as_apache_hudi_spells_it(life: Life) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ from pyhudi.table.config import load_config
 from pyhudi.timeline.timeline import Timeline, load_timeline
 from support.attempts import PARTED, parted
 from support.checks import assert_whole
+from support.compacting import run as compact
 from support.drive import carry_out, plan, rows_of, write
 from support.faulty import Killed
 
+MERGED = replace(PARTED, table_type="MERGE_ON_READ")
 Rows = list[tuple[object, ...]]
 
 
@@ -69,6 +72,22 @@ def lived(path: Path) -> Life:
     return Life(path, tuple(instants), tuple(contents))
 
 
+def logged(path: Path) -> Life:
+    """Make a merge-on-read table by base files, appends, a compaction, appends again, and an overwrite."""
+    instants, contents = [], [[]]
+    for rows, options in (
+        ([parted("a", 1, 2, value=1), parted("b", 1, value=1)], {"table": MERGED}),
+        ([parted("a", 2, 3, value=2), parted("c", 1, value=2)], {}),
+        (None, {}),
+        ([parted("a", 1, 3, value=4)], {}),
+        ([parted("a", 2, value=0), parted("b", 1, value=0)], {"operation": "delete"}),
+        ([parted("a", 7, value=6)], {"operation": "insert_overwrite"}),
+    ):
+        instants.append((compact(path) if rows is None else write(path, rows, **options)).instant)
+        contents.append(content(path))
+    return Life(path, tuple(instants), tuple(contents))
+
+
 def condemn(path: Path, instant: str) -> None:
     """Decide that a completed write is rolled back, and be gone."""
 
@@ -86,9 +105,9 @@ def assert_gone(path: Path, instant: str) -> None:
     assert not [one for one in found if not one.startswith(".hoodie/.pyhudi/sealed/")], found
 
 
-def check_each_rolled_back(folder: Path) -> None:
+def check_each_rolled_back(folder: Path, make: Callable[[Path], Life] = lived) -> None:
     """Assert that each write, taken back, leaves the table as it was before, down to its partitions."""
-    life = lived(folder / "t")
+    life = make(folder / "t")
     storage = open_storage(str(life.path))
     for number in reversed(range(len(life.instants))):
         told = rollback(storage, life.instants[number])
@@ -119,9 +138,9 @@ def check_kept(folder: Path) -> None:
     assert_whole(life.path)
 
 
-def check_restored_to_each(folder: Path) -> None:
+def check_restored_to_each(folder: Path, make: Callable[[Path], Life] = lived) -> None:
     """Assert that a restore leaves the table as it was after a write, and nothing of later ones."""
-    life = lived(folder / "t")
+    life = make(folder / "t")
     for number in range(len(life.instants)):
         copy = life.copied(folder / f"t{number}")
         undone = restore(open_storage(str(copy.path)), life.instants[number])
