@@ -50,6 +50,9 @@ class Scenario:
         hadoop: Hadoop options that Apache Hudi needs to write such rows at all.
         texts_to_apache: Columns that Apache Hudi shows as texts.
         hudi_rs_fails: What hudi-rs says when it cannot read such a table, whoever wrote it.
+        buckets: How many each partition of a table of Apache Hudi's has.
+        bounds: Whether Apache Hudi keeps bounds of all columns in its metadata table, as it does by default; of files
+            of pyhudi's it takes them from their footers.
     """
 
     name: str
@@ -66,12 +69,20 @@ class Scenario:
     hadoop: Mapping[str, str] = field(default_factory=dict)
     texts_to_apache: tuple[str, ...] = ()
     hudi_rs_fails: str | None = None
+    buckets: int = 3
+    bounds: bool = False
 
     @property
     def schema(self) -> pa.Schema:
         """All columns of the data."""
         flag = [] if self.marker else [pa.field(DELETED, pa.bool_())]
         return pa.schema([*self.columns, pa.field("ts", pa.int64()), *flag])
+
+    @property
+    def theirs(self) -> dict[str, str]:
+        """The options of Apache Hudi's writes to a table that it made itself."""
+        bounds = {"hoodie.metadata.index.column.stats.enable": str(self.bounds).lower()}
+        return {**self.table_options, **bounds, BUCKETS: str(self.buckets)}
 
     @property
     def table_options(self) -> dict[str, str]:
@@ -192,6 +203,7 @@ UNPARTITIONED = Scenario(
     row=lambda i, n: {"id": f"k{i}é😀"[: 2 + i % 5] + str(i), "name": f"name {i}.{n}", "amount": i + n / 10},
     record_key=lambda row: row["id"],
     partition_path=lambda row: "",
+    bounds=True,
 )
 PARTITIONED = Scenario(
     name="partitioned",
@@ -201,6 +213,7 @@ PARTITIONED = Scenario(
     row=lambda i, n: {"id": i * 10**10 - 7, "p": ["a", "b c", "日本", None][i % 4], "name": f"name {i}.{n}"},
     record_key=lambda row: str(row["id"]),
     partition_path=lambda row: row["p"] or "__HIVE_DEFAULT_PARTITION__",
+    bounds=True,
 )
 TWO_PARTITIONS = Scenario(
     name="two-partitions-hive-style",
@@ -231,6 +244,7 @@ EVERY_TYPE = Scenario(
     partition_path=lambda row: row["p"],
     # Which knows no tinyint; bulk_insert goes the way of the other operations then.
     options={"hoodie.datasource.write.row.writer.enable": "false"},
+    bounds=True,
 )
 LOCAL_TIMESTAMP = Scenario(
     name="local-timestamp",
@@ -241,6 +255,7 @@ LOCAL_TIMESTAMP = Scenario(
     record_key=lambda row: str(row["id"]),
     partition_path=lambda row: "",
     hudi_rs_fails="not yet implemented",
+    bounds=True,
 )
 LISTS_WITH_NULLS = Scenario(
     name="lists-with-nulls",
@@ -337,6 +352,7 @@ ODD_PARTITIONS = Scenario(
         "hoodie.datasource.write.hive_style_partitioning": "true",
         "hoodie.datasource.write.partitionpath.urlencode": "true",
     },
+    buckets=1,  # eleven partitions are files enough
 )
 # Each operation names partitions, or goes by them; how each odd name is spelt is for the round trips.
 SOME_ODD_PARTITIONS = replace(
