@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.scenarios import META, Model, Row, Scenario, as_rows, without_file_names
+from pyhudi.connector.options.parsing import parse_options
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import SparkSession
 
 
@@ -23,6 +26,17 @@ def read_hudi_rs(table: Path) -> pa.Table:
 def read_pyhudi(spark: SparkSession, table: Path) -> pa.Table:
     """Return a snapshot as pyhudi reads it through Spark, meta columns first."""
     return spark.read.format("pyhudi").load(str(table)).toArrow()
+
+
+def read_without_spark(table: Path, options: Mapping[str, str] | None = None) -> pa.Table:
+    """Return what pyhudi shows for the options of a query, read as Spark's tasks read it, in milliseconds."""
+    snapshot = open_snapshot(str(table), query=parse_options(options or {}).to_query())
+    batches = [
+        batch
+        for split in snapshot.plan(snapshot.schema, (), 1 << 27)
+        for batch in scan(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times)
+    ]
+    return pa.Table.from_batches(batches, snapshot.schema)
 
 
 @dataclass(frozen=True)

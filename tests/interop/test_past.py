@@ -11,13 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
+from interop.readers import read_without_spark
 from interop.scenarios import BUCKETS, PARTITION, TIME, Row, as_rows
 from pyhudi import HudiTable
-from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import UnreadableTimeError
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.reader.scan import scan
-from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import SparkSession
 from support.drive import write
 
@@ -64,14 +62,8 @@ def rows(version: int, **ids: range) -> pa.Table:
 
 
 def ours(table: Path, given: Mapping[str, str]) -> list[Row]:
-    """Return what pyhudi shows for the options of a query, read as Spark's tasks read it."""
-    snapshot = open_snapshot(str(table), query=parse_options(given).to_query())
-    batches = [
-        batch
-        for split in snapshot.plan(snapshot.schema, (), 1 << 27)
-        for batch in scan(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times)
-    ]
-    return as_rows(pa.Table.from_batches(batches, snapshot.schema))
+    """Return what pyhudi shows for the options of a query."""
+    return as_rows(read_without_spark(table, given))
 
 
 def theirs(apache: ApacheHudi, table: Path, given: Mapping[str, str]) -> list[Row]:
