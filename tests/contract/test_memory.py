@@ -15,7 +15,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 def test_a_task_that_appends_to_one_large_file_group_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
     """Of all rows no more than a block's are held at once."""
     bounds = ["--rows", "5000000", "--limit-mib", "1024", "--type", "MERGE_ON_READ"]
-    command = [sys.executable, str(BENCHMARK), *bounds, "--folder", str(tmp_path_on_disk)]
+    command = [sys.executable, str(BENCHMARKS / "memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
