@@ -176,10 +176,12 @@ class Places:
             return pa.array(narrow).view(kind)
         if base in ("bytes", "string"):
             lengths = self._numbers()
-            return self._binary(lengths, kind) if self._pass(lengths) and wanted else None
+            self._pass(lengths)
+            return self._binary(lengths, kind) if wanted else None
         width = avro["size"] if base == "fixed" else _WIDTHS.get(base, 1)
         lengths = np.full(len(self.at), width, dtype=np.int64)
-        if not self._pass(lengths) or not wanted:
+        self._pass(lengths)
+        if not wanted:
             return None
         if base == "fixed":
             return self._binary(lengths, kind)
@@ -229,12 +231,11 @@ class Places:
     def _some(self, rows: Any) -> Places:
         return Places(self.data, self.at[rows], self.ends[rows])
 
-    def _pass(self, lengths: Integers) -> bool:
+    def _pass(self, lengths: Integers) -> None:
         """Go behind so many bytes of each row."""
         if ((lengths < 0) | (lengths > self.ends - self.at)).any():
             raise ValueError("a value in it is longer than its row")
         self.at = self.at + lengths
-        return True
 
     def _numbers(self) -> Integers:
         """Return the next number of each row, and go behind it."""
