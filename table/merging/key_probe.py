@@ -56,6 +56,8 @@ class KeyProbe:
             return found
         hashes = hash64(wanted)
         likely = np.flatnonzero(self.seen[_low_bits(hashes, self.seen)])
+        # In their order, because a search that goes on where the last one ended finds the table in the cache.
+        likely = likely[np.argsort(hashes[likely])]
         hashes = hashes[likely]
         at = np.searchsorted(self.hashes, hashes)
         for step in range(self.longest_run):
