@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ...errors import UnsupportedTableError
 from ...storage.base import Storage
 from ..arrow.spill import SpillWriter
 from ..config import TableConfig, check_mergeable
@@ -96,6 +97,14 @@ class MergedSlice:
         if piece.logs:
             check_mergeable(config, storage.path)
         self._ordering = config.ordering_fields if config.merge_mode == EVENT_TIME_ORDERING else ()
+        unknown = [name for name in self._ordering if name not in self._schema.names]
+        if piece.logs and unknown:
+            raise UnsupportedTableError(
+                f"The table {storage.path} orders rows by {unknown[0]!r}, which is none of its columns, so that "
+                "its log files cannot be merged.",
+                "Read it with hoodie.datasource.query.type=read_optimized, which passes log files over, or with Apache "
+                "Hudi.",
+            )
         self.counts = LogCounts(len(piece.logs), nbytes=sum(log.size for log in piece.logs))
 
     @cached_property
@@ -121,7 +130,7 @@ class MergedSlice:
         *,
         row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None = None,
         dictionaries: frozenset[str] = frozenset(),
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         """Yield the rows, the base file's first.
 
         Args:

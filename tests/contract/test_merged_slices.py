@@ -11,10 +11,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyhudi.errors import UnsupportedTableError
 from pyhudi.storage import open_storage
+from pyhudi.table.arrow.spill import local_spills
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.property_keys import PARTIAL_UPDATE_MODE, UNAVAILABLE_VALUE
 from pyhudi.table.schema.columns import with_meta
+from pyhudi.table.slices.merged_slice import MergedSlice
 from support.log_slices import Gone, Rows, Slice
 
 COMMIT, EVENT = "COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"
@@ -199,3 +202,46 @@ def test_partial_updates_are_laid_over_one_another(
         check(history, columns, made, Model(mode, partial), tmp_path, memory)
 
     holds()
+
+
+def test_a_row_says_in_four_ways_that_it_is_a_delete(tmp_path: Path) -> None:
+    """By the flag, by the table's marker, and by the operation that Apache Hudi notes, of which the column may go."""
+    marked = {
+        "hoodie.record.merge.property.hoodie.payload.delete.field": "op",
+        "hoodie.record.merge.property.hoodie.payload.delete.marker": "gone",
+    }
+    noted = pa.schema([*schema(pa.int32()), pa.field("_hoodie_operation", pa.string())])
+    one = Slice(open_storage(f"memory://{uuid.uuid4()}"), noted)
+    one.add_base([{"id": f"k{n}", "ts": 5, "seq": n} for n in range(8)])
+    said = [
+        {"_hoodie_is_deleted": True},
+        {"op": "gone"},
+        {"_hoodie_operation": "D"},
+        {"_hoodie_operation": "-U"},
+        {"_hoodie_operation": "U"},
+        {"op": "Gone", "_hoodie_is_deleted": False},
+    ]
+    one.add_log(Rows([{"id": f"k{n}", "ts": 6, "seq": 10 + n, **more} for n, more in enumerate(said)]))
+    # Of these the first comes too late, and the second asks for no order.
+    one.add_log(Rows([{"id": key, "ts": ts, "seq": 20, "op": "gone"} for key, ts in (("k6", 4), ("k7", 0))]))
+
+    for columns in (noted, schema(pa.int32())):
+        merged = MergedSlice(
+            one.storage,
+            config("ts", **marked),
+            one.piece,
+            columns,
+            lambda time: True,
+            memory=1 << 30,
+            open_spill=local_spills(open_storage(str(tmp_path))),
+        )
+        batches = merged.batches(pa.schema([columns.field("seq")]))
+        assert sorted(value for batch in batches for value in batch.column(0).to_pylist()) == [6, 14, 15]
+
+
+def test_a_table_that_is_ordered_by_no_column_is_refused(tmp_path: Path) -> None:
+    one = Slice(open_storage(f"memory://{uuid.uuid4()}"), schema(pa.int32()))
+    one.add_log(Rows([{"id": "k0", "ts": 1, "seq": 1}]))
+
+    with pytest.raises(UnsupportedTableError, match=r"orders rows by 'meta\.ts'"):
+        one.merged(config("meta.ts"), open_storage(str(tmp_path)))
