@@ -153,7 +153,8 @@ def _schedule(
 ) -> tuple[Instant, Plan] | None:
     """Put a plan on the timeline, where there is something to be merged and that is due."""
     for _ in range(_ROUNDS):
-        planner, waits = Planner(storage, settings), []
+        planner = Planner(storage, settings)
+        waits: list[Timeline] = []
 
         def plan(timeline: Timeline, planner: Planner = planner, waits: list[Timeline] = waits) -> Plan | None:
             refuse_restoring(storage, timeline)

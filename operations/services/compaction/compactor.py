@@ -6,11 +6,11 @@ import secrets
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
@@ -145,13 +145,15 @@ class Compactor:
         with ExitStack() as stack:
             staged = storage.stage(path, self.work.aside)
             stack.callback(staged.discard)
-            batches = stack.enter_context(closing(merged.batches(kept, dictionaries=passed)))
+            rows = cast("Generator[pa.RecordBatch]", merged.batches(kept, dictionaries=passed))
+            batches = stack.enter_context(closing(rows))
             first = next(batches, None)
             # What the base file holds encoded comes so, and goes on so.
-            encoded = [one.name for one in first.schema if pa.types.is_dictionary(one.type)] if first else []
+            columns = () if first is None else first.schema
+            encoded = [one.name for one in columns if pa.types.is_dictionary(one.type)]
             output = BaseOutput(form, name, staged.stream, frozenset(encoded))
             stack.callback(output.abandon)
-            for batch in chain([first] if first else [], batches):
+            for batch in chain(() if first is None else (first,), batches):
                 if foreign is not None:
                     foreign.check(batch, piece.group, piece.data_files[-1])
                 output.keep(batch)
