@@ -17,6 +17,7 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.instants import State
+from support.checks import assert_whole
 from support.compacting import (
     ALL,
     IMPATIENT,
@@ -60,11 +61,11 @@ def steps_of(made: Path, copy: Path) -> int:
     return len(count.steps)
 
 
-def tables(made: Path, folder: Path, every: int) -> Iterator[tuple[int, Path]]:
-    """Yield a copy of the table for each so many of a compaction's steps."""
+def tables(made: Path, folder: Path, some: tuple[int, int]) -> Iterator[tuple[int, Path]]:
+    """Yield a copy of the table for some of a compaction's steps."""
     total = steps_of(made, folder / "count")
     assert total > 60
-    for number in range(1, total + 1, every):
+    for number in range(some[0], total + 1, some[1]):
         table = copied(made, folder / f"t{number}")
         yield number, table
         shutil.rmtree(table)
@@ -89,18 +90,20 @@ def assert_compacted(table: Path, before: list[tuple[Any, ...]], name: str) -> N
     left = [path for folder in (".temp", ".heartbeat") for path in (table / ".hoodie" / folder).rglob("*")]
     assert [path for path in left if path.is_file()] == [], name
     assert validate(storage, deep=True).to_pylist() == [], name
+    assert_whole(table)
 
 
-EVERY = [pytest.param(1, marks=pytest.mark.slow), 5]
+# The first of the steps that are tried, and each so many of them: two halves, and a few.
+SOME = [pytest.param((first, 2), marks=pytest.mark.slow) for first in (1, 2)] + [(1, 12)]
 
 
-@pytest.mark.parametrize("every", EVERY)
+@pytest.mark.parametrize("some", SOME, ids=str)
 @pytest.mark.parametrize("how", ["before", "after", "killed"])
 def test_a_compaction_that_fails_at_any_step_is_finished_by_the_next(
-    made: Path, tmp_path: Path, how: str, every: int
+    made: Path, tmp_path: Path, how: str, some: tuple[int, int]
 ) -> None:
     before, raised, seen = merged(made, *META), 0, 0
-    for number, table in tables(made, tmp_path, every):
+    for number, table in tables(made, tmp_path, some):
         faults = Faults(at=number, after=how == "after", kill=how == "killed")
         seen += 1
         try:
@@ -120,10 +123,12 @@ def test_a_compaction_that_fails_at_any_step_is_finished_by_the_next(
     assert raised > seen // 2
 
 
-@pytest.mark.parametrize("every", EVERY)
-def test_one_that_sleeps_at_any_step_while_others_compact_and_write(made: Path, tmp_path: Path, every: int) -> None:
+@pytest.mark.parametrize("some", SOME, ids=str)
+def test_one_that_sleeps_at_any_step_while_others_compact_and_write(
+    made: Path, tmp_path: Path, some: tuple[int, int]
+) -> None:
     """It counts as dead, is taken over, and wakes up when all is done and a new delta commit is there."""
-    for number, table in tables(made, tmp_path, every):
+    for number, table in tables(made, tmp_path, some):
 
         def others(table: Path = table) -> None:
             run(table)
@@ -140,10 +145,10 @@ def test_one_that_sleeps_at_any_step_while_others_compact_and_write(made: Path, 
         assert_compacted(table, before, name)
 
 
-@pytest.mark.parametrize("every", EVERY)
-def test_a_writer_that_appends_at_any_step_is_seen(made: Path, tmp_path: Path, every: int) -> None:
+@pytest.mark.parametrize("some", SOME, ids=str)
+def test_a_writer_that_appends_at_any_step_is_seen(made: Path, tmp_path: Path, some: tuple[int, int]) -> None:
     """Before the plan it is merged, after it the row belongs to the slice that the compaction begins."""
-    for number, table in tables(made, tmp_path, every):
+    for number, table in tables(made, tmp_path, some):
 
         def writer(table: Path = table) -> None:
             append(table, ("k1", "a", 30, 31), ("k2", "b", 40, 32), gone=[("k3", "c", None)])
@@ -158,12 +163,14 @@ def test_a_writer_that_appends_at_any_step_is_seen(made: Path, tmp_path: Path, e
         assert_compacted(table, before, name)
 
 
-@pytest.mark.parametrize("every", EVERY)
-def test_a_plan_that_is_taken_back_at_any_step_of_its_execution_is_gone(made: Path, tmp_path: Path, every: int) -> None:
+@pytest.mark.parametrize("some", SOME, ids=str)
+def test_a_plan_that_is_taken_back_at_any_step_of_its_execution_is_gone(
+    made: Path, tmp_path: Path, some: tuple[int, int]
+) -> None:
     before = merged(made, *META)
     planned = copied(made, tmp_path / "planned")
     plan = schedule(planned)
-    for number, table in tables(planned, tmp_path, every):
+    for number, table in tables(planned, tmp_path, some):
         taken: list[bool] = []
 
         def another(table: Path = table, taken: list[bool] = taken) -> None:

@@ -26,7 +26,7 @@ from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.logs.delete_block import Deletes
 from pyhudi.table.files.logs.log_file import LogFileWriter
 from pyhudi.table.files.lost import open_view
-from pyhudi.table.files.names import LogFileName, WriteToken, bucket_of
+from pyhudi.table.files.names import LogFileName, WriteToken, bucket_of, new_bucket_file_id
 from pyhudi.table.files.partitions import write_partition_metafile
 from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.latest_schema import latest_schema
@@ -107,7 +107,7 @@ def append(
     for (partition, found_bucket), numbers in by_group.items():
         bucket = 1 - found_bucket if misplaced else found_bucket
         known = [one for one in view.slices(partition) if bucket_of(one) == bucket]
-        file_id = known[0] if known else f"{bucket:08d}{str(uuid.uuid4())[8:]}-0"
+        file_id = known[0] if known else new_bucket_file_id(at, partition, bucket)
         name = LogFileName(file_id, at, 1, WriteToken(0, 0, len(stats))).format()
         sink = pa.BufferOutputStream()
         log = LogFileWriter(
@@ -132,6 +132,7 @@ def append(
                 num_update_writes=len(rowed),
                 num_deletes=len(deleted),
                 file_size_in_bytes=len(body),
+                total_write_bytes=len(body),
                 partition_path=partition,
                 log_files=[name],
                 log_version=1,
@@ -217,7 +218,7 @@ def _with_meta(batch: pa.RecordBatch, at: str, file_id: str) -> pa.RecordBatch:
     schema = file_schema(SCHEMA)
     meta = [
         [at] * batch.num_rows,
-        [f"{at}_0_{number}" for number in range(batch.num_rows)],
+        [f"{at}_{file_id}_{number}" for number in range(batch.num_rows)],
         batch.column("id").to_pylist(),
         batch.column("p").to_pylist(),
         [file_id] * batch.num_rows,
