@@ -5,57 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyhudi.errors import MissingFileError, UndoError
-from pyhudi.operations.services.archive import archive
+from pyhudi.errors import UndoError
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.services.settings import (
-    KEEP_LATEST_FILE_VERSIONS,
-    ArchiveSettings,
-    CleanSettings,
-)
+from pyhudi.operations.services.settings import CleanSettings
 from pyhudi.storage.base import FileInfo, Storage
-from pyhudi.table.files.lost import open_view
-from support.checks import assert_whole
-from support.health import errors
+from support.kept_logs import (
+    NEWEST,
+    appended,
+    assert_sound,
+    check_archived_appends_stay_in_place,
+    check_lost_log_is_missed,
+    check_merged_slices_go,
+    check_saved_slices_stay,
+)
 from support.logged import Logged
-
-NEWEST = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Logged:
-    """Two buckets of one partition, with a base file each and an append to both, and a group without one in another."""
-    made = Logged(tmp_path / "t").made(1, 2, 3, 4)
-    made.append(2, 3, value=5)
-    made.append(9, value=9, partition="b")
-    return made
-
-
-def assert_sound(table: Logged) -> None:
-    """Assert that nothing is wrong with a table, by the rules in the code and by those written down in the tests."""
-    assert errors(table.path) == []
-    assert_whole(table.path)
+    return appended(tmp_path / "t")
 
 
 # --- clean
 
 
-def test_a_clean_takes_what_compactions_merged(table: Logged) -> None:
-    before, rows = table.files(), table.content()
-    compaction = table.compact()
-    merged = {path for path in table.files() if compaction in path}
-    assert table.files() == before | merged
-
-    done = clean(table.storage, NEWEST)
-
-    assert table.files() == merged
-    assert done.files == len(before)
-    assert table.content() == rows
-    assert_sound(table)
-    assert clean(table.storage, NEWEST).instant == ""
+def test_a_clean_takes_what_compactions_merged(tmp_path: Path) -> None:
+    check_merged_slices_go(tmp_path)
 
 
 def test_a_clean_beside_a_pending_compaction_takes_what_an_older_one_merged(table: Logged) -> None:
@@ -106,19 +83,8 @@ def test_only_partitions_are_looked_at_in_which_a_slice_was_replaced(
 # --- savepoint and restore
 
 
-def test_a_savepoint_keeps_the_log_files_of_its_moment(table: Logged) -> None:
-    at, rows = table.append(1, value=6), table.content()
-    saved = savepoint(table.storage, at)
-    kept = table.files()
-    assert saved.files == len(kept)
-    table.append(1, value=7)
-    table.compact()
-    table.append(1, value=8)
-
-    clean(table.storage, NEWEST)
-
-    assert kept < table.files()
-    assert table.content(lambda timeline: timeline.as_of_request(at)) == rows
+def test_a_savepoint_keeps_the_log_files_of_its_moment(tmp_path: Path) -> None:
+    check_saved_slices_stay(tmp_path)
 
 
 def test_a_restore_takes_a_table_back_over_compactions(table: Logged) -> None:
@@ -231,41 +197,12 @@ def test_a_compaction_stays_of_which_a_clean_has_taken_the_inputs(table: Logged)
 # --- archive
 
 
-def test_archived_appends_are_in_the_slices_in_which_they_were(table: Logged) -> None:
-    """Of an append that completed after a compaction was requested, the archive has to be asked."""
-    late = table.begin(1, value=6)
-    pending = table.plan_compaction()
-    table.finish(late)
-    table.finish(table.execute(pending))
-    for value in range(10, 16):
-        table.append(2, value=value)
-    rows = table.content()
-    layout = [(one.base_time, len(one.logs)) for one in table.slices("a")]
-
-    done = archive(table.storage, ArchiveSettings(min_commits=2, max_commits=3, delta_commits=3))
-
-    assert done.instants == 8
-    assert late.instant < table.timeline.writes[0].requested_time
-    assert [(one.base_time, len(one.logs)) for one in table.slices("a")] == layout
-    assert table.content() == rows
-    assert_sound(table)
+def test_archived_appends_are_in_the_slices_in_which_they_were(tmp_path: Path) -> None:
+    check_archived_appends_stay_in_place(tmp_path)
 
 
 # --- files that are gone
 
 
-def test_a_log_file_that_is_gone_is_missed(table: Logged) -> None:
-    """Until a compaction takes its slice's place."""
-    at = table.append(1, value=6)
-    (path,) = (path for path in table.files() if at in path)
-    copy = table.storage.read(path)
-    table.storage.delete(path)
-
-    with pytest.raises(MissingFileError, match=rf"The log file {path} .* which the deltacommit {at} made"):
-        open_view(table.storage, table.timeline).slices("a")
-    assert [(one["code"], one["file"]) for one in errors(table.path)] == [("LOST_FILE", path)]
-    table.storage.write(path, copy)
-    table.compact()
-    table.storage.delete(path)
-    assert len(open_view(table.storage, table.timeline).slices("a")) == 2
-    assert errors(table.path) == []
+def test_a_log_file_that_is_gone_is_missed(tmp_path: Path) -> None:
+    check_lost_log_is_missed(tmp_path)
