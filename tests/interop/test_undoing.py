@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +12,7 @@ import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.instants import pending
 from interop.scenarios import BUCKETS, SMALL
+from interop.undone import Rows, agreed, call, names, newest
 from pyhudi.operations.services import restore as restore_service
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
@@ -27,8 +27,6 @@ pytestmark = pytest.mark.interop
 
 OPTIONS = {**SMALL, BUCKETS: "2"}
 TABLE = replace(PARTED, name=SMALL["hoodie.table.name"])
-_NAMES = itertools.count()
-Rows = list[tuple[object, ...]]
 
 
 @pytest.fixture
@@ -36,27 +34,6 @@ def java(apache: ApacheHudi) -> ApacheHudi:
     # A procedure takes its options from the session, and would build a metadata table that knows too little.
     apache.sql("set hoodie.metadata.enable=false")
     return apache
-
-
-def call(java: ApacheHudi, table: Path, procedure: str, arguments: str) -> None:
-    """Run one of Apache Hudi's procedures on a table, under a name that it has not met."""
-    name = f"undoing_{next(_NAMES)}"
-    java.sql(f"create table {name} using hudi location '{table}'")
-    java.sql(f"call {procedure}(table => '{name}', {arguments})")
-    java.sql(f"drop table {name}")
-
-
-def read_by(java: ApacheHudi, table: Path) -> Rows:
-    """Return what Apache Hudi reads."""
-    found = java.read(table)
-    return sorted(zip(*(found.column(name).to_pylist() for name in ("p", "id", "value")), strict=True))
-
-
-def agreed(java: ApacheHudi, table: Path) -> Rows:
-    """Return what both read."""
-    ours = content(table)
-    assert read_by(java, table) == ours
-    return ours
 
 
 def life_of(java: ApacheHudi, table: Path) -> tuple[list[str], list[Rows]]:
@@ -75,14 +52,6 @@ def life_of(java: ApacheHudi, table: Path) -> tuple[list[str], list[Rows]]:
             instants.append(write(table, rows, operation=operation, table=TABLE).instant)
         contents.append(content(table))
     return instants, contents
-
-
-def newest(table: Path) -> str:
-    return max(one.name[:17] for one in (table / ".hoodie" / "timeline").glob("*_*.*commit"))
-
-
-def names(table: Path, pattern: str) -> list[Path]:
-    return sorted((table / ".hoodie" / "timeline").glob(pattern))
 
 
 def drop(files: list[Path]) -> None:

@@ -1,0 +1,92 @@
+"""Merge-on-read tables undone, kept and gone back to, by either side over what the other appended and compacted."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from interop.apache_hudi import ApacheHudi
+from interop.scenarios import BUCKETS, SMALL
+from interop.undone import agreed, call, names, newest
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import savepoint
+from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
+from pyhudi.storage import open_storage
+from support.attempts import PARTED, parted
+from support.compacting import run
+from support.drive import write
+from support.health import errors
+from support.undoing import assert_gone, content
+
+pytestmark = pytest.mark.interop
+
+TABLE = replace(PARTED, name=SMALL["hoodie.table.name"], table_type="MERGE_ON_READ")
+OPTIONS = {
+    **SMALL,
+    BUCKETS: "2",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline": "false",
+}
+
+
+@pytest.fixture
+def java(apache: ApacheHudi) -> ApacheHudi:
+    # A procedure takes its options from the session, and would build a metadata table that knows too little.
+    apache.sql("set hoodie.metadata.enable=false")
+    return apache
+
+
+def test_each_undoes_and_cleans_what_the_other_appended_and_compacted(tmp_path: Path, java: ApacheHudi) -> None:
+    ours, theirs, kept = (tmp_path / name for name in ("ours", "theirs", "kept"))
+    write(ours, pa.concat_tables([parted("a", 1, 2, value=1), parted("b", 1, value=1)]), table=TABLE)
+    first = content(ours)
+    appended = write(ours, pa.concat_tables([parted("a", 2, 3, value=2), parted("b", 1, value=2)])).instant
+    second = agreed(java, ours)
+    shutil.copytree(ours, kept)
+    java.write(ours, parted("a", 1, 2, value=3), OPTIONS)
+    java_appended = newest(ours)
+    assert agreed(java, ours) != second
+    shutil.copytree(ours, theirs)
+
+    # What Java appended goes by us, and what we appended by Java; markers there are none any more.
+    rollback(open_storage(str(ours)), java_appended)
+    assert agreed(java, ours) == second
+    assert_gone(ours, java_appended)
+    for victim in (java_appended, appended):
+        call(java, theirs, "rollback_to_instant", f"instant_time => '{victim}'")
+    assert agreed(java, theirs) == first
+    assert not list(theirs.rglob("*.log.*"))
+    assert errors(ours) == errors(theirs) == []
+
+    # Java cleans beside our savepoint, which names log files, and either goes back to it over compactions.
+    savepoint(open_storage(str(kept)), appended)
+    files = {one.name for one in kept.rglob("*") if appended in one.name and one.parent != kept / ".hoodie/timeline"}
+    for number in range(3):
+        java.write(kept, parted("a", 1, 2, value=20 + number), {**OPTIONS, "hoodie.compact.inline": "true"})
+    write(kept, parted("a", 3, value=30))
+    run(kept)
+    java.write(kept, parted("a", 3, value=31), OPTIONS)
+    call(java, kept, "run_clean", "retain_commits => 1")
+    assert files <= {one.name for one in kept.rglob("*")}
+    assert errors(kept) == []
+    again = tmp_path / "again"
+    shutil.copytree(kept, again)
+    restore(open_storage(str(kept)), appended)
+    call(java, again, "rollback_to_savepoint", f"instant_time => '{appended}'")
+    assert agreed(java, kept) == agreed(java, again) == second
+    assert errors(kept) == []
+
+    # Our clean of what Java compacted leaves Java what it needs.
+    for number in range(2):
+        java.write(again, parted("a", 1, value=40 + number), OPTIONS)
+    run(again)
+    assert names(again, "*.compaction.requested")
+    before = agreed(java, again)
+    clean(open_storage(str(again)), CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1))
+    assert agreed(java, again) == before
+    assert errors(again) == []
