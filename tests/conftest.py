@@ -9,12 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from support.places import Place
 from support.s3 import S3Server, new_url
 
 # The tests' many small queries never repay Java's second compiler, nor a collector with threads of its own. Each Java
 # that a test starts, in whatever way, finds this.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# A busy machine takes its time over any example, and no test asserts one.
+settings.register_profile("pyhudi", deadline=None)
+settings.load_profile("pyhudi")
 
 # The thousands of small files that tests make and delete cost a disk more time than the code that writes them; where
 # memory serves as one, it does. What differs between file systems is tests/unit/storage's to ask, on the disk.
