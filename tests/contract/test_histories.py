@@ -13,6 +13,7 @@ from pyhudi.operations.planning.request import WriteSettings
 from support.checks import assert_whole
 from support.drive import read, write
 from support.histories import (
+    LOGGED,
     POSITIONED,
     ROOMY,
     TABLE,
@@ -28,10 +29,11 @@ from support.histories import (
     part,
     row,
 )
+from support.logged_model import without_copies
 from support.model import SCHEMA, Step, histories, random_history
 from support.places import Place, below
 from support.s3 import S3Server, new_url
-from support.upkept import SERVICES
+from support.upkept import COMPACTIONS, OFF, SERVICES
 
 
 @settings(max_examples=100, deadline=None)
@@ -63,6 +65,33 @@ def test_histories_on_s3_give_what_the_dict_says(
 def test_a_table_that_is_looked_after_holds_what_the_dict_says(history: list[Step], seed: int) -> None:
     """Cleans, archives, rollbacks, savepoints and restores between the writes, and moments that are gone back to."""
     check_history(history, seed=seed, services=SERVICES)
+
+
+@settings(max_examples=15, deadline=None)
+@given(histories(), st.sampled_from([ROOMY, TINY, replace(ROOMY, colocated=True)]), st.booleans(), st.integers(0, 99))
+def test_any_dealing_of_rows_to_log_files_gives_what_the_dict_says(
+    history: list[Step], bounds: WriteSettings, ordered: bool, seed: int
+) -> None:
+    """Whether the greater ordering value wins or the later row, in base files, log files, and between them."""
+    made = LOGGED if ordered else replace(LOGGED, ordering_fields=())
+    check_history(without_copies(history), bounds=replace(bounds, upkeep=OFF), seed=seed, made=made)
+
+
+@settings(max_examples=4, deadline=None)
+@given(histories(steps=7), st.integers(0, 1 << 30))
+def test_a_table_whose_logs_are_looked_after_holds_what_the_dict_says(history: list[Step], seed: int) -> None:
+    """Compactions besides, planned and carried out at once or some writes later, which forget what was deleted."""
+    check_history(without_copies(history), seed=seed, made=LOGGED, services=(*SERVICES, *COMPACTIONS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_a_table_whose_logs_are_looked_after_for_long_holds_what_the_dict_says(seed: int) -> None:
+    bounds = [ROOMY, TINY, replace(ROOMY, colocated=True)][seed % 3]
+    made = replace(LOGGED, ordering_fields=()) if seed % 4 == 3 else LOGGED
+    history = without_copies(random_history(seed, steps=20, keys=8))
+
+    check_history(history, bounds=bounds, seed=seed, made=made, services=(*SERVICES, *COMPACTIONS))
 
 
 @pytest.mark.slow

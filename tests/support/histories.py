@@ -22,15 +22,18 @@ from pyhudi.operations.write.task import TaskResult
 from pyhudi.table.schema.columns import POSITION
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
-from support.checks import assert_whole
+from support.checks import assert_whole, java_bucket
 from support.drive import carry_out, plan, rows_of, task, write
 from support.health import findings
-from support.model import SCHEMA, Counts, Model, Row, Step
+from support.logged_model import LoggedModel
+from support.model import SCHEMA, Counts, Key, Model, Row, Step
 from support.places import Place, below, files_below, on_disk
 from support.readers import rows_by_hudi_rs
 from support.upkept import Life
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
+MERGE_ON_READ = "MERGE_ON_READ"
+LOGGED = replace(TABLE, table_type=MERGE_ON_READ)
 UNORDERED = replace(TABLE, ordering_fields=())
 ROOMY = WriteSettings()
 TINY = WriteSettings(batch_size=400, task_max_size=1200)
@@ -68,7 +71,7 @@ def check_history(
     Returns:
         What was done between the writes.
     """
-    model, chance = Model(ordered=bool(made.ordering_fields)), random.Random(seed)
+    model, chance = model_of(made, bounds), random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         table = table or below(folder, "t")
         life = Life(table, model, services, random.Random(seed))
@@ -106,6 +109,21 @@ def check_history(
         return life
 
 
+def model_of(made: TableSettings, bounds: WriteSettings) -> Model:
+    """Return the dict for tables that are made so."""
+    ordered = bool(made.ordering_fields)
+    if made.table_type != MERGE_ON_READ:
+        return Model(ordered=ordered)
+    fields = list(made.record_key_fields or ())
+
+    def bucket_of(key: Key) -> int:
+        values = dict(zip(("p", "id"), key, strict=True))
+        text = key[1] if len(fields) == 1 else ",".join(f"{name}:{values[name]}" for name in fields)
+        return java_bucket(text, fields, made.bucket_count or 1)
+
+    return LoggedModel(ordered=ordered, bucket_of=bucket_of, alone=bounds.colocated)
+
+
 def _assert_healthy(table: Place, *, whole: bool) -> None:
     assert [one for one in findings(table) if one["code"] not in TOLD_OF_HEALTHY] == []
     if whole:
@@ -115,7 +133,7 @@ def _assert_healthy(table: Place, *, whole: bool) -> None:
 def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:
     """Return what a step's options ask for, within the bounds."""
     settings = parse_options(step.options).write_settings()
-    kept = ("batch_size", "task_max_size", "colocated", "patience")
+    kept = ("batch_size", "task_max_size", "colocated", "patience", "logs")
     return replace(settings, **{name: getattr(bounds, name) for name in kept})
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -54,13 +55,18 @@ WEIGHTS = {"upsert": 6, "insert": 4, "bulk_insert": 2, "delete": 3}
 
 @dataclass(frozen=True)
 class Step:
-    """One write of a history: its operation and options, its rows, and how they are dealt out over tasks."""
+    """One write of a history: its operation and options, its rows, and how they are dealt out over tasks.
+
+    Attributes:
+        hands: The rows of each task, once they are dealt.
+    """
 
     operation: str
     rows: list[Row]
     tasks: int
     shuffle: int
     options: Mapping[str, str] = field(default_factory=dict)
+    hands: tuple[tuple[Row, ...], ...] = ()
 
     def parts(self) -> list[pa.Table]:
         """Return the rows shuffled and dealt out, one table a task."""
@@ -68,7 +74,8 @@ class Step:
 
     def as_dealt(self) -> Step:
         """Return the step with its rows in the order of the tasks, by which ties are decided."""
-        return replace(self, rows=[row for hand in self._hands() for row in hand])
+        hands = self._hands()
+        return replace(self, rows=[row for hand in hands for row in hand], hands=tuple(map(tuple, hands)))
 
     def _hands(self) -> list[list[Row]]:
         order = sorted(range(len(self.rows)), key=lambda n: hash((self.shuffle, n)))
@@ -108,29 +115,36 @@ class Model:
         if step.operation.startswith("insert_overwrite"):
             self._remove(rows, "*" if step.operation == "insert_overwrite_table" else None)
             return self._insert(rows, "none")
-        if step.operation in {"insert", "bulk_insert"} and step.options.get(ADD) != "false":
+        if not merges(step):
             policy = step.options.get(POLICY, "drop" if step.options.get(DROP) == "true" else "none")
             return self._insert(rows, policy)
         return self._merge(rows, deletes=step.operation == "delete")
 
-    def moment(self) -> dict[Key, list[Row]]:
-        """Return the live rows as they are now, to go back to."""
-        return {key: list(rows) for key, rows in self.rows.items()}
+    def moment(self) -> Model:
+        """Return the model as it is now, to go back to."""
+        return copy.deepcopy(self)
+
+    def go_back(self, moment: Model) -> None:
+        """Become what the model was."""
+        vars(self).update(vars(moment.moment()))
 
     def tuples(self) -> list[tuple[object, ...]]:
         """Return the live rows as sorted tuples of (p, id, ts, value)."""
         return sorted((row["p"], row["id"], row["ts"], row["value"]) for rows in self.rows.values() for row in rows)
 
     def _folds(self, step: Step) -> bool:
-        merges = step.operation in {"upsert", "delete"} or step.options.get(ADD) == "false"
-        return merges or step.options.get(FOLD, step.options.get(DROP)) == "true"
+        return merges(step) or step.options.get(FOLD, step.options.get(DROP)) == "true"
 
     def _remove(self, rows: Iterable[Row], patterns: str | None) -> None:
         """Remove the partitions that patterns name, or those that rows belong to."""
         named = {re.escape(str(row["p"])) for row in rows}
         if patterns is not None:
             named = {pattern.replace("*", ".*") for pattern in patterns.split(",")}
-        self.rows = {key: kept for key, kept in self.rows.items() if not any(re.fullmatch(n, key[0]) for n in named)}
+        self._empty(lambda partition: any(re.fullmatch(one, partition) for one in named))
+
+    def _empty(self, goes: Callable[[str], bool]) -> None:
+        """Remove what is in some partitions."""
+        self.rows = {key: kept for key, kept in self.rows.items() if not goes(key[0])}
 
     def _insert(self, rows: Iterable[Row], policy: str) -> Counts | None:
         counts, before = Counts(), set(self.rows)
@@ -173,6 +187,12 @@ class Model:
             if known is None or not self.ordered or stamp(row) >= stamp(known):
                 newest[key_of(row)] = row
         return list(newest.values())
+
+
+def merges(step: Step) -> bool:
+    """Return whether a write meets the rows that are there, and neither adds to them nor takes their place."""
+    adds = step.operation in {"insert", "bulk_insert"} and step.options.get(ADD) != "false"
+    return not adds and not step.operation.startswith(("insert_overwrite", "delete_partition"))
 
 
 def key_of(row: Row) -> Key:

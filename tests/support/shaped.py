@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
 from pyhudi.table.config import property_keys as key
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.timeline.writers.patience import Patience
 from support.histories import ROOMY, TINY, check_history
+from support.logged_model import without_copies
 from support.model import Step, random_history
 from support.places import Place
 from support.shapes import Shape
-from support.upkept import SERVICES
+from support.upkept import COMPACTIONS, SERVICES
 
 IMPATIENT = Patience(heartbeat_misses=-1)
 DAYS = {key.TIME_TYPE: "DATE_STRING", key.TIME_INPUT_FORMAT: "yyyy-MM-dd", key.TIME_OUTPUT_FORMAT: "yyyy/MM/dd"}
@@ -40,6 +41,7 @@ SERVED = {
     "archive": ("clean", "archive"),
     "savepoint": ("savepoint", "delete_savepoint", "clean"),
     "restore": SERVICES,
+    "compact": COMPACTIONS,
 }
 ADDING = {"upsert": "insert", "delete": "bulk_insert"}
 
@@ -57,17 +59,22 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
     # A request costs the test server more than the rest of a step does.
     steps = 4 if shape["store"] == "s3" else 6
     history = random_history(seed, steps=steps, keys=6, partitions=PARTITIONS.get(kind, ("a", "ab")))
-    made = KEYS[kind]
+    logged = shape["type"] == "mor"
+    made = replace(KEYS[kind], table_type="MERGE_ON_READ" if logged else None)
     if not generated:
         made = replace(made, ordering_fields=ORDERING[shape["merge"]], bucket_count=3)
+    if generated:
+        history = adding(history)
+    elif logged:
+        history = without_copies(history)
     check_history(
-        adding(history) if generated else history,
+        history,
         bounds=_bounds(shape),
         seed=seed,
         table=table,
         made=made,
         deaths=shape["service"] == "rollback",
-        services=SERVED[shape["service"]],
+        services=(*SERVED[shape["service"]], *(COMPACTIONS if logged and shape["service"] == "restore" else ())),
         # What stands in this process's memory nobody else finds; the second writing-down of the format knows buckets
         # alone, and hudi-rs one ordering field.
         whole=not generated and shape["store"] != "memory",
@@ -83,5 +90,5 @@ def adding(history: Sequence[Step]) -> list[Step]:
 
 def _bounds(shape: Shape) -> WriteSettings:
     """Return how much a task keeps in memory, and whom it takes for dead."""
-    bounds = WAYS[shape["way"]]
+    bounds = replace(WAYS[shape["way"]], logs=LogSettings(block_format=shape["log"]))
     return replace(bounds, patience=IMPATIENT) if shape["service"] == "rollback" else bounds

@@ -30,16 +30,13 @@ TO_COME: frozenset[Property] = frozenset(
     {
         ("version", "8"),
         ("version", "6"),
-        ("type", "mor"),
         ("index", "consistent"),
         ("index", "simple"),
         ("index", "bloom"),
         ("index", "global"),
         ("index", "record"),
         ("merge", "partial-update"),
-        ("log", "parquet"),
         ("service", "cluster"),
-        ("service", "compact"),
     }
 )
 
@@ -101,6 +98,23 @@ SHAPES = """
 9 cow bucket     composite     commit-time    avro    placed  memory savepoint
 9 cow bucket     times         event-time     avro    placed  s3     clean
 9 cow bucket     unpartitioned commit-time    avro    placed  memory restore
+9 mor bucket     unpartitioned event-time     parquet plain   local  compact
+9 mor none       generated     several-fields parquet placed  memory compact
+9 mor bucket     composite     commit-time    avro    spilled s3     compact
+9 mor bucket     times         commit-time    parquet spilled s3     none
+9 mor bucket     simple        event-time     avro    placed  local  clean
+9 mor bucket     times         several-fields avro    plain   local  rollback
+9 mor bucket     simple        commit-time    parquet plain   memory savepoint
+9 mor bucket     composite     event-time     parquet placed  memory archive
+9 mor bucket     unpartitioned commit-time    parquet placed  s3     restore
+9 mor none       generated     event-time     avro    spilled local  rollback
+9 mor bucket     unpartitioned several-fields parquet spilled s3     rollback
+9 mor bucket     times         event-time     avro    placed  s3     compact
+9 mor bucket     simple        several-fields parquet spilled local  clean
+9 mor bucket     composite     several-fields parquet plain   local  compact
+9 mor none       generated     commit-time    avro    plain   local  archive
+9 mor bucket     unpartitioned several-fields avro    placed  s3     rollback
+9 mor bucket     simple        event-time     avro    plain   s3     compact
 8 mor simple     simple        partial-update parquet placed  local  archive
 6 mor consistent times         partial-update parquet spilled s3     clean
 8 mor bloom      composite     event-time     parquet plain   memory cluster

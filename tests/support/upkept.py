@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 
@@ -19,6 +19,7 @@ from pyhudi.operations.services.settings import (
     KEEP_LATEST_FILE_VERSIONS,
     ArchiveSettings,
     CleanSettings,
+    CompactionSettings,
     Upkeep,
 )
 from pyhudi.reader.query import AsOf
@@ -27,10 +28,14 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.timeline import load_timeline
-from support.model import Key, Model, Row
+from support import compacting
+from support.logged_model import LoggedModel
+from support.model import Model
 from support.places import Place
 
 SERVICES = ("clean", "archive", "rollback", "savepoint", "delete_savepoint", "restore")
+# Of tables with log files; a compaction that is planned stays so for some steps.
+COMPACTIONS = ("schedule", "compact")
 CLEANS = (
     CleanSettings(commits=1),
     CleanSettings(commits=2),
@@ -43,7 +48,9 @@ ARCHIVES = (
     ArchiveSettings(min_commits=1, max_commits=2, batch=3),
     ArchiveSettings(min_commits=2, max_commits=3, batch=2),
 )
-OFF = Upkeep(CleanSettings(automatic=False), ArchiveSettings(automatic=False))
+MERGE_SOON = CompactionSettings(delta_commits=2)
+LATER = CompactionSettings(inline=False)
+OFF = Upkeep(CleanSettings(automatic=False), ArchiveSettings(automatic=False), LATER)
 _OFTEN = 0.7
 
 
@@ -57,34 +64,46 @@ class Life:
         services: Which of `SERVICES` are drawn.
         chance: Draws them.
         moments: What it held after each write that was not undone, by requested time.
+        stands: The same, with what compactions since then have merged.
+        merged: Whether compactions were planned since the newest write, so that it cannot be undone.
         kept: The times of its savepoints.
         taken: Whether files were cleaned since the newest write, so that less can be undone.
         archived: Whether instants were, so that the last one that is left cannot be undone.
         undone: How many writes were taken back.
+        empty: The model of no write at all.
     """
 
     table: Place
     model: Model
     services: Sequence[str]
     chance: random.Random
-    moments: dict[str, dict[Key, list[Row]]] = field(default_factory=dict)
+    moments: dict[str, Model] = field(default_factory=dict)
+    stands: dict[str, Model] = field(default_factory=dict)
+    merged: bool = False
     kept: set[str] = field(default_factory=set)
     taken: bool = False
     archived: bool = False
     undone: int = 0
+    empty: Model = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.empty = self.model.moment()
 
     def upkeep(self) -> Upkeep:
         """Return what a write does after itself: mostly nothing, as services are drawn between the writes."""
         if not {"clean", "archive"} <= set(self.services) or self.chance.random() < 0.5:
             return OFF
-        return Upkeep(self.chance.choice(CLEANS), self.chance.choice(ARCHIVES))
+        merge = MERGE_SOON if "compact" in self.services and self.chance.random() < 0.5 else LATER
+        return Upkeep(self.chance.choice(CLEANS), self.chance.choice(ARCHIVES), merge)
 
     def wrote(self, done: CommitResult) -> None:
         """Remember what a write left."""
         assert [one.error for one in done.services if one.error] == []
         if done.instant:
-            self.moments[done.instant] = self.model.moment()
-            self.taken = False
+            self.moments[done.instant] = self.stands[done.instant] = self.model.moment()
+            self.taken = self.merged = False
+        if any(one.service == "compaction" and one.instant for one in done.services):
+            self._has_merged()
         self.taken |= any(one.files for one in done.services)
         self.archived |= any(one.instants for one in done.services)
 
@@ -96,11 +115,11 @@ class Life:
 
     def check_moments(self) -> None:
         """Assert that each savepoint shows what it was made of, and any other moment that or nothing."""
-        for time, rows in self.moments.items():
+        for time, moment in self.moments.items():
             kept = time in self.kept
             if kept or self.chance.random() < 0.2:
                 with nullcontext() if kept else suppress(UnreadableTimeError):
-                    assert self._shown(time) == Model(rows=rows).tuples()
+                    assert self._shown(time) in _shows(moment)
 
     def _clean(self) -> None:
         settings = self.chance.choice(CLEANS)
@@ -118,10 +137,11 @@ class Life:
     def _rollback(self) -> None:
         newest = max(self.moments)
         alone = self.archived and len(self._writes) == 1
-        may_refuse = self.taken or alone or newest in self.kept
+        may_refuse = self.taken or alone or self.merged or newest in self.kept
         if self._tried(lambda: rollback(self._storage, newest), may_refuse):
-            del self.moments[newest]
-            self._go_back()
+            assert not self.merged, "what was merged stands on it"
+            del self.moments[newest], self.stands[newest]
+            self._go_back(self.stands)
 
     def _savepoint(self) -> None:
         newest = max(self.moments)
@@ -140,8 +160,10 @@ class Life:
         at = self.chance.choice([sure, self.chance.choice(sorted(self.moments))]) or max(self.moments)
         if self._tried(lambda: restore(self._storage, at), at != sure):
             self.undone += sum(time > at for time in self.moments)
-            self.moments = {time: rows for time, rows in self.moments.items() if time <= at}
-            self._go_back()
+            self.moments = {time: moment for time, moment in self.moments.items() if time <= at}
+            self.stands = dict(self.moments)
+            self.merged = False
+            self._go_back(self.moments)
 
     def _tried(self, act: Callable[[], object], may_refuse: bool) -> bool:
         """Return whether an act was done; where it could have been, it must have been."""
@@ -152,11 +174,43 @@ class Life:
             return False
         return True
 
-    def _go_back(self) -> None:
+    def _schedule(self) -> None:
+        assert isinstance(self.model, LoggedModel)
+        if compacting.schedule(self.table).instant:
+            self.model.schedule()
+            self._merged()
+
+    def _compact(self) -> None:
+        assert isinstance(self.model, LoggedModel)
+        done = compacting.run(self.table)
+        assert bool(done.instant) == self.model.wants_compaction
+        assert not compacting.run(self.table).instant, "nothing is left to be merged"
+        self._has_merged()
+
+    def _has_merged(self) -> None:
+        """Tell the model that what was planned is done, and what came since is merged, too."""
+        assert isinstance(self.model, LoggedModel)
+        if self.model.planned:
+            self.model.compact()
+        self.model.compact()
+        self._merged()
+
+    def _merged(self) -> None:
+        self.merged = True
+        self.stands[max(self.moments)] = self.model.moment()
+
+    def _go_back(self, moments: Mapping[str, Model]) -> None:
         self.undone += 1
         # Of what was undone the cleaned past may be needed again.
         self.taken = True
-        self.model.rows = Model(rows=self.moments[max(self.moments)]).moment() if self.moments else {}
+        self.model.go_back(moments[max(moments)] if moments else self.empty)
+        if isinstance(self.model, LoggedModel) and self.model.planned is not None and not self._pending_compactions():
+            # What was planned before the moment and done after it stays done, as it is what the moment shows by now.
+            self.model.compact()
+
+    def _pending_compactions(self) -> list[str]:
+        pending = [one for one in compacting.timeline_of(self.table).pending if one.action == "compaction"]
+        return [one.requested_time for one in pending]
 
     @property
     def _writes(self):  # type: ignore[no-untyped-def]
@@ -176,3 +230,14 @@ class Life:
         ]
         rows = pa.Table.from_batches(batches, asked)
         return sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+def _shows(moment: Model) -> list[list[tuple[object, ...]]]:
+    """Return what may be shown of a moment: a compaction that was pending then, and is no more, counts as done."""
+    shown = [moment.tuples()]
+    if isinstance(moment, LoggedModel) and moment.planned is not None:
+        done = moment.moment()
+        assert isinstance(done, LoggedModel)
+        done.compact()
+        shown.append(done.tuples())
+    return shown
