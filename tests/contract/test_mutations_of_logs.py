@@ -1,0 +1,175 @@
+"""Mistakes of log files, put into the code on purpose: each must turn the checks of the real tests red."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyhudi.operations.planning.request import LogSettings
+from pyhudi.operations.services.compaction import compactor
+from pyhudi.operations.write import own_groups
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.table.files import slice_rules
+from pyhudi.table.files.logs import log_file
+from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock
+from pyhudi.table.files.names import LogFileName
+from pyhudi.table.merging import merger
+from pyhudi.table.slices import log_rows, merged_slice
+from pyhudi.writer import log_handle
+from support import compacting
+from support.drive import plan, rows_of, task, write
+from support.fixture_tables import recorded, unpack
+from support.histories import LOGGED, ROOMY, UNORDERED, check_history, part, row
+from support.logged_model import without_copies
+from support.model import random_history
+from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.recorded_merges import check_recorded, in_order, shown
+from support.upkept import OFF
+
+Blocks = tuple[LogBlock, ...]
+
+
+def the_last_block_is_dropped(patch: Patch) -> None:
+    _blocks(patch, lambda blocks: blocks[:-1])
+
+
+def deletes_come_before_rows(patch: Patch) -> None:
+    _blocks(patch, lambda blocks: tuple(sorted(blocks, key=lambda one: one.type != BlockType.DELETE)))
+
+
+def versions_are_ordered_as_texts(patch: Patch) -> None:
+    def order(name: LogFileName) -> Any:
+        return name.instant_time, str(name.version), str(name.write_token), name.is_cdc
+
+    patch.setattr(LogFileName, "order", property(order))
+
+
+def every_task_counts_its_files_from_one(patch: Patch) -> None:
+    patch.setattr(own_groups, "versions_of_task", lambda *_: log_handle.Versions())
+
+
+def nothing_is_looked_for_after_a_torn_block(patch: Patch) -> None:
+    patch.setattr(log_file._Blocks, "_next_sound", lambda blocks, _: blocks._size)
+
+
+def ordering_is_ignored_between_base_and_log(patch: Patch) -> None:
+    patch.setattr(merger, "base_wins", lambda base, _: np.zeros(len(base[0]), dtype=np.bool_))
+
+
+def deletes_have_no_ordering(patch: Patch) -> None:
+    patch.setattr(log_rows, "DELETE", log_rows.RESET)
+
+
+def deletes_without_ordering_have_one(patch: Patch) -> None:
+    patch.setattr(log_rows.LogSpec, "unordered", lambda *_: None)
+
+
+def tombstones_are_forgotten(patch: Patch) -> None:
+    original = log_rows.LogRows._deletes
+
+    def none(*given: Any) -> Any:
+        return (batch.slice(0, 0) for batch in original(*given))
+
+    patch.setattr(log_rows.LogRows, "_deletes", none)
+
+
+def a_log_belongs_to_the_base_before_its_request(patch: Patch) -> None:
+    patch.setattr(slice_rules, "_base_time", _by_request)
+
+
+def a_compaction_leaves_a_log_out(patch: Patch) -> None:
+    original = compactor.Compactor.execute
+    patch.setattr(compactor.Compactor, "execute", lambda it, unit: original(it, replace(unit, logs=unit.logs[:-1])))
+
+
+def _by_request(log: Any, times: Any, _: Callable[[str], str]) -> str | None:
+    return max((one for one in times if one <= log.instant_time), default=None)
+
+
+def _blocks(patch: Patch, change: Callable[[Blocks], Blocks]) -> None:
+    original = merged_slice.effective_blocks
+    patch.setattr(merged_slice, "effective_blocks", lambda *given: change(original(*given)))
+
+
+def check_avro(folder: Path) -> None:
+    check_recorded(folder, "v9_mor_avro")
+
+
+def check_torn(folder: Path) -> None:
+    """Assert that what follows half a block is read, and half a block at the end is not."""
+    table = Path(unpack("v9_mor_avro", folder))
+    for log in table.glob("a/.*.log.*"):
+        data = log.read_bytes()
+        log.write_bytes(data[:60] + b"rubbish #HUD" + data + data[:60])
+
+    assert in_order(shown(str(table), "snapshot")) == in_order(recorded("v9_mor_avro"))
+
+
+def check_orders(_: Path) -> None:
+    """Assert that what tasks append wins as it was dealt, under both modes."""
+    for seed in range(2):
+        for made in (LOGGED, replace(UNORDERED, table_type="MERGE_ON_READ")):
+            history = without_copies(random_history(seed, steps=5, keys=6))
+            check_history(history, bounds=replace(ROOMY, upkeep=OFF), seed=seed, made=made, hudi_rs=False)
+
+
+def check_many_tasks(folder: Path) -> None:
+    """Assert that the later of some tasks wins a tie, and of many."""
+    for count in (3, 12):
+        table = folder / f"t{count}"
+        write(table, part(row("k", ts=1, value=0)), table=LOGGED)
+        parts = [part(row("k", ts=1, value=number)) for number in range(count)]
+        write(table, parts, settings=replace(ROOMY, logs=LogSettings(per_group=16)))
+
+        assert rows_of(table, "value") == [(count - 1,)]
+
+
+def check_late_append(folder: Path) -> None:
+    """Assert that an append which was at work when a compaction was planned is in the slice that this begins."""
+    table = folder / "t"
+    write(table, part(row("k", ts=1, value=1)), table=LOGGED)
+    write(table, part(row("k", ts=2, value=2)))
+    late = plan(table, part().schema, settings=replace(ROOMY, upkeep=OFF))
+    done = task(late, part(row("k", ts=3, value=3), row("new", ts=1, value=4)), 0)
+    assert compacting.schedule(table).instant
+    commit_write(late, [done])
+    expected = rows_of(table, "id", "value")
+    assert expected == [("k", 3), ("new", 4)]
+    [instant] = [one for one in compacting.timeline_of(table).pending if one.action == "compaction"]
+    compacting.run(table)
+
+    assert rows_of(table, "id", "value") == expected
+    assert instant.requested_time in {one.requested_time for one in compacting.timeline_of(table).completed}
+
+
+MUTATIONS: list[tuple[Mutate, Check]] = [
+    (the_last_block_is_dropped, check_avro),
+    (deletes_come_before_rows, check_avro),
+    (deletes_have_no_ordering, check_avro),
+    (deletes_without_ordering_have_one, check_orders),
+    (tombstones_are_forgotten, check_avro),
+    (ordering_is_ignored_between_base_and_log, check_avro),
+    (nothing_is_looked_for_after_a_torn_block, check_torn),
+    (versions_are_ordered_as_texts, check_many_tasks),
+    (every_task_counts_its_files_from_one, check_many_tasks),
+    (a_log_belongs_to_the_base_before_its_request, check_late_append),
+    (a_compaction_leaves_a_log_out, check_late_append),
+]
+
+
+@each(MUTATIONS)
+def test_a_mistake_turns_red(tmp_path: Path, monkeypatch: Patch, mutate: Mutate, check: Check) -> None:
+    """The check sees it."""
+    assert_red(tmp_path, monkeypatch, mutate, check)
+
+
+@each([(lambda _: None, one) for one in dict.fromkeys(check for _, check in MUTATIONS)])
+def test_the_checks_are_green_without_mistakes(
+    tmp_path: Path, monkeypatch: Patch, mutate: Mutate, check: Check
+) -> None:
+    """Or they would prove nothing."""
+    mutate(monkeypatch)
+    check(tmp_path)
