@@ -45,7 +45,11 @@ def upserted(table: Path, model: Model, rows: list[Row]) -> None:
 
 
 def _newest(table: Path) -> Path:
-    files = [one for action in ("commit", "replacecommit") for one in _timeline(table).glob(f"[0-9]*_[0-9]*.{action}")]
+    files = [
+        one
+        for action in ("commit", "deltacommit", "replacecommit")
+        for one in _timeline(table).glob(f"[0-9]*_[0-9]*.{action}")
+    ]
     return max(files, key=lambda file: file.stem.split("_")[1])
 
 
