@@ -6,11 +6,11 @@ import secrets
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -145,8 +145,7 @@ class Compactor:
         with ExitStack() as stack:
             staged = storage.stage(path, self.work.aside)
             stack.callback(staged.discard)
-            rows = cast("Generator[pa.RecordBatch]", merged.batches(kept, dictionaries=passed))
-            batches = stack.enter_context(closing(rows))
+            batches = stack.enter_context(closing(merged.batches(kept, dictionaries=passed)))
             first = next(batches, None)
             # What the base file holds encoded comes so, and goes on so.
             columns = () if first is None else first.schema
