@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ..errors import PyHudiError
 from .base import failed
+from .inputs import SeekableInput
 
 logger = logging.getLogger("pyhudi")
 
@@ -54,7 +55,7 @@ class Uploads(Protocol):
         """Give up the uploads of keys with a prefix that began before a moment in epoch seconds."""
 
 
-class ObjectInput(io.RawIOBase):
+class ObjectInput(SeekableInput):
     """An object as a seekable file; every read is one answer of the store, or served from the tail.
 
     Args:
@@ -70,34 +71,8 @@ class ObjectInput(io.RawIOBase):
         self._client = client
         self._key = key
         self._shown = shown
-        self._tail, self._size = client.get_tail(key, TAIL)
-        self._position = 0
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def tell(self) -> int:
-        """Return where the next read begins."""
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Move to a place."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, start + offset)
-        return self._position
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Return the next bytes, all that are left by default."""
-        start = min(self._position, self._size)
-        end = self._size if size is None or size < 0 else min(self._size, start + size)
-        data = self._between(start, end)
-        self._position = end
-        return data
+        self._tail, size = client.get_tail(key, TAIL)
+        super().__init__(size)
 
     def _between(self, start: int, end: int) -> bytes:
         kept_from = self._size - len(self._tail)

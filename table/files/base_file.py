@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ...errors import CorruptFileError, StorageError
 from ...storage.base import Storage
-from ...storage.part import open_part
+from ...storage.inputs import open_part
 from ...version import VERSION
 from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, with_meta
 from ..schema.conform import conform

@@ -17,7 +17,7 @@ from pyhudi.errors import (
     UnsupportedTableError,
     UnsupportedTypeError,
 )
-from pyhudi.storage import open_storage, part
+from pyhudi.storage import inputs, open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.base_file import file_schema
 from pyhudi.table.files.logs import avro_rows
@@ -131,7 +131,7 @@ def test_rows_and_deletes_come_back(data_format: BlockType) -> None:
 
 def test_blocks_are_read_in_place_wherever_they_are(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """By requests for what is wanted, on a disk and over a network."""
-    monkeypatch.setattr(part, "_READ_WHOLE", 0)
+    monkeypatch.setattr(inputs, "_READ_WHOLE", 0)
     data = log(lambda one: one.add_rows(rows("a", "b"))) + delete_block("c") + avro_block("d")
     storage = open_storage(below(place, "t"))
     storage.write(PATH, data + data[:50])

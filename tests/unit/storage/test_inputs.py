@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyhudi.storage import open_storage, part
+from pyhudi.storage import inputs, open_storage
 from support.places import Place, below
 
 BEFORE, BEHIND = b"x" * 1000, b"y" * 1000
@@ -15,7 +15,7 @@ BEFORE, BEHIND = b"x" * 1000, b"y" * 1000
 
 @pytest.mark.parametrize("whole", [True, False], ids=["at once", "by ranges"])
 def test_a_part_is_read_as_a_file(place: Place, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part, "_READ_WHOLE", 1 << 20 if whole else 0)
+    monkeypatch.setattr(inputs, "_READ_WHOLE", 1 << 20 if whole else 0)
     storage = open_storage(below(place, "t"))
     rows = pa.table({"a": range(20_000), "b": [f"text {one}" for one in range(20_000)]})
     sink = pa.BufferOutputStream()
@@ -23,14 +23,14 @@ def test_a_part_is_read_as_a_file(place: Place, whole: bool, monkeypatch: pytest
     content = sink.getvalue().to_pybytes()
     storage.write("f", BEFORE + content + BEHIND)
 
-    with part.open_part(storage.open_input("f"), len(BEFORE), len(content)) as found:
+    with inputs.open_part(storage.open_input("f"), len(BEFORE), len(content)) as found:
         assert found.size() == len(content)
         assert pq.read_table(found, pre_buffer=storage.remote) == rows
-    with part.open_part(storage.open_input("f"), 998, 4) as found:
+    with inputs.open_part(storage.open_input("f"), 998, 4) as found:
         assert found.read() == BEFORE[:2] + content[:2]
         assert found.seek(2) == 2
         assert (found.read(9), found.read(1)) == (content[:2], b"")
-    with part.open_part(storage.open_input("f"), 0, 4) as found:
+    with inputs.open_part(storage.open_input("f"), 0, 4) as found:
         found.seek(-1, 2)
         assert (found.read(), found.tell()) == (b"x", 4)
 
@@ -60,7 +60,7 @@ def test_of_a_large_part_only_what_is_asked_for_is_read() -> None:
     content = sink.getvalue().to_pybytes()
     counted = Counted(pa.BufferReader(BEFORE + content + BEHIND))
 
-    with part.open_part(counted, len(BEFORE), len(content)) as source:
+    with inputs.open_part(counted, len(BEFORE), len(content)) as source:
         found = pq.read_table(source, columns=["c"])
 
     assert found.column("c").to_pylist()[-1] == 79_999
