@@ -143,6 +143,34 @@ def refuse_living(
     """
     if is_given_up(storage, instant.requested_time):
         return Liveness(False, "it was given up")
+    state = f"is pending on the table {storage.path}"
+    return refuse_unless_dead(storage, instant, config, patience, state, known_beat=known_beat, may_wait=may_wait)
+
+
+def refuse_unless_dead(
+    storage: Storage,
+    instant: Instant,
+    config: TableConfig,
+    patience: Patience,
+    state: str,
+    *,
+    known_beat: float | None = None,
+    may_wait: bool = True,
+) -> Liveness:
+    """Raise where whoever is at a pending instant lives, or may live, going by the signs of life alone.
+
+    Args:
+        storage: Rooted at the table.
+        instant: The pending instant.
+        config: The table's properties.
+        patience: Of whom it is in the way.
+        state: What it is doing and where, for the error.
+        known_beat: A heartbeat of it that was found overdue before.
+        may_wait: Whether a heartbeat may be watched for as long as it may miss.
+
+    Raises:
+        ConcurrentWriteError: It does.
+    """
     verdict = judge(
         open_instants(storage, config),
         instant,
@@ -154,7 +182,6 @@ def refuse_living(
     )
     if verdict.alive:
         raise ConcurrentWriteError(
-            f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}: {verdict.reason}.",
-            verdict.todo,
+            f"The {instant.action} {instant.requested_time} {state}: {verdict.reason}.", verdict.todo
         )
     return verdict

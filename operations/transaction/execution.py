@@ -25,9 +25,10 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.decisions import Decision
-from ...timeline.writers.owner import Liveness, Owner, judge
+from ...timeline.writers.owner import Liveness, Owner
 from ...timeline.writers.patience import Patience
 from ..decisions.decide import decide
+from ..rollback.pending import refuse_unless_dead
 from ..rollback.rollback import carry_on, files_of, forget, naming
 from .conflicts import check_ownership
 from .transaction import Transaction
@@ -208,22 +209,8 @@ def _refuse_living(
     """
     if known is not None and owner.is_given_up(storage, owner.seal_of(instant.requested_time, known.write_id)):
         return Liveness(False, "it was given up")
-    verdict = judge(
-        open_instants(storage, config),
-        instant,
-        patience,
-        now_s=storage.now(),
-        zone=config.timezone,
-        known_beat=known_beat,
-        may_wait=may_wait,
-    )
-    if verdict.alive:
-        raise ConcurrentWriteError(
-            f"The {instant.action} {instant.requested_time} of the table {storage.path} is being carried out by "
-            f"somebody else: {verdict.reason}.",
-            verdict.todo,
-        )
-    return verdict
+    state = f"of the table {storage.path} is being carried out by somebody else"
+    return refuse_unless_dead(storage, instant, config, patience, state, known_beat=known_beat, may_wait=may_wait)
 
 
 def _stopping(
