@@ -199,7 +199,7 @@ def test_each_executes_the_others_plan_while_both_append(shared: Shared) -> None
 
 COUNTED = (
     *("numWrites", "numInserts", "numUpdateWrites", "numDeletes", "totalWriteErrors", "logVersion", "logOffset"),
-    *("totalLogRecords", "totalLogBlocks", "totalLogFilesCompacted", "baseFile"),
+    *("totalLogRecords", "totalUpdatedRecordsCompacted", "totalLogBlocks", "totalLogFilesCompacted", "baseFile"),
 )
 
 
