@@ -59,6 +59,19 @@ def test_deletes_that_must_find_their_keys_look(table: Path) -> None:
     assert rows_of(table, "id", "value") == LATE[:1]
 
 
+def test_a_key_that_stands_twice_goes_row_by_row_or_as_a_whole(table: Path) -> None:
+    """A log file takes the first of its rows, for hudi-rs too; what must find its key takes them all."""
+    write(table, rows(1, 2, value=8, ts=3), operation="insert")
+    write(table, rows(1, 2, value=0), operation="delete")
+    assert rows_of(table, "id", "value") == [("k1", 8), ("k2", 8), LATE[2]]
+    assert rows_by_hudi_rs(table, "id", "value") == rows_of(table, "id", "value")
+
+    write(table, rows(1, 2, value=9, ts=4), operation="insert")
+    done = write(table, rows(1, value=0), operation="delete", settings=WriteSettings(delete_missing_ok=False))
+    assert done.deletes == 2
+    assert [key for key, _ in rows_of(table, "id", "value")] == ["k2", "k2", "k4"]
+
+
 def test_sorted_rows_of_a_bulk_insert_stand_beside_those_that_are_there(table: Path) -> None:
     settings = WriteSettings(bulk_insert_sort_columns=("value", "id"))
     write(table, rows(2, 7, value=0, ts=1), operation="bulk_insert", settings=settings)
