@@ -20,7 +20,7 @@ from pyhudi.operations.planning import columns as write_schema
 from pyhudi.operations.planning.operation import INSERT, OVERWRITE
 from pyhudi.operations.rollback import rollback
 from pyhudi.operations.transaction import begin, complete, conflicts, fence
-from pyhudi.operations.write import commit, merge_spills, replacement, task
+from pyhudi.operations.write import commit, merge_spills, own_groups, replacement
 from pyhudi.operations.write import file_groups as jobs
 from pyhudi.operations.write.replacement import Replacement
 from pyhudi.table.files.base_file import BaseFileWriter
@@ -36,7 +36,7 @@ from pyhudi.table.schema import conform
 from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.table.schema.evolution import Evolution
 from pyhudi.timeline.writers import owner
-from pyhudi.writer import group_writer
+from pyhudi.writer import base_output
 from pyhudi.writer.buffer import GroupRows
 from pyhudi.writer.group_writer import GroupJob, GroupWriter
 from support.evolving import check_evolutions
@@ -188,7 +188,7 @@ def the_base_is_ignored(patch: Patch) -> None:
     original = GroupWriter.write
 
     def write(self: GroupWriter, job: GroupJob, rows: GroupRows, sequence: str) -> Any:
-        return original(self, replace(job, previous=None), rows, sequence)
+        return original(self, replace(job, piece=None), rows, sequence)
 
     patch.setattr(GroupWriter, "write", write)
 
@@ -217,8 +217,8 @@ def the_last_row_group_is_lost(patch: Patch) -> None:
 
 
 def kept_rows_name_their_old_file(patch: Patch) -> None:
-    original = group_writer.constant
-    patch.setattr(group_writer, "constant", lambda value, length: original(value.replace("_0-0-0_", "_9-9-9_"), length))
+    original = base_output.constant
+    patch.setattr(base_output, "constant", lambda value, length: original(value.replace("_0-0-0_", "_9-9-9_"), length))
 
 
 def sequence_numbers_repeat(patch: Patch) -> None:
@@ -275,14 +275,15 @@ def inserts_never_fold(patch: Patch) -> None:
 
 def inserts_look_keys_up(patch: Patch) -> None:
     """Every insert drops the rows whose keys are there."""
-    original = task.group_writer
+    original = own_groups.writers
 
-    def group_writer(plan: Any, *args: Any, **kwargs: Any) -> GroupWriter:
+    def writers(plan: Any, *args: Any, **kwargs: Any) -> Any:
         made = original(plan, *args, **kwargs)
-        return replace(made, rules=replace(made.rules, meeting=Meeting.DROP)) if plan.operation == INSERT else made
+        looking = replace(made.bases, rules=replace(made.bases.rules, meeting=Meeting.DROP))
+        return replace(made, bases=looking) if plan.operation == INSERT else made
 
-    for module in (task, merge_spills):
-        patch.setattr(module, "group_writer", group_writer)
+    for module in (own_groups, merge_spills):
+        patch.setattr(module, "writers", writers)
 
 
 def inserts_keep_deletes_as_rows(patch: Patch) -> None:

@@ -62,7 +62,7 @@ def what_completed_late_is_not_looked_at(patch: Patch) -> None:
 
 
 def updated_file_groups_are_not_looked_at(patch: Patch) -> None:
-    patch.setattr(clean_scope, "_replacing", lambda body: [one for one, ids in body.replaced.items() if ids])
+    patch.setattr(clean_scope, "_replacing", lambda body, merges: [one for one, ids in body.replaced.items() if ids])
 
 
 def _forgetting_savepoints(original: Callable[..., Any]) -> Callable[..., Any]:
