@@ -76,7 +76,7 @@ def merge_slice(
             memory=max(int(terms.memory * _ENTRIES_SHARE), _LEAST_ENTRIES),
             open_spill=local_spills(open_storage(folder, durable=False)),
         )
-        safe = conjuncts if merged.later_wins else settled_by_key(conjuncts, terms.config, table_schema)
+        safe = settled_by_key(conjuncts, terms.config, table_schema)
         for batch in merged.batches(asked, row_groups=lambda file: matching_row_groups(file, safe, table_schema)):
             rows = batch if times is None else batch.filter(times.mask(batch.column(COMMIT_TIME)))
             if rows.num_rows:

@@ -78,14 +78,14 @@ def wanted_buckets(
 def settled_by_key(predicates: Iterable[Predicate], config: TableConfig, schema: pa.Schema) -> list[Predicate]:
     """Return the predicates by which rows of a base file may be left out before the logs of its slice are merged.
 
-    Where the later row wins, an entry of a log takes the place of its base row whatever that holds. By ordering values
-    the base row may win, and without it an entry that it beats would be shown; and what is updated in part takes its
-    other columns from the base row. Columns of which all rows of one key have one value are safe everywhere: where the
-    base row does not satisfy a predicate on them, neither do the entries of its key.
+    By ordering values a base row may win, and without it an entry of a log that it beats would be shown; what is
+    updated in part takes its other columns from the base row; and of the copies of one key an entry meets the first
+    alone, without which it would take the place of the next. Columns of which all rows of one key have one value are
+    safe: where the base row does not satisfy a predicate on them, neither do the entries and the copies of its key.
 
     Args:
         predicates: Conjuncts.
-        config: Says who wins, and how record keys are made.
+        config: Says how record keys are made.
         schema: The table's columns, canonical.
     """
     plain = [name for name in config.record_key_fields if _is_told_by_key(name, config, schema)]

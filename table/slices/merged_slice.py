@@ -115,11 +115,6 @@ class MergedSlice:
         self.counts.corrupt = sum(one.type is BlockType.CORRUPT for _, blocks in found for one in blocks)
         return effective_blocks([blocks for _, blocks in found], self._sees)
 
-    @property
-    def later_wins(self) -> bool:
-        """Whether every entry of a log that counts takes the place of its base row, whatever either holds."""
-        return not self._ordering and self._partial is None
-
     @cached_property
     def _partial(self) -> PartialUpdates | None:
         return PartialUpdates.of(self._config, self.blocks)
@@ -135,8 +130,9 @@ class MergedSlice:
 
         Args:
             columns: Some columns of the table, or all, with the types and nullability wanted.
-            row_groups: Returns which row groups of the base file are read; None for all. One may be left out where no
-                row of it could be shown, and where none could win against an entry of a log that would be.
+            row_groups: Returns which row groups of the base file are read; None for all. One may be left out where
+                nothing would be shown of any of its keys: an entry of a log meets the first row of its key that is
+                read.
             dictionaries: Which string columns may come as dictionaries, where the base file has them so.
 
         Raises:

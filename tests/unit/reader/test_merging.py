@@ -75,7 +75,7 @@ def test_what_a_window_left_out_of_the_base_wins_all_the_same(storage: Storage) 
 @pytest.mark.parametrize(
     ("config", "predicate"),
     [
-        pytest.param(COMMIT, Compare("value", "<", 50), id="by commit time whatever the predicate"),
+        pytest.param(COMMIT, Compare("id", "<", "a50"), id="by commit time on the key"),
         pytest.param(EVENT, Compare("id", "<", "a50"), id="by event time on the key"),
         pytest.param(EVENT, Compare("_hoodie_record_key", "<", "a50"), id="by event time on Hudi's key"),
     ],
@@ -89,6 +89,16 @@ def test_row_groups_are_left_out_where_none_of_their_rows_could_win(
     found = values(one, config, predicate)
     assert len(found) == 99
     assert ("a02", 7) in found
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_copy_stays_though_the_one_before_it_satisfies_no_predicate(storage: Storage, gone: bool) -> None:
+    one = Slice(storage, SCHEMA)
+    copies = [[row("k", 1, 1)], [row("k", 1, 100)]]
+    one.add_base([*copies[0] * 100, *copies[1] * 100], row_group_bytes=1)
+    one.add_log(Gone([("k", None)]) if gone else Rows([row("k", 1, 50)]))
+
+    assert values(one, COMMIT, Compare("value", ">", 90)).count(("k", 100)) == 100
 
 
 def test_partial_updates_need_the_whole_base(storage: Storage) -> None:
