@@ -110,7 +110,8 @@ class Logged:
             )
             log.add_rows(_with_meta(columns, work.instant, group, group.file_id))
             log.close()
-            self._put(work, group, name, sink, log_files=[name], log_version=1, log_offset=0, num_writes=n)
+            counts = {"num_writes": n, "num_update_writes": n}
+            self._put(work, group, name, sink, log_files=[name], log_version=1, log_offset=0, **counts)
         return work
 
     def plan_compaction(self) -> Working:
