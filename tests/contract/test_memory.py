@@ -36,7 +36,7 @@ def test_a_task_that_upserts_into_one_large_file_group_keeps_within_its_memory(t
 @pytest.mark.slow
 def test_a_task_that_merges_log_files_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
     """One and a half million entries of 18 columns, 300 MB in Arrow, more than may wait in memory."""
-    bounds = ["--rows", "1500000", "--limit-mib", "576"]
+    bounds = ["--rows", "1500000", "--limit-mib", "640"]
     command = [sys.executable, str(BENCHMARKS / "merge_memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
