@@ -195,7 +195,7 @@ class TableUpkeep(TableBase):
         Nothing is changed, and this process does the reading.
 
         Args:
-            deep: Whether to read the rows of the newest base files too, and what archived writes say.
+            deep: Whether to read the rows of the newest base and log files too, and what archived writes say.
 
         Returns:
             One row for each finding, errors first, with the columns severity, code, table, file, instant, what and

@@ -185,7 +185,7 @@ def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
         for partition, place in sorted(seen & places, key=str):
             raise PlacementError(
                 f"Two tasks of the write to {plan.path} finished {place} of partition {partition!r}, although "
-                f" hoodie.pyhudi.colocated says that one task holds it.",
+                f"hoodie.pyhudi.colocated says that one task holds it.",
                 "Call pyhudi.colocate last, right before the write, or leave hoodie.pyhudi.colocated out.",
             )
         seen |= places
