@@ -14,7 +14,7 @@ from ...errors import InvalidOptionError
 from ...table.config.payloads import Payload
 from ...timeline.clock import query_time
 from .names import OPTIONS
-from .types import CleanPolicy
+from .types import CleanPolicy, CompactionTrigger
 
 Convert = Callable[[str], "str | None"]
 Ours = tuple[tuple[str, "str | Convert"], ...]
@@ -93,6 +93,10 @@ def _count(text: str) -> str | None:
 
 def _policy(text: str) -> str | None:
     return text.strip().upper() if text.strip().upper() in get_args(get_args(CleanPolicy)[0]) else None
+
+
+def _trigger(text: str) -> str | None:
+    return text.strip().upper() if text.strip().upper() in get_args(get_args(CompactionTrigger)[0]) else None
 
 
 def _flag(text: str) -> str | None:
@@ -251,6 +255,18 @@ _THEIRS: Theirs = {
         "clean.async.enabled": ("A write cleans once it is complete, unless {}.", ((_CLEANS, "false"),)),
         "archive.max_commits": (_IN_PLACE, ((_MOST, _count),)),
         "archive.min_commits": (_IN_PLACE, ((_LEAST, _count),)),
+        "compaction.delta_commits": (_IN_PLACE, ((OPTIONS["compact_delta_commits"].key, _count),)),
+        "compaction.delta_seconds": (_IN_PLACE, ((OPTIONS["compact_delta_seconds"].key, _count),)),
+        "compaction.trigger.strategy": (_IN_PLACE, ((OPTIONS["compact_trigger"].key, _trigger),)),
+        "compaction.target_io": (_IN_PLACE, ((OPTIONS["compaction_target_io"].key, _count),)),
+        "compaction.async.enabled": (
+            "A write compacts once it is complete, where that is due, unless {}.",
+            ((OPTIONS["compact_inline"].key, "false"),),
+        ),
+        "compaction.schedule.enabled": (
+            "{} plans compactions after writes that do not compact.",
+            ((OPTIONS["compact_schedule_inline"].key, _flag),),
+        ),
         "metadata.enabled": (_IN_PLACE, ((OPTIONS["metadata_enable"].key, _flag),)),
         "read.start-commit": (_SINCE, (_CHANGES, (_BEGIN, _time))),
         "read.end-commit": (_UNTIL, (_CHANGES, (_BEGIN, ""), (_END, _time))),
