@@ -40,12 +40,20 @@ def to_frame(spark: SparkSession, rows: Rows, known: Callable[[], pa.Schema] | N
             "Give a DataFrame of Spark, a DataFrame of pandas or an Arrow table.",
         )
     try:
-        return spark.createDataFrame(_typed(table, known))
+        return from_arrow(spark, _typed(table, known))
     except PySparkException as error:
         raise UnsupportedTypeError(
             f"Spark takes no rows of an Arrow table with the columns {', '.join(map(str, table.schema))}: {error}",
             "Cast the column to a type that Spark has.",
         ) from error
+
+
+def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """Return an Arrow table as a DataFrame; one without rows too, whose types Spark Connect does not look at."""
+    if table.num_rows or isinstance(spark, SparkSession):
+        return spark.createDataFrame(table)
+    typed = pa.Table.from_arrays([pa.nulls(1, one.type) for one in table.schema], names=table.schema.names)
+    return spark.createDataFrame(typed).limit(0)
 
 
 def make_active(spark: SparkSession) -> None:

@@ -26,6 +26,7 @@ from ..source.paths import PINNED
 from ..source.pin import spell
 from ..source.spark_types import select, to_spark
 from .base import TableBase
+from .frames import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -114,7 +115,7 @@ class TableQueries(TableBase):
             Read-optimized queries lack rows of ``read_optimized_lacks`` writes, and show all that was complete at
             ``read_optimized_until``.
         """
-        return self._spark.createDataFrame(detail(self._storage))
+        return from_arrow(self._spark, detail(self._storage))
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Return one row for every instant of the active timeline, newest first.
@@ -129,7 +130,7 @@ class TableQueries(TableBase):
         Raises:
             InvalidOptionError: The limit is below zero.
         """
-        return self._spark.createDataFrame(history(self._storage, limit))
+        return from_arrow(self._spark, history(self._storage, limit))
 
     def last_commit(self) -> CommitResult | None:
         """Return what the newest completed write did, whoever made it; None where there is none."""

@@ -14,7 +14,7 @@ from ...storage import Storage, open_storage
 from ..options.model import HudiOptions
 from ..options.sources import WRITING
 from .base import TableBase
-from .frames import make_active
+from .frames import from_arrow, make_active
 from .writing import spark_means
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class TableUpkeep(TableBase):
         Returns:
             The columns instant, made, user, comment and files.
         """
-        return self._spark.createDataFrame(savepoints(self._storage))
+        return from_arrow(self._spark, savepoints(self._storage))
 
     def restore(self, to: str, **options: Any) -> ServiceResult:
         """Take back all that came after one write; the table then is what it was, and later rows are gone for good.
@@ -203,7 +203,7 @@ class TableUpkeep(TableBase):
         """
         from ...operations.inspect.validate import validate  # noqa: PLC0415
 
-        return self._spark.createDataFrame(validate(self._storage, deep=deep))
+        return from_arrow(self._spark, validate(self._storage, deep=deep))
 
     def _asked(self, given: dict[str, Any]) -> tuple[HudiOptions, Storage]:
         options = self._resolve(given, WRITING, warn=True).options

@@ -35,7 +35,7 @@ assert "connect" in type(spark).__module__
 path = sys.argv[1]
 df = spark.range(100).selectExpr("id", "cast(id % 3 as string) p", "0 n")
 table = HudiTable.create(spark, path, df, record_key="id", partition_by="p", buckets=2)
-assert table.to_df().count() == 0
+assert table.to_df().count() == table.history().count() == table.savepoints().count() == 0
 assert table.upsert(df).inserts == 100
 assert table.upsert(df.where("id < 10").withColumn("n", sf.lit(1))).updates == 10
 assert table.delete(df.where("id >= 90")).deletes == 10
@@ -64,6 +64,17 @@ for relative in (lambda: HudiTable(spark, "t"), lambda: df.write.format("pyhudi"
 assert HudiTable(spark, "~/none").path == os.path.expanduser("~/none")
 with ThreadPoolExecutor(2) as pool:
     assert list(pool.map(lambda one: HudiTable(spark, one).to_df().count(), [path, path])) == [100, 100]
+
+nobody = pyarrow.table({"id": [1], "p": ["1"], "n": pyarrow.array([7], "int32")}).slice(1)
+assert table.upsert(nobody).updates == table.validate(deep=True).count() == 0
+
+logged = HudiTable.create(spark, path + "-logged", df, record_key="id", buckets=2, table_type="MERGE_ON_READ")
+for changed in (df, df.where("id < 10").withColumn("n", sf.lit(2))):
+    logged.upsert(changed)
+old = logged.to_df()
+assert (logged.to_df(read_optimized=True).where("n = 2").count(), old.where("n = 2").count()) == (0, 10)
+assert logged.schedule_compaction().file_groups == logged.compact().file_groups == 2
+assert logged.to_df(read_optimized=True).where("n = 2").count() == old.where("n = 2").count() == 10
 
 plain = sys.argv[2]
 df.write.format("pyhudi").options(recordkey="id", partitionby="p").mode("append").save(plain)
