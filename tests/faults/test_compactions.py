@@ -12,8 +12,11 @@ import pytest
 from pyhudi.errors import PyHudiError, RetryError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.rollback.sweep import sweep
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.instants import State
@@ -35,6 +38,8 @@ from support.compacting import (
 from support.faulty import Faults, FaultyStorage, Killed
 from support.stops import Stop
 
+NEWEST = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
+FEW = ArchiveSettings(min_commits=1, max_commits=1, delta_commits=None)
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "p", "id", "value")
 
 
@@ -186,3 +191,28 @@ def test_a_plan_that_is_taken_back_at_any_step_of_its_execution_is_gone(
         assert merged(table, *META) == before, name
         run(table)
         assert_compacted(table, before, name)
+
+
+@pytest.mark.parametrize("how", ["done", "taken back"])
+def test_a_plan_that_is_over_before_it_is_read_is_nobodys_work(made: Path, tmp_path: Path, how: str) -> None:
+    """Whoever found it pending a moment ago has nothing to carry out, and nothing is wrong with the table."""
+    planned = copied(made, tmp_path / "planned")
+    plan = schedule(planned)
+    for number in range(1, 13):
+        table = copied(planned, tmp_path / f"t{number}")
+
+        def another(table: Path = table) -> None:
+            storage = open_storage(str(table))
+            if how == "done":
+                run(table)
+                clean(storage, NEWEST)
+                archive(storage, FEW)
+            else:
+                rollback(storage, plan.instant)
+
+        stop = Stop(at=number, awake=True, meanwhile=another)
+        with contextlib.suppress(RetryError):
+            attempt(table, stop)
+        run(table)
+        assert in_bases(table) == merged(made), f"step {number} ({stop.name_of(number)})"
+        shutil.rmtree(table)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....errors import CommitConflictError, ConcurrentWriteError, UnsupportedTableError
+from ....errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
 from ....storage.base import Storage
 from ....storage.parallel import for_each
 from ....table.config import TableConfig
@@ -202,7 +202,9 @@ class _Run:
 
     def _attempt(self, instant: Instant) -> None:
         """Carry a pending compaction out, unless that is beyond the bound, or somebody else is at it."""
-        plan = read_plan(self.storage, load_timeline(self.storage, self.config), instant)
+        plan = self._planned(instant)
+        if plan is None:
+            return
         size, most = sum(one.size for one in plan), self.means.most_bytes
         if most is not None and size > most:
             self._leave(
@@ -222,6 +224,15 @@ class _Run:
         if done is not None:
             self.instant = instant.requested_time
             self.done += done
+
+    def _planned(self, instant: Instant) -> Plan | None:
+        """Return a pending plan; None where somebody else has done it, or taken it back, so that its files may go."""
+        try:
+            return read_plan(self.storage, load_timeline(self.storage, self.config), instant)
+        except PyHudiError:
+            if instant.identity in {one.identity for one in load_timeline(self.storage, self.config).pending}:
+                raise
+            return None
 
     def result(self, seconds: float) -> ServiceResult:
         """Return what was done."""
