@@ -67,10 +67,21 @@ def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str
             continue
         # Beyond a savepoint, younger instants are archived while an older one stays.
         lost = found is None and not timeline.is_committed(instant_time)
+        if lost and _begins_after_all(storage, config, instant_time):
+            continue
         if lost and instant_time in marked and not is_archived(storage, config.archive_folder, instant_time):
             storage.delete(*marked_files(storage, instant_time))
         forget(storage, instant_time)
     return Swept(timeline, split(announcements.FOLDER)[1] in folders)
+
+
+def _begins_after_all(storage: Storage, config: TableConfig, instant_time: str) -> bool:
+    """Return whether a write that slept before it was on the timeline is there now; from here on it gets there no more.
+
+    It looks for its seal once it is there. Otherwise it might publish and complete what is about to be deleted.
+    """
+    owner.seal_for_good(storage, instant_time)
+    return load_timeline(storage, config).find(instant_time) is not None
 
 
 def _deserted(storage: Storage, instant_time: str, tolerance_s: float) -> bool:

@@ -5,6 +5,7 @@ Whoever says that it is done has its rows in the table, and whoever raises has n
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,11 +17,16 @@ from pyhudi.errors import PyHudiError
 from pyhudi.operations.decisions import decide
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.settings import ArchiveSettings
+from pyhudi.operations.transaction import begin
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
+from pyhudi.timeline.writers import heartbeat, owner
+from pyhudi.timeline.writers.markers import begin_markers
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
 from support.faulty import FaultyStorage
@@ -256,3 +262,45 @@ def test_a_commit_that_sleeps_until_its_instant_may_be_archived(
             commit(planned, [result], said)
 
     each_step(tmp_path, stop, run)
+
+
+@pytest.mark.parametrize("pause", [2, 3])
+def test_a_sweep_that_stops_twice_takes_nothing_of_a_write_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: int
+) -> None:
+    """The write slept before it was on the timeline; then it makes its files, and completes: whole, or not at all."""
+    monkeypatch.setattr(begin, "_WAIT_FOR_FIRST_S", 0.0)
+    done, at, sweeping = set(), 0, Stop()
+    write(tmp_path / "first", rows("a", "k0", value=0), table=TABLE)
+    while len(sweeping.steps) >= at:
+        at += 1
+        table = Path(shutil.copytree(tmp_path / "first", tmp_path / f"t{at}"))
+        planned, storage = plan(table, SCHEMA, settings=COLOCATED), open_storage(str(table))
+        work = planned.transaction
+        heartbeat.touch(storage, work.instant_time)
+        owner.create(storage, work.instant_time, work.owner)
+        begin_markers(storage, work.instant_time)
+        sweeping, said, results = Stop(at=at, awake=True), list[str](), list[Any]()
+
+        def ends(planned: WritePlan = planned, results: list[Any] = results, said: list[str] = said) -> None:
+            commit(planned, results, said) if results else abort_write(planned)
+
+        def goes_on(
+            planned: WritePlan = planned,
+            sweeping: Stop = sweeping,
+            results: list[Any] = results,
+            ends: Callable[[], None] = ends,
+        ) -> None:
+            with contextlib.suppress(PyHudiError):
+                results.append(task(planned, rows("a", "mine", value=1), 0))
+            sweeping.at, sweeping.meanwhile = sweeping.at + pause, ends
+
+        sweeping.meanwhile = goes_on
+        sweep(FaultyStorage(storage, sweeping), load_config(storage), COLOCATED.patience, own="")  # type: ignore[arg-type]
+        if len(sweeping.steps) < sweeping.at:
+            ends()
+        name = f"step {at} ({sweeping.name_of(at)})"
+        check(table, said, name)
+        check_next(table, said, name)
+        done.update(said)
+    assert done
