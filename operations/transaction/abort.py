@@ -28,8 +28,7 @@ def abort(work: Transaction) -> None:
     begins = owner.create(storage, work.instant_time, work.owner)
     if not begins and not _is_ours(work, storage):
         return
-    # Whoever took this write for dead has taken its markers away, and it may have made files since.
-    rolled_back = begins and owner.is_given_up(storage, work.instant_time)
+    given_up = begins and owner.is_given_up(storage, work.instant_time)
     # The disk may be full: what only this write needs goes first. Data files stay until the end is decided.
     _make_room(work, storage)
     owner.seal_for_good(storage, work.instant_time)
@@ -40,7 +39,10 @@ def abort(work: Transaction) -> None:
         logger.warning("table %s: %s is completed and stays; its answer was lost", work.path, work.instant_time)
         forget(storage, work.instant_time)
         return
-    _erase(work, storage, found, files_of(storage, work.instant_time, rolled_back=rolled_back))
+    # Whoever took this write for dead has taken its markers away, and it may have made files since. So has whoever did
+    # before it was on the timeline, and came to it late: what it holds is made before its instant, and was gone.
+    unmarked = given_up or (begins and found is not None)
+    _erase(work, storage, found, files_of(storage, work.instant_time, rolled_back=unmarked))
     logger.warning("table %s: gave up the write %s", work.path, work.instant_time)
 
 

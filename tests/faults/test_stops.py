@@ -17,6 +17,7 @@ from pyhudi.errors import PyHudiError
 from pyhudi.operations.decisions import decide
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.rollback.rollback import forget
 from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.settings import ArchiveSettings
@@ -31,7 +32,7 @@ from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
 from support.faulty import FaultyStorage
 from support.places import state_of
-from support.races import IMPATIENT, SCHEMA, TABLE, rows
+from support.races import IMPATIENT, SCHEMA, TABLE, data_files, rows
 from support.stops import Stop, counted
 from support.stores import merge_in_one_thread, wrap_stores
 
@@ -304,3 +305,14 @@ def test_a_sweep_that_stops_twice_takes_nothing_of_a_write_that_goes_on(
         check_next(table, said, name)
         done.update(said)
     assert done
+
+
+def test_an_abort_takes_files_along_whose_markers_a_late_sweep_took(tmp_path: Path) -> None:
+    write(tmp_path / "t", rows("a", "k0", value=1), table=TABLE)
+    planned, before = plan(tmp_path / "t", SCHEMA, settings=COLOCATED), data_files(tmp_path / "t")
+    task(planned, rows("a", "k0", value=2), 0)
+    forget(open_storage(str(tmp_path / "t")), planned.instant_time)
+    abort_write(planned)
+
+    assert data_files(tmp_path / "t") == before
+    assert_whole(tmp_path / "t")
