@@ -127,13 +127,9 @@ def run(python: Path | str, folder: Path, **variables: str) -> None:
     assert "all is well" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
 
 
-def test_the_session_api_works_over_spark_connect(tmp_path: Path) -> None:
-    run(sys.executable, tmp_path, REMOTE="local[2]")
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """The address of a Spark Connect server in a process of its own."""
+    """The address of a Spark Connect server in a process of its own, whose port no other test has."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -150,6 +146,10 @@ def server(tmp_path: Path) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait()
+
+
+def test_the_session_api_works_over_spark_connect(tmp_path: Path, server: str) -> None:
+    run(sys.executable, tmp_path, REMOTE=server)
 
 
 @pytest.mark.slow
