@@ -102,7 +102,7 @@ def test_markers_belong_to_their_instant(storage: Storage) -> None:
     assert marked_instants(storage) == [f"{T}0"]
 
 
-segments = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
+segments = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
     lambda name: name not in {".", ".."}
 )
 
