@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,15 +83,19 @@ def write(table: str, rows: int, ts: int, table_type: str) -> None:
     print(json.dumps({"seconds": seconds, "inserts": result.inserts, "updates": result.updates, "bytes": size}))
 
 
-def watched(table: str, rows: int, ts: int, table_type: str) -> tuple[dict[str, float], int]:
-    """Run `write` in a child process; return what it printed and the peak of its resident memory in bytes."""
-    command = [sys.executable, __file__, "--rows", str(rows), "--type", table_type, "--child", table, str(ts)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=table)
+def watched(command: Sequence[str], folder: str) -> tuple[dict[str, float], int]:
+    """Run a child process; return what it printed last, and the peak of its resident memory in bytes.
+
+    Args:
+        command: Begins with a Python file.
+        folder: Where it works.
+    """
+    child = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, cwd=folder)
     peak = 0
     while child.poll() is None:
         status = Path(f"/proc/{child.pid}/status").read_text(encoding="ascii")
         peak = max([peak, *(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM"))])
-        time.sleep(0.05)
+        time.sleep(0.02)
     printed = child.stdout.read() if child.stdout else b""
     if child.returncode:
         raise SystemExit(child.returncode)
@@ -114,7 +118,8 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory(prefix="pyhudi-memory-", dir=arguments.folder) as table:
         for name, ts in (("load", 1), ("upsert", 2)):
-            done, peak = watched(table, arguments.rows, ts, arguments.type)
+            command = [__file__, "--rows", str(arguments.rows), "--type", arguments.type, "--child", table, str(ts)]
+            done, peak = watched(command, table)
             print(
                 f"{name:<6} {done['inserts']:>11,} inserted {done['updates']:>11,} updated in {done['seconds']:>6} s, "
                 f"file of {done['bytes'] / MIB:,.0f} MiB, peak of {peak / MIB:,.0f} MiB",

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from memory import MIB, batches
+from memory import MIB, batches, watched
 
 MOST = 1.2
 
@@ -64,22 +62,6 @@ def read(table: str, limit: int) -> None:
     print(json.dumps({"rows": sum(batch.num_rows for batch in batches), "logged": logged}))
 
 
-def watched(*arguments: str) -> tuple[dict[str, int], int, float]:
-    """Run a part in a child process; return what it printed, the peak of its resident memory, and its seconds."""
-    start = time.perf_counter()
-    child = subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE)
-    peak = 0
-    while child.poll() is None:
-        status = Path(f"/proc/{child.pid}/status").read_text(encoding="ascii")
-        peak = max([peak, *(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM"))])
-        time.sleep(0.02)
-    printed = child.stdout.read() if child.stdout else b""
-    if child.returncode:
-        raise SystemExit(child.returncode)
-    done: dict[str, int] = json.loads(printed.splitlines()[-1])
-    return done, peak, time.perf_counter() - start
-
-
 def main() -> None:
     """Load, upsert, read, report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -100,7 +82,9 @@ def main() -> None:
     bounds = ["--rows", str(arguments.rows), "--limit-mib", str(arguments.limit_mib)]
     with tempfile.TemporaryDirectory(prefix="pyhudi-memory-", dir=arguments.folder) as table:
         for part in ("1", "2", "read"):
-            done, peak, seconds = watched(*bounds, "--child", part, table)
+            start = time.perf_counter()
+            done, peak = watched([__file__, *bounds, "--child", part, table], table)
+            seconds = time.perf_counter() - start
             print(f"{part:<5} {done}, {seconds:,.1f} s, peak of {peak / MIB:,.0f} MiB", flush=True)
     if done["rows"] != arguments.rows * 3 // 2 or not done["logged"]:
         raise SystemExit("some rows are missing, or none were in log files")
