@@ -13,7 +13,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from lineitem import KEYS, ORDERING, PARTITION
+from lineitem import PARTITION, TERMS
 
 if TYPE_CHECKING:
     from stopwatch import Run
@@ -32,18 +32,17 @@ def loads(run: Run) -> list[Any]:
 
     spark = run.session()
     base = spark.read.parquet(str(run.data / "base"))
-    terms = {"record_key": KEYS, "partition_by": PARTITION, "order_by": ORDERING, "buckets": 2}
 
     def parquet() -> None:
         base.repartition(8, PARTITION).write.partitionBy(PARTITION).parquet(run.table)
         os.sync()
 
     def by_format() -> None:
-        table = HudiTable.create(spark, run.table, base, **terms)
+        table = HudiTable.create(spark, run.table, base, **TERMS)
         base.write.format("pyhudi").mode("append").save(table.path)
 
     def by_table() -> None:
-        HudiTable.create(spark, run.table, base, **terms).upsert(base)
+        HudiTable.create(spark, run.table, base, **TERMS).upsert(base)
 
     ways: dict[str, Callable[[], None]] = {BY_PARQUET: parquet, BY_FORMAT: by_format, BY_TABLE: by_table}
     seconds: dict[str, list[float]] = {row: [] for row in ways}

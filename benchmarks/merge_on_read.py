@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lineitem import KEYS, ORDERING, PARTITION
+from lineitem import TERMS
 
 if TYPE_CHECKING:
     from stopwatch import Run
@@ -58,10 +58,7 @@ def _create(run: Run) -> tuple[Any, Any]:
         spark,
         run.table,
         spark.read.parquet(str(run.data / "base")),
-        record_key=KEYS,
-        partition_by=PARTITION,
-        order_by=ORDERING,
-        buckets=2,
+        **TERMS,
         table_type="MERGE_ON_READ",
     )
     return spark, table

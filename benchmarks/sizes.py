@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from bare import BARE, bare
-from lineitem import KEYS, ORDERING, PARTITION
+from lineitem import TERMS
 
 if TYPE_CHECKING:
     from stopwatch import Run
@@ -65,10 +65,7 @@ def _write(run: Run, row: str, upsert: Callable[[Any, Any], Any], *, logs: bool)
         spark,
         run.table,
         parts["base"],
-        record_key=KEYS,
-        partition_by=PARTITION,
-        order_by=ORDERING,
-        buckets=2,
+        **TERMS,
         table_type="MERGE_ON_READ" if logs else "COPY_ON_WRITE",
     )
     for count in FEW.values():

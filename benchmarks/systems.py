@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from limits import FLUSHED, PLAIN, UNFLUSHED, limits
-from lineitem import KEYS, ORDERING, PARTITION, point_key
+from lineitem import KEYS, ORDERING, PARTITION, TERMS, point_key
 from loads import loads
 from merge_on_read import THEIRS, compacted
 from merge_on_read import by_format as logs_by_format
@@ -102,10 +102,7 @@ def pyhudi_table(run: Run) -> list[Any]:
         spark,
         run.table,
         spark.read.parquet(str(run.data / "base")),
-        record_key=KEYS,
-        partition_by=PARTITION,
-        order_by=ORDERING,
-        buckets=2,
+        **TERMS,
     )
     run.writes("pyhudi, HudiTable.upsert", lambda rows: table.upsert(spark.read.parquet(rows)))
     found = run.reads("untimed", table.to_df)
