@@ -65,8 +65,9 @@ def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str
             continue
         if not _deserted(storage, instant_time, patience.heartbeat_tolerance_s):
             continue
-        # Beyond a savepoint, younger instants are archived while an older one stays.
-        lost = found is None and not timeline.is_committed(instant_time)
+        # Beyond a savepoint, younger instants are archived while an older one stays. What no instant time names is
+        # scratch of an archiving.
+        lost = found is None and instant_time.isdecimal() and not timeline.is_committed(instant_time)
         if lost and _begins_after_all(storage, config, instant_time):
             continue
         if lost and instant_time in marked and not is_archived(storage, config.archive_folder, instant_time):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyhudi.operations.rollback.rollback import GIVEN_UP_S, finish_rollbacks
+from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.instant_files import open_instants
@@ -14,6 +15,8 @@ from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import decode, encode
 from pyhudi.timeline.metadata.models import InstantInfo, RollbackMetadata, RollbackPlan, RollbackRequest
 from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.timeline.writers import owner
+from pyhudi.timeline.writers.patience import Patience
 from support.drive import write
 from support.histories import TABLE, part, row
 
@@ -106,3 +109,12 @@ def test_two_who_finish_at_once_complete_it_once(storage: Storage) -> None:
     names = [info.path for info in storage.list(before.files.folder) if AT in info.path]
     assert len([name for name in names if name.endswith(".rollback")]) == 1
     assert len(names) == 3
+
+
+def test_scratch_of_an_archiving_is_swept_like_a_write_but_never_sealed(storage: Storage) -> None:
+    storage.write(f"{owner.ROOT}/merging/1_1_1.parquet", b"half")
+
+    sweep(storage, load_config(storage), Patience(heartbeat_interval_s=-1.0), own="")
+
+    assert "merging" not in storage.look(owner.ROOT).folders
+    assert not owner.is_sealed(storage, "merging")
