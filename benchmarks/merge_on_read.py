@@ -26,7 +26,8 @@ def by_format(run: Run, options: dict[str, str]) -> list[Any]:
         writer.option("hoodie.datasource.write.table.type", "MERGE_ON_READ").mode("append").save(run.table)
 
     run.writes(PLAIN, write)
-    by_table = run.reads(TO_DF, lambda: HudiTable(spark, run.table).to_df())
+    table = HudiTable(spark, run.table)
+    by_table = run.reads(TO_DF, table.to_df, named=lambda columns: table.to_df(columns=columns))
     by_format = run.reads(PLAIN, lambda: spark.read.format("pyhudi").load(run.table))
     if by_table != by_format:
         raise SystemExit(f"to_df() found {by_table}, the data source {by_format}")

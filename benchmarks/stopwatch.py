@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -80,11 +81,27 @@ class Run:
         spark.range(100_000).selectExpr("sum(id)", "count(distinct id)").collect()
         return spark
 
-    def reads(self, row: str, read: Callable[[], DataFrame], *, whole: bool = True) -> list[Any]:
-        """Time the reads, with or without that of the whole table; return what must agree between all systems."""
+    def reads(
+        self,
+        row: str,
+        read: Callable[[], DataFrame],
+        *,
+        whole: bool = True,
+        named: Callable[[list[str]], DataFrame] | None = None,
+    ) -> list[Any]:
+        """Time the reads, with or without that of the whole table; return what must agree between all systems.
+
+        Args:
+            row: Name of the way to read.
+            read: Opens the table.
+            whole: Whether all columns are read as well.
+            named: Opens it for some columns alone, where the way to do so is to name them.
+        """
         at_point = f"l_orderkey = {point_key(self.scale)} and l_linenumber = 1"
-        three = ("count(l_orderkey)", "sum(l_extendedprice)", "max(l_shipdate)")
-        total = self.read(row, "scan3", lambda: read().selectExpr(*three).collect()[0])
+        three = {"l_orderkey": "count", "l_extendedprice": "sum", "l_shipdate": "max"}
+        totals = [f"{function}({column})" for column, function in three.items()]
+        of_three = read if named is None else partial(named, list(three))
+        total = self.read(row, "scan3", lambda: of_three().selectExpr(*totals).collect()[0])
         if whole:
             self.read(row, "scan_all", lambda: read().write.format("noop").mode("overwrite").save())
         found = self.read(row, "point", lambda: read().where(at_point).count())
