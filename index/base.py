@@ -1,26 +1,26 @@
-"""What an index is to the rest of pyhudi: the answer to which file group of a partition holds a record key."""
+"""What an index is to the rest of pyhudi: the answer to which file group holds a record key."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from ..storage.base import Storage
 from ..table.files.names import FileGroupId
+from ..table.files.view import FileView
 from ..table.keys.generator import KeyPart
 
 Buckets = np.ndarray[Any, np.dtype[np.int32]]
 Positions = np.ndarray[Any, np.dtype[np.int64]]
+NOT_FOUND = -1
 
 
 class Index(Protocol):
-    """Tells which file group of its partition each record key belongs to, on whole arrays of keys.
-
-    An index that has to read the table before it can answer (`needs_lookup`) is not done yet; the three properties
-    are what a writer has to know of any index before it asks where keys belong.
-    """
+    """What a writer has to know of any index, whether the key alone or the table tells where a key is."""
 
     @property
     def is_global(self) -> bool:
@@ -37,21 +37,33 @@ class Index(Protocol):
         """Whether keys are found that stand in log files only, so that inserts may go to log files."""
         ...
 
-    def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
-        """Return the number of the file group, within its partition, that each key belongs to.
-
-        Args:
-            record_keys: n record keys, none null.
-            parts: What composite keys were made of, where the caller knows: with it they need not be taken apart.
-        """
-        ...
-
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
         """Return the positions of the keys that do not belong to a file group which holds them.
 
         Args:
             record_keys: n record keys of one file group, none null.
             group: The file group.
+        """
+        ...
+
+    def rival_key(self, group: FileGroupId) -> str:
+        """Return what two writers may not both write to in one partition, as people call it.
+
+        It is more than the file group where the index gives a place of the partition to one file group: each of two
+        writers may have opened one there.
+        """
+        ...
+
+
+class ComputedIndex(Index, Protocol):
+    """An index that tells by the key alone in which file group of its partition a record key is."""
+
+    def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
+        """Return the number of the file group, within its partition, that each key belongs to.
+
+        Args:
+            record_keys: n record keys, none null.
+            parts: What composite keys were made of, where the caller knows: with it they need not be taken apart.
         """
         ...
 
@@ -69,10 +81,92 @@ class Index(Protocol):
         """
         ...
 
-    def rival_key(self, group: FileGroupId) -> str:
-        """Return what two writers may not both write to in one partition, as people call it.
 
-        It is more than the file group where the index gives a place of the partition to one file group: each of two
-        writers may have opened one there.
+@dataclass(frozen=True, slots=True)
+class KeyedRows:
+    """n rows that are to be looked up.
+
+    Attributes:
+        record_keys: n record keys, none null.
+        paths: n partition paths; a dictionary with each path once.
+    """
+
+    record_keys: pa.StringArray
+    paths: pa.DictionaryArray
+
+    def __len__(self) -> int:
+        """Return n."""
+        return len(self.record_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupFigures:
+    """What a lookup took.
+
+    Attributes:
+        files: Base files and log-only slices that could have held a key, before anything was ruled out.
+        candidates: Those that ranges and filters did not rule out, whose keys were read.
+        false_positives: Those of the candidates in which no wanted key was found.
+        bytes: Read from footers and key columns.
+        seconds: From the first file to the last.
+    """
+
+    files: int = 0
+    candidates: int = 0
+    false_positives: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """Where n looked-up rows are.
+
+    Attributes:
+        groups: File groups that hold some of the keys. Under a global index a row's may lie in another partition than
+            the row belongs to.
+        codes: n numbers: the place of a row's file group among `groups`, `NOT_FOUND` where the table lacks the key.
+        figures: What it took to find out.
+    """
+
+    groups: tuple[FileGroupId, ...]
+    codes: Buckets
+    figures: LookupFigures = field(default_factory=LookupFigures)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKeys:
+    """All record keys that a file group holds after an instant; none where it is gone.
+
+    Attributes:
+        group: The file group.
+        record_keys: Its keys, each once.
+    """
+
+    group: FileGroupId
+    record_keys: pa.Array
+
+
+class LookupIndex(Index, Protocol):
+    """An index that reads the table, or asks something outside of it, to tell where record keys are."""
+
+    def tag(self, rows: KeyedRows, view: FileView, storage: Storage) -> Tags:
+        """Return where each row's key is.
+
+        Args:
+            rows: Rows of one write, or of a part of it; a key may come several times.
+            view: The table's file slices as of the write's watermark.
+            storage: Rooted at the table.
         """
+        ...
+
+    def committed(self, instant_time: str, groups: Iterable[GroupKeys]) -> None:
+        """Take note of what a completed instant made of its file groups; told again, it changes nothing.
+
+        Indexes that read the table have nothing to do. The groups are read only when they are asked for.
+        """
+        ...
+
+    def rolled_back(self, instant_time: str) -> None:
+        """Take note that an instant was undone, of which `committed` may have told."""
         ...

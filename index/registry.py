@@ -12,13 +12,15 @@ A built-in name cannot be taken over.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from ..errors import MissingOptionError, OptionConflictError, TableConfigError, UnsupportedTableError
 from ..table.config import property_keys as key
 from ..table.config.table_config import TableConfig
 from .append import AppendIndex
-from .base import Index
+from .base import ComputedIndex, Index, LookupIndex
 from .bucket import BucketIndex
+from .settings import LookupSettings
 
 ENTRY_POINTS = "pyhudi.indexes"
 BUCKET = "BUCKET"
@@ -27,10 +29,14 @@ BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
 IndexFactory = Callable[[TableConfig], Index]
 
 
-def index_for(config: TableConfig) -> Index:
+def index_for(config: TableConfig, settings: LookupSettings | None = None) -> Index:
     """Return the index of a table; a table that names none, but a number of buckets, has a bucket index.
 
     A table without record key fields has nothing to look up, whatever its properties say.
+
+    Args:
+        config: The table's properties.
+        settings: How an index that has to looks keys up; none for the defaults.
 
     Raises:
         MissingOptionError: The table says too little to know its buckets.
@@ -41,7 +47,36 @@ def index_for(config: TableConfig) -> Index:
     if config.generates_keys:
         return AppendIndex()
     kind = (config.index_type or BUCKET).upper()
+    if kind in _LOOKUPS:
+        return _LOOKUPS[kind](config, settings or LookupSettings())
     return _factory(kind, config)(config)
+
+
+def computed_index_for(config: TableConfig) -> ComputedIndex:
+    """Return the index of a table whose keys alone tell where they are.
+
+    Raises:
+        ValueError: The table has to be read for that.
+        PyHudiError: See `index_for`.
+    """
+    index = index_for(config)
+    if index.needs_lookup:
+        raise ValueError(f"the index of {config.name} looks keys up")
+    return cast(ComputedIndex, index)
+
+
+def lookup_for(config: TableConfig, settings: LookupSettings | None = None) -> LookupIndex | None:
+    """Return the index of a table that has to be asked where keys are; None where the keys tell it.
+
+    Args:
+        config: The table's properties.
+        settings: How it looks keys up; none for the defaults.
+
+    Raises:
+        PyHudiError: See `index_for`.
+    """
+    index = index_for(config, settings)
+    return cast(LookupIndex, index) if index.needs_lookup else None
 
 
 def _factory(kind: str, config: TableConfig) -> IndexFactory:
@@ -57,8 +92,9 @@ def _factory(kind: str, config: TableConfig) -> IndexFactory:
             "Uninstall all but one of them.",
         )
     if not offers:
+        known = ", ".join(sorted({*_BUILT_IN, *_LOOKUPS}))
         raise UnsupportedTableError(
-            f"Table {config.name!r} has {key.INDEX_TYPE}={kind}, and pyhudi has only {', '.join(sorted(_BUILT_IN))}.",
+            f"Table {config.name!r} has {key.INDEX_TYPE}={kind}, and pyhudi has only {known}.",
             f"Use Apache Hudi for this table, or install a package that offers {kind} as an entry point of the group "
             f"{ENTRY_POINTS}.",
         )
@@ -92,3 +128,4 @@ def _bucket(config: TableConfig) -> BucketIndex:
 
 
 _BUILT_IN: dict[str, IndexFactory] = {BUCKET: _bucket}
+_LOOKUPS: dict[str, Callable[[TableConfig, LookupSettings], LookupIndex]] = {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ..errors import TableConfigError, UnreadableTimeError, UnsupportedTableError
-from ..index.registry import index_for
+from ..index.registry import computed_index_for
 from ..storage import open_storage
 from ..storage.base import Storage, join
 from ..table.config import TableConfig, check_mergeable, check_supported, load_config
@@ -121,7 +121,7 @@ class Snapshot:
         if not predicates or self.config.index_type != "BUCKET" or self.config.bucket_count is None:
             return None
         try:
-            return wanted_buckets(predicates, self.config, self.schema, index_for(self.config).buckets)
+            return wanted_buckets(predicates, self.config, self.schema, computed_index_for(self.config).buckets)
         except (UnsupportedTableError, TableConfigError):
             # A table can be read without the index and the key generator that write it.
             return None

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..errors import CommitConflictError, NullKeyError
 from ..index.append import AppendIndex
-from ..index.base import Index
+from ..index.base import ComputedIndex
 from ..table.arrow.arrays import plain
 from ..table.files.names import BaseFileName
 from ..table.keys.generated import GeneratedKeys
@@ -74,7 +74,7 @@ class KeyRouter:
     """
 
     keys: KeyGenerator
-    index: Index
+    index: ComputedIndex
 
     def route(self, rows: pa.RecordBatch) -> Routes:
         """Return where the rows belong by their keys."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...index.registry import index_for
+from ...index.registry import computed_index_for
 from ...table.config import TableConfig
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.fields import root_of
@@ -48,7 +48,7 @@ class Placement:
             NullKeyError: A record key is null or empty.
         """
         keys = KeyGenerator(self.config, self.schema)
-        buckets = index_for(self.config).buckets(*keys.composed(rows))
+        buckets = computed_index_for(self.config).buckets(*keys.composed(rows))
         paths = keys.partition_paths(rows)
         names = paths.dictionary.to_pylist()  # O(partitions)
         starts = np.array([zlib.crc32(name.encode()) for name in names], np.int64)

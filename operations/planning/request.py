@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ...index.settings import LookupSettings
 from ...table.config.key_types import KeyGeneratorType, PartitionType
 from ...table.config.payloads import Payload
 from ...timeline.writers.patience import Patience
@@ -100,6 +101,7 @@ class WriteSettings:
         row_group_bytes: Uncompressed bytes that one row group aims at.
         logs: How log files look.
         durable: Whether the write outlasts a power cut once it is done.
+        lookup: How keys are looked up and where new ones go, under an index that has to.
         bloom_filter: None for the default of the index.
         extra_metadata: Additional key-values for the instant's extraMetadata.
         upkeep: What is done to the table after the write.
@@ -129,6 +131,7 @@ class WriteSettings:
     row_group_bytes: int = 120 * MIB
     logs: LogSettings = field(default_factory=LogSettings)
     durable: bool = True
+    lookup: LookupSettings = field(default_factory=LookupSettings)
     bloom_filter: bool | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     upkeep: Upkeep = field(default_factory=Upkeep)

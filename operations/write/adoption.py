@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionConflictError, UnsupportedTableError
-from ...index.registry import index_for
+from ...index.registry import computed_index_for
 from ...storage.base import Storage
 from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
@@ -92,7 +92,7 @@ def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:
 
 
 def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice, file: DataFile) -> None:
-    index = index_for(plan.config)
+    index = computed_index_for(plan.config)
     if index.number_of(piece.group) is None:
         raise misfit(plan, piece)
     check_bucket(index, rows.column(RECORD_KEY), piece.group, file)

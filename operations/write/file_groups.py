@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...index.registry import index_for
+from ...index.registry import computed_index_for
 from ...storage.base import Storage
 from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
@@ -31,7 +31,7 @@ class JobPlanner:
         self._plan = plan
         self._storage = storage
         self.timeline = timeline
-        self._index = index_for(plan.config)
+        self._index = computed_index_for(plan.config)
         # What an insert without keys opens is new.
         adds = plan.operation in REPLACING or (plan.config.generates_keys and plan.operation != DELETE)
         self._view = None if adds else open_view(storage, timeline)

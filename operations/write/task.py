@@ -11,7 +11,7 @@ from itertools import chain
 import pyarrow as pa
 
 from ...errors import WriteSealedError
-from ...index.registry import index_for
+from ...index.registry import computed_index_for
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import THREADS, for_each
@@ -206,7 +206,7 @@ class _Task:
         plan = self._plan
         keys = KeyGenerator(plan.config, plan.schema)
         if not plan.config.generates_keys:
-            return KeyRouter(keys, index_for(plan.config))
+            return KeyRouter(keys, computed_index_for(plan.config))
         if plan.operation != DELETE:
             return AppendRouter(keys, plan.instant_time, self._token.partition)
         return LocationRouter(self._planner.file_ids, plan.path)

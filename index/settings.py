@@ -1,0 +1,63 @@
+"""How an index that looks keys up goes about it, and where new keys go: what a write may choose each time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSettings:
+    """The bloom filters that base files get.
+
+    Attributes:
+        entries: How many keys a filter is made for (``hoodie.index.bloom.num_entries``).
+        false_positives: Share of absent keys that such a filter takes for present (``hoodie.index.bloom.fpp``).
+        dynamic: Whether it grows beyond that number (``hoodie.bloom.index.filter.type`` DYNAMIC_V0, else SIMPLE).
+        most_entries: Up to how many keys (``hoodie.bloom.index.filter.dynamic.max.entries``).
+    """
+
+    entries: int = 60_000
+    false_positives: float = 1e-9
+    dynamic: bool = True
+    most_entries: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileSizes:
+    """Where new keys go under an index that lets them go anywhere.
+
+    Attributes:
+        small: Base files of fewer bytes take new keys in; 0 for none (``hoodie.parquet.small.file.limit``).
+        largest: Bytes that a base file is filled up to (``hoodie.parquet.max.file.size``).
+        record_bytes: Assumed size of a row where no commit tells (``hoodie.copyonwrite.record.size.estimate``).
+    """
+
+    small: int = 100 * MIB
+    largest: int = 120 * MIB
+    record_bytes: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LookupSettings:
+    """How keys are looked up.
+
+    Attributes:
+        prunes_by_ranges: Whether files are left out by their least and greatest key
+            (``hoodie.bloom.index.prune.by.ranges``).
+        keys_per_task: How many pairs of key and candidate file one task tests (``hoodie.bloom.index.keys.per.bucket``).
+        caches: Whether Spark keeps the input between the lookup and the write (``hoodie.bloom.index.use.caching``,
+            ``hoodie.simple.index.use.caching``).
+        moves_rows: Whether a row whose partition changed moves there; else it is updated where it is. Of global
+            indexes alone (``hoodie.bloom.index.update.partition.path``, ``hoodie.simple.index.update.partition.path``).
+        bloom: The filters that base files get.
+        sizes: Where new keys go.
+    """
+
+    prunes_by_ranges: bool = True
+    keys_per_task: int = 10_000_000
+    caches: bool = True
+    moves_rows: bool = True
+    bloom: BloomSettings = field(default_factory=BloomSettings)
+    sizes: FileSizes = field(default_factory=FileSizes)
