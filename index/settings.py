@@ -32,11 +32,17 @@ class FileSizes:
         small: Base files of fewer bytes take new keys in; 0 for none (``hoodie.parquet.small.file.limit``).
         largest: Bytes that a base file is filled up to (``hoodie.parquet.max.file.size``).
         record_bytes: Assumed size of a row where no commit tells (``hoodie.copyonwrite.record.size.estimate``).
+        telling: Commits tell the size of a row that wrote more bytes than so many times `small`
+            (``hoodie.record.size.estimation.threshold``).
+        most_rewritten: How many small files of a partition take new keys in where rows are appended otherwise
+            (``hoodie.merge.small.file.group.candidates.limit``).
     """
 
     small: int = 100 * MIB
     largest: int = 120 * MIB
     record_bytes: int = 1024
+    telling: float = 1.0
+    most_rewritten: int = 1
 
 
 @dataclass(frozen=True, slots=True)

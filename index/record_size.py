@@ -1,0 +1,56 @@
+"""How many bytes a row takes in a base file, as earlier commits tell."""
+
+from __future__ import annotations
+
+import logging
+
+from ..errors import CorruptInstantError, StorageError
+from ..storage.parallel import for_each
+from ..table.files.names import PARQUET
+from ..timeline.instants import Instant
+from ..timeline.timeline import Timeline
+from .settings import FileSizes
+
+logger = logging.getLogger(__name__)
+
+_NEWEST = 5
+_CLUSTERING = "CLUSTER"
+
+
+def learned_record_bytes(timeline: Timeline, sizes: FileSizes) -> float:
+    """Return how many bytes a row of a table takes in a base file.
+
+    The newest commits tell by their base files, those of them that wrote much: the footers of small files weigh more
+    than their rows. Clusterings do not tell, because rows that are sorted take less than rows that come as they come.
+
+    Args:
+        timeline: As of the write's watermark.
+        sizes: Which commits wrote much, and what is assumed where none did.
+
+    Returns:
+        Above 0.
+    """
+    newest = timeline.writes[: -_NEWEST - 1 : -1]
+    told = for_each(timeline.files.storage, lambda one: _told(timeline, one), newest)
+    much = [(written, rows) for written, rows in told if rows and written > sizes.telling * max(sizes.small, 0)]
+    rows = sum(rows for _, rows in much)
+    return sum(written for written, _ in much) / rows if rows else float(max(sizes.record_bytes, 1))
+
+
+def _told(timeline: Timeline, instant: Instant) -> tuple[int, int]:
+    """Return how many bytes a write made of base files, and how many rows they hold."""
+    try:
+        body = timeline.files.read_commit(instant)
+    except (StorageError, CorruptInstantError) as error:
+        # It may have been archived since. A write that only wants to know how large files get can do without it.
+        logger.info("%s tells no size of a row: %s", instant.requested_time, error)
+        return 0, 0
+    if body.operation_type == _CLUSTERING:
+        return 0, 0
+    stats = [
+        one
+        for of_partition in body.partition_to_write_stats.values()
+        for one in of_partition
+        if (one.path or "").endswith(PARQUET) and one.num_writes > 0
+    ]
+    return sum(one.total_write_bytes or one.file_size_in_bytes for one in stats), sum(one.num_writes for one in stats)
