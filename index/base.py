@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,6 +117,10 @@ class LookupFigures:
     bytes: int = 0
     seconds: float = 0.0
 
+    def __add__(self, other: LookupFigures) -> LookupFigures:
+        """Return what this lookup and another one took together."""
+        return LookupFigures(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+
 
 @dataclass(frozen=True, slots=True)
 class Tags:
@@ -127,11 +131,16 @@ class Tags:
             the row belongs to.
         codes: n numbers: the place of a row's file group among `groups`, `NOT_FOUND` where the table lacks the key.
         figures: What it took to find out.
+        copy_rows: The positions, ascending, of rows whose key is in further file groups, where inserts added it without
+            looking: once for each of the others.
+        copy_codes: The places of these others among `groups`.
     """
 
     groups: tuple[FileGroupId, ...]
     codes: Buckets
     figures: LookupFigures = field(default_factory=LookupFigures)
+    copy_rows: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+    copy_codes: Buckets = field(default_factory=lambda: np.zeros(0, np.int32))
 
 
 @dataclass(frozen=True, slots=True)

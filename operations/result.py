@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
+from ..index.base import LookupFigures
 from ..storage.base import Storage
 from ..storage.bounds import parse_json
 from ..storage.parallel import THREADS, for_each
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 NOT_FOUND = "pyhudi.deletes.not.found"
 DROPPED = "pyhudi.inserts.dropped"
 SECONDS = "pyhudi.seconds"
+LOOKUP = "pyhudi.lookup"
 
 # Names of the services that come after writes.
 CLEAN, ARCHIVE, COMPACTION = "clean", "archive", "compaction"
@@ -92,6 +94,7 @@ class CommitResult:
             as ``total`` those of the whole call where a method of `HudiTable` was called, and by their names those of
             the services after it.
         write_id: Identifies the write across replays.
+        lookup: What it took to find out where the rows' keys were; nothing under an index that computes it.
         services: What was done after the commit to keep the table small.
     """
 
@@ -110,6 +113,7 @@ class CommitResult:
     log_bytes: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     write_id: str = ""
+    lookup: LookupFigures = field(default_factory=LookupFigures, compare=False)
     services: tuple[ServiceResult, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
@@ -216,6 +220,7 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         log_bytes=_total(sizes[True]),
         seconds=_seconds(extra.get(SECONDS, "{}")),
         write_id=extra.get(WRITE_ID, ""),
+        lookup=_lookup(extra.get(LOOKUP, "{}")),
     )
 
 
@@ -236,3 +241,12 @@ def _seconds(text: str) -> dict[str, float]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) and all(type(one) in {int, float} for one in found.values()) else {}
+
+
+def _lookup(text: str) -> LookupFigures:
+    """Return what a lookup took; nothing where pyhudi did not write it."""
+    found = _seconds(text)
+    if set(found) != {one.name for one in fields(LookupFigures)}:
+        return LookupFigures()
+    counts = {name: _total([int(number)]) for name, number in found.items() if name != "seconds"}
+    return LookupFigures(**counts, seconds=float(found["seconds"]))

@@ -36,11 +36,14 @@ class GroupJob:
         group: Names it.
         piece: Its newest slice; None where the group is new.
         logs_only: Whether a new group begins with log files.
+        rewrites: Whether the group gets a new base file even where rows of others go to log files: it takes new keys
+            in, which an index that reads base files would not find in log files.
     """
 
     group: FileGroupId
     piece: FileSlice | None
     logs_only: bool = False
+    rewrites: bool = False
 
     @property
     def previous(self) -> BaseFile | None:

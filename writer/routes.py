@@ -9,17 +9,21 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ..errors import CommitConflictError, NullKeyError
+from ..errors import CommitConflictError, NullKeyError, PlacementError
 from ..index.append import AppendIndex
 from ..index.base import ComputedIndex
 from ..table.arrow.arrays import plain
+from ..table.arrow.string_hash import hash64
 from ..table.files.names import BaseFileName
 from ..table.keys.generated import GeneratedKeys
 from ..table.keys.generator import KeyGenerator
-from ..table.schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from ..table.schema.columns import FILE_GROUP, FILE_NAME, PARTITION_PATH, RECORD_KEY
 
 LOCATION = (RECORD_KEY, PARTITION_PATH, FILE_NAME)
 """The meta columns that say where a row was read."""
+
+# 16 bins: of what one commit may merge, the keys of one bin fit into memory.
+_BIN_BITS = 4
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -30,7 +34,8 @@ class Route(NamedTuple):
     Attributes:
         partition_path: The partition.
         number: Stands for one file group of the partition: the bucket; or, where keys are generated, the task that
-            opens the group, or the group's place among those that the partition has.
+            opens the group, or the group's place among those that the partition has. Where keys have to be looked up,
+            and were not yet, it stands for a share of the partition's keys, whatever their file groups.
     """
 
     partition_path: str
@@ -105,6 +110,57 @@ class AppendRouter:
 
 
 @dataclass(frozen=True, slots=True)
+class BinRouter:
+    """Parts the rows of each partition by their keys, for whoever is going to look the keys up.
+
+    Rows of one key are in one bin, so that a part of the bins can be looked up on its own.
+
+    Attributes:
+        keys: Makes keys and paths of columns.
+    """
+
+    keys: KeyGenerator
+
+    def route(self, rows: pa.RecordBatch) -> Routes:
+        """Return the bin of each row."""
+        record_keys = self.keys.record_keys(rows)
+        bins = (hash64(record_keys) >> np.uint64(64 - _BIN_BITS)).astype(np.int64)
+        return Routes(record_keys, self.keys.partition_paths(rows), bins)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRouter:
+    """Sends rows to the file groups that they were placed for, as a column of theirs says.
+
+    Attributes:
+        keys: Makes keys and paths of columns.
+        number_of: Returns the number of a file group of a partition, given what the column says.
+        table: For messages.
+    """
+
+    keys: KeyGenerator
+    number_of: Callable[[str, str], int]
+    table: str
+
+    def route(self, rows: pa.RecordBatch) -> Routes:
+        """Return where the rows belong by what they say.
+
+        Raises:
+            PlacementError: A row does not say, or says nothing that makes sense.
+            CommitConflictError: A file group is gone since.
+        """
+        said = plain(rows.column(FILE_GROUP)).cast(pa.string())
+        if said.null_count:
+            raise PlacementError(
+                f"{said.null_count} of {len(said)} rows for the table {self.table} have no {FILE_GROUP}, which says to "
+                "which file group they were brought.",
+                "Write rows as pyhudi placed them, or leave hoodie.pyhudi.colocated out.",
+            )
+        paths = self.keys.partition_paths(rows)
+        return Routes(self.keys.record_keys(rows), paths, _numbers(paths, said.dictionary_encode(), self.number_of))
+
+
+@dataclass(frozen=True, slots=True)
 class LocationRouter:
     """Sends rows back to where they were read, as their meta columns say.
 
@@ -131,15 +187,11 @@ class LocationRouter:
                     f"{name}, which says where they are.",
                     "Delete rows as they were read from the table, with their meta columns.",
                 )
-        paths, files = paths.dictionary_encode(), names.dictionary_encode()
-        known = paths.dictionary.to_pylist()  # O(partitions)
-        ids = [_file_id(name) for name in files.dictionary.to_pylist()]  # O(files)
-        both = paths.indices.to_numpy().astype(np.int64) * len(ids) + files.indices.to_numpy()
-        pairs, codes = np.unique(both, return_inverse=True)
-        numbers = [self._number(known[pair // len(ids)], ids[pair % len(ids)]) for pair in pairs.tolist()]
-        return Routes(record_keys, paths, np.array(numbers, np.int64)[codes])
+        paths = paths.dictionary_encode()
+        return Routes(record_keys, paths, _numbers(paths, names.dictionary_encode(), self._number))
 
-    def _number(self, path: str, file_id: str) -> int:
+    def _number(self, path: str, name: str) -> int:
+        file_id = _file_id(name)
         places = {one: place for place, one in enumerate(self.file_ids(path))}
         if file_id not in places:
             raise CommitConflictError(
@@ -148,6 +200,16 @@ class LocationRouter:
                 "Read the rows anew and delete those.",
             )
         return places[file_id]
+
+
+def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Callable[[str, str], int]) -> Numbers:
+    """Return the numbers of n rows, each pair of a partition and a name being asked for once."""
+    known = paths.dictionary.to_pylist()  # O(partitions)
+    called = names.dictionary.to_pylist()  # O(file groups)
+    both = paths.indices.to_numpy().astype(np.int64) * len(called) + names.indices.to_numpy()
+    pairs, codes = np.unique(both, return_inverse=True)
+    numbers = [number_of(known[pair // len(called)], called[pair % len(called)]) for pair in pairs.tolist()]
+    return np.array(numbers, np.int64)[codes]
 
 
 def _file_id(name: str) -> str:

@@ -11,7 +11,7 @@ from ..errors import NullOrderingError
 from ..table.arrow.batches import rechunk
 from ..table.merging.row_spec import RowSpec
 from ..table.schema.conform import conform
-from .routes import Route, Router
+from .routes import Numbers, Route, Router
 
 
 class RowReader:
@@ -50,13 +50,8 @@ class RowReader:
         width = int(routes.groups.max(initial=0)) + 1
         codes = same_name[paths.indices.to_numpy(zero_copy_only=False)] * width + routes.groups
 
-        order = np.argsort(codes, kind="stable")
-        ordered = codes[order]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        ends = np.append(starts[1:], len(ordered))
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            code = int(ordered[start])
-            yield Route(names[code // width], code % width), rows.take(pa.array(order[start:end]))
+        for code, some in cut(rows, codes):
+            yield Route(names[code // width], code % width), some
 
     def _judge(self, chunk: pa.RecordBatch, record_keys: pa.Array) -> pa.BooleanArray | None:
         """Check the ordering values, and return which rows are live; None for all.
@@ -74,3 +69,20 @@ class RowReader:
                 )
         deletes = self._spec.deleted(judges)
         return pa.array(~deletes) if deletes.any() else None
+
+
+def cut(rows: pa.RecordBatch, codes: Numbers) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield rows by the code of each, codes ascending, the rows of one code in the order in which they came.
+
+    Args:
+        rows: n rows.
+        codes: n numbers; a row of a number below 0 is left out.
+    """
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    starts = np.append(0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1) if len(ordered) else np.zeros(0, np.int64)
+    ends = np.append(starts[1:], len(ordered))
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        code = int(ordered[start])
+        if code >= 0:
+            yield code, rows.take(pa.array(order[start:end]))

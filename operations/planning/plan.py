@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ...errors import CommitConflictError, MissingColumnError, UnsupportedTypeError
+from ...index.registry import index_for
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...table.config import TableConfig
@@ -20,7 +21,7 @@ from ...table.latest_schema import latest_schema
 from ...table.merging.deletes import IS_DELETED
 from ...table.merging.merger import Meeting, MergeRules
 from ...table.merging.row_spec import RowSpec
-from ...table.schema.columns import POSITION, RECORD_KEY, avro_schema, check_storable, without_meta
+from ...table.schema.columns import FILE_GROUP, POSITION, RECORD_KEY, avro_schema, check_storable, without_meta
 from ...timeline.archive.lsm import archive_state
 from ...timeline.clock import next_time
 from ...timeline.metadata.codec import Codec
@@ -55,6 +56,7 @@ class WritePlan:
         packed_schema: The table's data columns, an Arrow schema message, compressed: plans travel with every task.
         flagged: Whether incoming rows have a delete flag that the table does not keep.
         positioned: Whether incoming rows say where they stood before they were moved, and it matters.
+        located: Whether incoming rows say which file group they go to, having been looked up and placed.
         settings: How to go about the work.
         replays: Requested time of the completed instant of the same write id; nothing is to be done then.
     """
@@ -68,6 +70,7 @@ class WritePlan:
     packed_schema: bytes
     flagged: bool
     positioned: bool
+    located: bool
     settings: WriteSettings
     replays: str | None = None
 
@@ -94,6 +97,11 @@ class WritePlan:
         """
         merges = self.rules.meeting is Meeting.MERGE and not self.rules.must_find
         return merges and self.config.table_type == MERGE_ON_READ
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the table's index has to be asked where keys are, so that no task knows it of itself."""
+        return index_for(self.config).needs_lookup
 
     @property
     def takes_rows(self) -> bool:
@@ -140,7 +148,8 @@ def plan_write(request: WriteRequest) -> WritePlan:
         PyHudiError: The options, the schema or the table do not allow the write; see `pyhudi.errors`.
     """
     storage = open_storage(request.path, request.storage_options)
-    request, moved = _without_position(request)
+    request, moved = _without(request, POSITION, pa.int64())
+    request, located = _without(request, FILE_GROUP, pa.string())
     target = find_target(request, storage)
     config, operation = target.config, target.operation.name
     now, timeline, watermark, going = _pin(storage, config, request.write.based_on)
@@ -179,6 +188,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
         flagged=IS_DELETED in request.schema.names and IS_DELETED not in schema.names,
         positioned=moved and target.operation.breaks_ties,
+        located=located and index_for(config).needs_lookup,
         settings=request.write,
         replays=replays,
     )
@@ -192,17 +202,17 @@ def _action(config: TableConfig, operation: str) -> str:
     return "deltacommit" if config.table_type == MERGE_ON_READ else "commit"
 
 
-def _without_position(request: WriteRequest) -> tuple[WriteRequest, bool]:
-    """Return the request without the column by which placed rows say where they stood, and whether they had it."""
-    if not request.write.colocated or POSITION not in request.schema.names:
+def _without(request: WriteRequest, name: str, kind: pa.DataType) -> tuple[WriteRequest, bool]:
+    """Return the request without a column that placed rows alone have, and whether they had it."""
+    if not request.write.colocated or name not in request.schema.names:
         return request, False
-    kind = request.schema.field(POSITION).type
-    if kind != pa.int64():
+    given = request.schema.field(name).type
+    if given not in {kind, pa.large_string() if pa.types.is_string(kind) else kind}:
         raise UnsupportedTypeError(
-            f"The column {POSITION!r} of rows that pyhudi.colocate placed is a bigint, and these have one of {kind}.",
-            "Leave the column as colocate made it, and give a column of your own another name.",
+            f"The column {name!r} of rows that pyhudi placed is of the type {kind}, and these have one of {given}.",
+            "Leave the column as pyhudi made it, and give a column of your own another name.",
         )
-    schema = pa.schema([field for field in request.schema if field.name != POSITION])
+    schema = pa.schema([field for field in request.schema if field.name != name])
     return replace(request, schema=schema), True
 
 

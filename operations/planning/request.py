@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ...index.base import LookupFigures
 from ...index.settings import LookupSettings
 from ...table.config.key_types import KeyGeneratorType, PartitionType
 from ...table.config.payloads import Payload
@@ -102,6 +103,7 @@ class WriteSettings:
         logs: How log files look.
         durable: Whether the write outlasts a power cut once it is done.
         lookup: How keys are looked up and where new ones go, under an index that has to.
+        looked_up: What it took to find the file groups of rows that say them; None where the rows do not.
         bloom_filter: None for the default of the index.
         extra_metadata: Additional key-values for the instant's extraMetadata.
         upkeep: What is done to the table after the write.
@@ -132,6 +134,7 @@ class WriteSettings:
     logs: LogSettings = field(default_factory=LogSettings)
     durable: bool = True
     lookup: LookupSettings = field(default_factory=LookupSettings)
+    looked_up: LookupFigures | None = None
     bloom_filter: bool | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     upkeep: Upkeep = field(default_factory=Upkeep)

@@ -1,17 +1,29 @@
-"""From the route of a row to the file group that it leads to, or the new one that will be opened."""
+"""From the route of a row to the file group that it leads to, or the new one that will be opened.
+
+Routes are told by keys, or by what rows say that were looked up and placed.
+"""
 
 from __future__ import annotations
 
+import re
+
+from ...errors import CommitConflictError, PlacementError
 from ...index.registry import computed_index_for
 from ...storage.base import Storage
 from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
+from ...table.files.names import FileGroupId, new_file_id
+from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from ...timeline.timeline import Timeline
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
 from ..planning.operation import DELETE, REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, misfit
+
+# The numbers of file groups that are there, their places in the partition, stay below; those of new ones begin here.
+_FIRST_NEW = 1 << 32
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class JobPlanner:
@@ -71,3 +83,74 @@ class JobPlanner:
             if self._view.is_partition(partition_path):
                 self.known_partitions.add(partition_path)
         return self._buckets[partition_path]
+
+
+class PlacedGroups:
+    """Finds the file groups of rows that say where they go.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        timeline: As of the write's watermark.
+
+    Attributes:
+        timeline: As it was given.
+        known_partitions: Those of the jobs' partitions that have their metafile already.
+    """
+
+    def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+        self._plan = plan
+        self.timeline = timeline
+        # Of a table, or of partitions, that the write replaces nothing is looked for.
+        self._view = None if plan.operation in REPLACING else open_view(storage, timeline)
+        self._pieces: dict[str, list[FileSlice]] = {}
+        self._places: dict[str, dict[str, int]] = {}
+        self._rewritten: dict[Route, bool] = {}
+        self.known_partitions: set[str] = set()
+        check_lesson(plan, storage, timeline)
+
+    def number_of(self, partition_path: str, said: str) -> int:
+        """Return the number of a file group, given how rows of the partition call it.
+
+        Raises:
+            PlacementError: It makes no sense, or rows of one file group say different things.
+            CommitConflictError: The table has no such file group.
+        """
+        rest = said.removeprefix(NEW_GROUP)
+        is_new = rest != said
+        if is_new and _NUMBER.fullmatch(rest):
+            return _FIRST_NEW + int(rest)
+        place = self._known(partition_path).get(rest)
+        if place is None:
+            raise CommitConflictError(
+                f"Rows for the table {self._plan.path} were placed for the file group {said!r} of partition "
+                f"{partition_path!r}, which the table has not.",
+                "Nothing of this write is left; write again, which looks the keys up anew.",
+            )
+        if self._rewritten.setdefault(Route(partition_path, place), is_new) != is_new:
+            raise PlacementError(
+                f"Some rows for the file group {rest} of the table {self._plan.path} say in {FILE_GROUP} that it takes "
+                "new keys in, and others do not.",
+                "Write rows as pyhudi placed them, or leave hoodie.pyhudi.colocated out.",
+            )
+        return place
+
+    def job(self, route: Route) -> GroupJob:
+        """Return what is to be written for the rows of one route."""
+        path, number = route
+        self._known(path)
+        if number >= _FIRST_NEW:
+            file_id = new_file_id(self._plan.instant_time, path, number - _FIRST_NEW)
+            return GroupJob(FileGroupId(path, file_id), None)
+        piece = self._pieces[path][number]
+        return GroupJob(piece.group, piece, rewrites=self._rewritten[route])
+
+    def _known(self, partition_path: str) -> dict[str, int]:
+        """Return the place of each file group that a partition has, by its id."""
+        if partition_path not in self._places:
+            pieces = [] if self._view is None else [*self._view.slices(partition_path).values()]
+            self._pieces[partition_path] = pieces
+            self._places[partition_path] = {piece.file_id: place for place, piece in enumerate(pieces)}
+            if self._view is not None and self._view.is_partition(partition_path):
+                self.known_partitions.add(partition_path)
+        return self._places[partition_path]

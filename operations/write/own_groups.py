@@ -15,7 +15,7 @@ from ...writer.log_handle import LogHandle
 from ...writer.routes import Route
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
-from .file_groups import JobPlanner
+from .file_groups import JobPlanner, PlacedGroups
 from .writers import Outcome, versions_of_task, writers
 
 
@@ -31,7 +31,12 @@ class OwnGroups:
     """
 
     def __init__(
-        self, plan: WritePlan, storage: Storage, token: WriteToken, planner: JobPlanner, local: Storage
+        self,
+        plan: WritePlan,
+        storage: Storage,
+        token: WriteToken,
+        planner: JobPlanner | PlacedGroups,
+        local: Storage,
     ) -> None:
         # The commit counts as 0.
         self._fence = Fence(plan.transaction, storage, token.attempt + 1, partitions=planner.known_partitions)

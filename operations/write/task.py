@@ -20,13 +20,13 @@ from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
 from ...timeline.writers import heartbeat
 from ...writer.buffer import MERGE_RESERVE, Flush, GroupRows, RowBuffers
-from ...writer.routes import AppendRouter, KeyRouter, LocationRouter, Route, Router
+from ...writer.routes import AppendRouter, BinRouter, KeyRouter, LocationRouter, PlacedRouter, Route, Router
 from ...writer.rows import RowReader
 from ..planning.operation import DELETE, DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..transaction.begin import begin
 from ..transaction.since import snapshot
-from .file_groups import JobPlanner
+from .file_groups import JobPlanner, PlacedGroups
 from .own_groups import OwnGroups
 from .phases import Phases, Progress
 from .writers import Outcome, appending_tasks
@@ -93,12 +93,21 @@ class _Task:
             begin(plan.transaction, self._storage, plan.requested)
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
-        # No other task writes to file groups that are opened for generated keys.
-        alone = plan.operation != DELETE if plan.config.generates_keys else plan.settings.colocated
-        if not alone and not (plan.appends and self._token.partition < appending_tasks(plan)):
+        alone = self._is_alone()
+        # Where keys are is not for a task to find out, which sees some of them only.
+        appends = plan.appends and not plan.looks_up and self._token.partition < appending_tasks(plan)
+        if not alone and not appends:
             return self._hand_over(batches)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             return self._finish(batches, open_storage(folder, durable=False), alone=alone)
+
+    def _is_alone(self) -> bool:
+        """Return whether no other task writes to the file groups of this one's rows."""
+        plan = self._plan
+        if plan.config.generates_keys:
+            # Nobody else writes to file groups that are opened for generated keys.
+            return plan.operation != DELETE
+        return plan.located if plan.looks_up else plan.settings.colocated
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         keys = KeyGenerator(self._plan.config, self._plan.schema)
@@ -129,7 +138,8 @@ class _Task:
             alone: Whether no other task has rows of the same file groups; else those are left to the commit that are
                 yet to be opened, each with one base file.
         """
-        own = OwnGroups(self._plan, self._storage, self._token, self._planner, local)
+        planner = self._placed if self._plan.located else self._planner
+        own = OwnGroups(self._plan, self._storage, self._token, planner, local)
         # Rows that stood elsewhere before are told apart by that, which they do not say any more in a log file.
         flush = own.flush if self._plan.appends and not self._plan.positioned else None
         try:
@@ -205,6 +215,8 @@ class _Task:
     def _router(self) -> Router:
         plan = self._plan
         keys = KeyGenerator(plan.config, plan.schema)
+        if plan.looks_up:
+            return PlacedRouter(keys, self._placed.number_of, plan.path) if plan.located else BinRouter(keys)
         if not plan.config.generates_keys:
             return KeyRouter(keys, computed_index_for(plan.config))
         if plan.operation != DELETE:
@@ -214,6 +226,10 @@ class _Task:
     @cached_property
     def _planner(self) -> JobPlanner:
         return JobPlanner(self._plan, self._storage, snapshot(self._plan.transaction, self._storage))
+
+    @cached_property
+    def _placed(self) -> PlacedGroups:
+        return PlacedGroups(self._plan, self._storage, snapshot(self._plan.transaction, self._storage))
 
 
 def _spilled(buffers: RowBuffers, local: Storage) -> dict[Route, list[tuple[SpillReader, SpillPiece]]]:

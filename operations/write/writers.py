@@ -42,7 +42,7 @@ class Writers:
 
     def appends(self, job: GroupJob) -> bool:
         """Return whether the rows of a job go to log files."""
-        return self.logs is not None and (job.piece is not None or job.logs_only)
+        return self.logs is not None and not job.rewrites and (job.piece is not None or job.logs_only)
 
     def first_file(self, job: GroupJob) -> tuple[str, MarkerType]:
         """Return the path of the first file that a job makes, if it makes any, and what the write does to it."""

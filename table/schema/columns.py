@@ -16,6 +16,10 @@ META_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", RECORD_KEY, PARTI
 OPERATION_COLUMN = "_hoodie_operation"
 # By it rows that were moved say where they stood, which decides ties; no table keeps it.
 POSITION = "_pyhudi_position"
+# By it placed rows say which file group they go to, and no table keeps it: the id of one that is there; `NEW_GROUP` and a
+# number for one that the write opens in the row's partition; or `NEW_GROUP` and the id of one that takes new keys in.
+FILE_GROUP = "_pyhudi_file_group"
+NEW_GROUP = "+"
 
 
 def avro_schema(schema: pa.Schema, table_name: str, *, meta: bool = False) -> str:
@@ -85,6 +89,12 @@ def check_storable(schema: pa.Schema) -> None:
             f"Column {POSITION!r} says where rows stood before pyhudi.colocate moved them, and no table keeps it.",
             "Write such rows with hoodie.pyhudi.colocated=true, or drop the column.",
         )
+    if FILE_GROUP in schema.names:
+        raise UnsupportedTypeError(
+            f"Column {FILE_GROUP!r} says to which file groups pyhudi.colocate brought rows, and no table keeps it.",
+            "Write such rows with hoodie.pyhudi.colocated=true to the table that they were placed for, or drop the "
+            "column.",
+        )
     _check_names(list(schema), "")
     canonical(schema)
 
@@ -119,7 +129,9 @@ def _check_inside(kind: pa.DataType, path: str) -> None:
 
 
 __all__ = [
+    "FILE_GROUP",
     "META_COLUMNS",
+    "NEW_GROUP",
     "POSITION",
     "arrow_schema",
     "avro_schema",
