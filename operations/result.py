@@ -246,7 +246,8 @@ def _seconds(text: str) -> dict[str, float]:
 def _lookup(text: str) -> LookupFigures:
     """Return what a lookup took; nothing where pyhudi did not write it."""
     found = _seconds(text)
-    if set(found) != {one.name for one in fields(LookupFigures)}:
+    names = [one.name for one in fields(LookupFigures)]
+    if set(found) != set(names) or any(type(found[name]) is float for name in names if name != "seconds"):
         return LookupFigures()
-    counts = {name: _total([int(number)]) for name, number in found.items() if name != "seconds"}
+    counts = {name: _total([int(found[name])]) for name in names if name != "seconds"}
     return LookupFigures(**counts, seconds=float(found["seconds"]))

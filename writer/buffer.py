@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ..storage.base import Storage
 from ..table.arrow.batches import concat
 from ..table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 from .routes import Route
@@ -144,3 +145,29 @@ class GroupRows:
             yield from reader.batches(piece, columns)
         for batch in self.memory:
             yield batch if columns is None else batch.select(columns)
+
+
+class Gathered:
+    """The rows of all routes once there come no more, in memory and in the spill.
+
+    Args:
+        buffers: Which hold them; its spill is finished here.
+        storage: Where the spill is.
+    """
+
+    def __init__(self, buffers: RowBuffers, storage: Storage) -> None:
+        self._buffers = buffers
+        self._spilled: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
+        spill = buffers.finish_spill()
+        if spill is not None:
+            reader = SpillReader(storage, spill.path)
+            for piece in reader.pieces:
+                self._spilled.setdefault(Route(*piece.key), []).append((reader, piece))
+
+    def routes(self) -> list[Route]:
+        """Return the routes that have rows, in their order."""
+        return sorted({*self._spilled, *self._buffers.routes()})
+
+    def take(self, route: Route) -> GroupRows:
+        """Return all rows of a route, which memory forgets."""
+        return GroupRows(tuple(self._spilled.get(route, ())), tuple(self._buffers.take(route)))

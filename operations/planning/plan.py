@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ...errors import CommitConflictError, MissingColumnError, UnsupportedTypeError
-from ...index.registry import index_for
+from ...index.base import LookupIndex
+from ...index.registry import index_for, lookup_for
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...table.config import TableConfig
@@ -102,6 +103,18 @@ class WritePlan:
     def looks_up(self) -> bool:
         """Whether the table's index has to be asked where keys are, so that no task knows it of itself."""
         return index_for(self.config).needs_lookup
+
+    @property
+    def lookup(self) -> LookupIndex:
+        """The index of a table whose keys have to be looked up.
+
+        Raises:
+            ValueError: They need not be.
+        """
+        index = lookup_for(self.config, self.settings.lookup)
+        if index is None:
+            raise ValueError(f"the index of {self.path} looks no key up")
+        return index
 
     @property
     def takes_rows(self) -> bool:

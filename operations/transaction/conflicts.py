@@ -21,6 +21,7 @@ from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
 from ..rollback.pending import BLOCKING
+from .new_keys import NewKeys, find_twin
 from .since import Since, conflict
 from .transaction import Transaction
 
@@ -36,6 +37,7 @@ class Changes:
         rival_key: Of a file group, what only one of two writers may have opened in its partition.
         covers: Tells of a partition path whether all of the partition is replaced.
         columns: The table's data columns afterwards.
+        new_keys: Where keys went that were looked for and not found; None where nobody looked.
     """
 
     file_groups: frozenset[FileGroupId]
@@ -44,6 +46,7 @@ class Changes:
     rival_key: Callable[[FileGroupId], Hashable]
     covers: Callable[[str], bool]
     columns: pa.Schema
+    new_keys: NewKeys | None = None
 
 
 def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, changes: Changes) -> None:
@@ -61,6 +64,7 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     """
     since = Since.find(work, storage, timeline)
     check_ownership(work, storage, timeline, since)
+    others: set[FileGroupId] = set()
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     for instant in since.writes:
         done = since.read(instant)
@@ -77,6 +81,7 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
                 f"The {instant.action} {instant.requested_time} completed meanwhile and changed the file group "
                 f"{shared[0].file_id} of partition {shared[0].partition_path!r} too",
             )
+        others.update(theirs)
     _check_schema(work, changes.columns, since)
     for instant in timeline.pending:
         if instant.action in BLOCKING:
@@ -89,6 +94,28 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     for base in sorted(changes.bases):
         if not timeline.is_committed(base):
             raise _base_gone(work, base)
+    if changes.new_keys is not None and changes.new_keys.files and others:
+        _check_new_keys(work, storage, timeline, changes.new_keys, others, since)
+
+
+def _check_new_keys(
+    work: Transaction,
+    storage: Storage,
+    timeline: Timeline,
+    ours: NewKeys,
+    theirs: Collection[FileGroupId],
+    since: Since,
+) -> None:
+    """Refuse to add a key that somebody else added meanwhile, to a file group that this write could not know of."""
+    times = [one.requested_time for one in since.writes]
+    twin = find_twin(storage, timeline, ours, work.instant_time, theirs, times)
+    if twin is not None:
+        raise conflict(
+            work,
+            f"Another write that completed meanwhile added the record key {twin.record_key!r}, which this one adds to "
+            f"partition {twin.partition_path!r}, to the file group {twin.group.file_id} of partition "
+            f"{twin.group.partition_path!r}",
+        )
 
 
 def _check_compaction(work: Transaction, instant: Instant, groups: Collection[FileGroupId], changes: Changes) -> None:

@@ -15,6 +15,7 @@ from ...storage.parallel import for_each
 from ...table.files.marked_files import marked_files
 from ...table.files.names import FileGroupId
 from ...table.files.partitions import metafile_of, write_partition_metafile
+from ...table.merging.merger import Meeting
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import heartbeat, owner
@@ -28,6 +29,7 @@ from ..rollback.rollback import forget
 from ..transaction.begin import begin, same_millisecond
 from ..transaction.complete import Properties, complete
 from ..transaction.conflicts import Changes, check_ownership
+from ..transaction.new_keys import NewKeys
 from ..transaction.since import snapshot
 from .abort import abort_write
 from .adoption import check_lesson
@@ -115,7 +117,8 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     _check_placement(plan, results)
     spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
     with phases.phase("merge"):
-        outcomes += merge_spills(plan, storage, spills, phases)
+        merged = merge_spills(plan, storage, spills, phases)
+        outcomes += merged.outcomes
     with phases.phase("reconcile"):
         if not outcomes:
             check_lesson(plan, storage, snapshot(plan.transaction, storage))
@@ -129,7 +132,7 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
         # Nothing may say that the write is done before the disk keeps what it names.
         storage.flush([*written, *([plan.config.timeline_folder] if plan.creates_table else [])])
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
-    metadata = build_metadata(plan, outcomes, replaced, seconds)
+    metadata = build_metadata(plan, outcomes, replaced, seconds, merged)
     if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
         return result_from(plan.path, "", metadata)
     with phases.phase("complete"):
@@ -157,7 +160,16 @@ def _changes(
         rival_key=index_for(plan.config).rival_key,
         covers=replacement.covers,
         columns=plan.schema,
+        new_keys=_new_keys(plan, outcomes),
     )
+
+
+def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome]) -> NewKeys | None:
+    """Return where the write put keys that it had looked for; None where it adds rows whoever has their keys."""
+    if not plan.looks_up or plan.rules.meeting is Meeting.ADD:
+        return None
+    files = {one.path: one.rows for one in outcomes if one.path is not None and one.counts.inserts}
+    return NewKeys(files, plan.lookup.is_global)
 
 
 def _settle(plan: WritePlan, storage: Storage, written: Sequence[str]) -> Properties:

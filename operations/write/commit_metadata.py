@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
+from ...index.base import LookupFigures
 from ...table.files.names import FileGroupId
 from ...table.schema.columns import avro_schema
 from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ...writer.group_writer import GroupOutcome
 from ...writer.log_handle import LogOutcome
 from ..planning.plan import WritePlan
-from ..result import DROPPED, NOT_FOUND, SECONDS
+from ..result import DROPPED, LOOKUP, NOT_FOUND, SECONDS
 from ..write_ids import WRITE_ID
+from .merge_spills import Merged
 from .writers import Outcome
 
 
@@ -23,6 +26,7 @@ def build_metadata(
     outcomes: Sequence[Outcome],
     replaced: Mapping[str, list[str]],
     seconds: Mapping[str, float],
+    merged: Merged,
 ) -> CommitMetadata:
     """Return the metadata of the write's completed instant.
 
@@ -31,6 +35,7 @@ def build_metadata(
         outcomes: Every file group that the write met.
         replaced: File ids by partition path that the write takes away as a whole.
         seconds: Seconds by phase, kept in extraMetadata.
+        merged: What the commit did itself, some of it of no file group.
     """
     stats: dict[str, list[WriteStat]] = {}
     for outcome in sorted(outcomes, key=_place):
@@ -40,9 +45,10 @@ def build_metadata(
         **plan.settings.extra_metadata,
         "schema": avro_schema(plan.schema, plan.config.name),
         WRITE_ID: plan.transaction.write_id,
-        NOT_FOUND: str(sum(outcome.counts.not_found for outcome in outcomes)),
+        NOT_FOUND: str(sum(outcome.counts.not_found for outcome in outcomes) + merged.nowhere.not_found),
         DROPPED: str(sum(outcome.counts.dropped for outcome in outcomes)),
         SECONDS: json.dumps(dict(seconds)),
+        **_of_lookup(merged.figures or plan.settings.looked_up),
     }
     if plan.transaction.action == "replacecommit":
         return ReplaceCommitMetadata(
@@ -52,6 +58,10 @@ def build_metadata(
             partition_to_replace_file_ids=dict(replaced),
         )
     return CommitMetadata(partition_to_write_stats=stats, extra_metadata=extra, operation_type=plan.operation)
+
+
+def _of_lookup(figures: LookupFigures | None) -> dict[str, str]:
+    return {} if figures is None else {LOOKUP: json.dumps(asdict(replace(figures, seconds=round(figures.seconds, 3))))}
 
 
 def sum_seconds(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:

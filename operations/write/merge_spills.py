@@ -11,15 +11,18 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 
 from ...errors import PlacementError
+from ...index.base import LookupFigures
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, bring_near, local_spills
 from ...table.files.names import WriteToken
+from ...table.merging.merger import MergeCounts
+from ...timeline.timeline import Timeline
 from ...writer.buffer import GroupRows
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
@@ -28,6 +31,7 @@ from ..transaction.fence import Fence
 from ..transaction.since import snapshot
 from .file_groups import JobPlanner
 from .phases import Phases, Progress
+from .tagging import tag_rows
 from .writers import Outcome, versions_of_commit, writers
 
 logger = logging.getLogger("pyhudi")
@@ -38,7 +42,22 @@ MOST_WORKERS = 8
 """How many file groups the commit merges at once, at most."""
 
 
-def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], phases: Phases) -> list[Outcome]:
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What has become of spilled rows.
+
+    Attributes:
+        outcomes: The file groups that were met.
+        nowhere: What became of rows that belong to no file group, because their keys were looked up and not found.
+        figures: What the lookup took; None where nothing was looked up.
+    """
+
+    outcomes: tuple[Outcome, ...] = ()
+    nowhere: MergeCounts = field(default_factory=MergeCounts)
+    figures: LookupFigures | None = None
+
+
+def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], phases: Phases) -> Merged:
     """Fold and merge what the tasks spilled, one file group per thread at a time.
 
     Args:
@@ -51,41 +70,91 @@ def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile],
         PlacementError: The spills and the base files they touch are beyond the bound.
     """
     if not spills:
-        return []
+        return Merged()
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-        return _merge(plan, storage, spills, open_storage(folder, durable=False), phases)
+        local = open_storage(folder, durable=False)
+        work = _Merge(plan, storage, local, snapshot(plan.transaction, storage), phases)
+        return work.look_up(spills) if plan.looks_up else work.by_routes(spills)
 
 
-def _merge(
-    plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], local: Storage, phases: Phases
-) -> list[Outcome]:
-    readers = for_each(storage, lambda spill: bring_near(storage, spill, local), spills)
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """The commit's share of one write.
+
+    Attributes:
+        plan: The write.
+        storage: Rooted at the table.
+        local: A folder of this process.
+        timeline: As of the write's watermark.
+        phases: Where it is told how far the work is.
+    """
+
+    plan: WritePlan
+    storage: Storage
+    local: Storage
+    timeline: Timeline
+    phases: Phases
+
+    def by_routes(self, spills: Sequence[SpillFile]) -> Merged:
+        """Merge rows whose routes tell their file groups."""
+        rows = _spilled(self.storage, spills, self.local)
+        planner = JobPlanner(self.plan, self.storage, self.timeline)
+        jobs, size = _within_bound(self.plan, spills, {route: planner.job(route) for route in sorted(rows)}, rows)
+        waiting = list(zip(jobs, map(rows.__getitem__, sorted(rows)), strict=True))
+        return Merged(self._write(waiting, planner.known_partitions, size))
+
+    def look_up(self, spills: Sequence[SpillFile]) -> Merged:
+        """Look up where the keys of rows are, and merge them there."""
+        plan = self.plan
+        size = sum(spill.size for spill in spills)
+        _refuse_beyond(plan, size)
+        with self.phases.phase("lookup") as facts:
+            rows = _spilled(self.storage, spills, self.local)
+            tagged = tag_rows(plan, self.storage, self.local, rows, self.timeline)
+            if tagged.figures is not None:
+                facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
+        # Rows that go to log files are merged by whoever reads them.
+        size += sum(job.size for job, _ in tagged.jobs if job.rewrites or not plan.appends)
+        _refuse_beyond(plan, size)
+        _warn_of_much(plan, size)
+        outcomes = self._write(tagged.jobs, tagged.known_partitions, size)
+        return Merged(outcomes, tagged.nowhere, tagged.figures)
+
+    def _write(
+        self, jobs: Sequence[tuple[GroupJob, GroupRows]], known_partitions: set[str], size: int
+    ) -> tuple[Outcome, ...]:
+        """Write file groups, each in a thread.
+
+        Args:
+            jobs: The file groups with the rows of each.
+            known_partitions: Those that have their metafile.
+            size: How many bytes are to be merged.
+        """
+        plan, storage = self.plan, self.storage
+        progress = Progress(self.phases, "merge", len(jobs), logging.WARNING if _is_much(plan, size) else logging.INFO)
+        # Tasks count from 1.
+        fence = Fence(plan.transaction, storage, 0, sealed_by_us=True, partitions=known_partitions)
+        workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
+        with ThreadPoolExecutor(workers) as pool:
+            versions = versions_of_commit(plan)
+            to = writers(plan, storage, COMMIT_TOKEN, fence, local_spills(self.local), self.timeline, versions)
+            fence.announce(to.first_file(job) for job, _ in jobs)
+            futures = [pool.submit(to.write, job, rows, f"{number}") for number, (job, rows) in enumerate(jobs)]
+            try:
+                _await(futures, progress)
+                return tuple(outcome for future in futures for outcome in future.result())
+            finally:
+                for future in futures:
+                    future.cancel()
+
+
+def _spilled(storage: Storage, spills: Sequence[SpillFile], local: Storage) -> dict[Route, GroupRows]:
+    """Return the spilled rows of each route, in the order of the tasks."""
     pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
-    for reader in readers:
+    for reader in for_each(storage, lambda spill: bring_near(storage, spill, local), spills):
         for piece in reader.pieces:
             pieces.setdefault(Route(*piece.key), []).append((reader, piece))
-    planner = JobPlanner(plan, storage, snapshot(plan.transaction, storage))
-    routes = sorted(pieces)
-    jobs, size = _within_bound(plan, spills, {route: planner.job(route) for route in routes}, pieces)
-    level = logging.WARNING if _is_much(plan, size) else logging.INFO
-    progress = Progress(phases, "merge", len(jobs), level)
-    # Tasks count from 1.
-    fence = Fence(plan.transaction, storage, 0, sealed_by_us=True, partitions=planner.known_partitions)
-    workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
-    with ThreadPoolExecutor(workers) as pool:
-        versions = versions_of_commit(plan)
-        to = writers(plan, storage, COMMIT_TOKEN, fence, local_spills(local), planner.timeline, versions)
-        fence.announce(map(to.first_file, jobs))
-        futures = [
-            pool.submit(to.write, job, GroupRows(tuple(pieces[route])), f"{number}")
-            for number, (route, job) in enumerate(zip(routes, jobs, strict=True))
-        ]
-        try:
-            _await(futures, progress)
-            return [outcome for future in futures for outcome in future.result()]
-        finally:
-            for future in futures:
-                future.cancel()
+    return {route: GroupRows(tuple(some)) for route, some in pieces.items()}
 
 
 def _await(futures: Sequence[Future[tuple[Outcome, ...]]], progress: Progress) -> None:
@@ -106,7 +175,7 @@ def _within_bound(
     plan: WritePlan,
     spills: Sequence[SpillFile],
     jobs: Mapping[Route, GroupJob],
-    pieces: Mapping[Route, Sequence[tuple[SpillReader, SpillPiece]]],
+    rows: Mapping[Route, GroupRows],
 ) -> tuple[list[GroupJob], int]:
     """Return the jobs, and how many bytes are to be merged.
 
@@ -126,24 +195,38 @@ def _within_bound(
                 plan.path,
                 size,
             )
-        waiting = {route: sum(piece.length for _, piece in pieces[route]) for route in jobs}
+        waiting = {route: sum(piece.length for _, piece in rows[route].pieces) for route in jobs}
         new = sorted((route for route, job in jobs.items() if job.piece is None), key=waiting.__getitem__)
         merged = dict(zip(new, accumulate(map(waiting.__getitem__, new)), strict=True))
         return [replace(job, logs_only=merged.get(route, 0) > bound) for route, job in jobs.items()], size
     size += sum(job.size for job in jobs.values())
+    _refuse_beyond(plan, size)
+    _warn_of_much(plan, size)
+    return list(jobs.values()), size
+
+
+def _refuse_beyond(plan: WritePlan, size: int) -> None:
+    """Refuse to merge more than one host should.
+
+    Raises:
+        PlacementError: It is more.
+    """
+    bound = plan.settings.commit_merge_max_bytes
     if size > bound:
         raise PlacementError(
             f"The write to {plan.path} left {size:,} bytes of rows and touched files for the commit to merge; "
             f"hoodie.pyhudi.commit.merge.max.bytes allows {bound:,}.",
             f"{_advice(plan)}, so that Spark's executors merge; or raise the bound.",
         )
+
+
+def _warn_of_much(plan: WritePlan, size: int) -> None:
     if _is_much(plan, size):
         logger.warning(
             "table %s: the commit merges %d bytes on the driver's host; HudiTable lets the executors do it",
             plan.path,
             size,
         )
-    return list(jobs.values()), size
 
 
 def _advice(plan: WritePlan) -> str:

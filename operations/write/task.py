@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 
 import pyarrow as pa
@@ -15,11 +15,11 @@ from ...index.registry import computed_index_for
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import THREADS, for_each
-from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
+from ...table.arrow.spill import SpillFile, SpillWriter
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
 from ...timeline.writers import heartbeat
-from ...writer.buffer import MERGE_RESERVE, Flush, GroupRows, RowBuffers
+from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffers
 from ...writer.routes import AppendRouter, BinRouter, KeyRouter, LocationRouter, PlacedRouter, Route, Router
 from ...writer.rows import RowReader
 from ..planning.operation import DELETE, DELETE_PARTITION
@@ -144,17 +144,16 @@ class _Task:
         flush = own.flush if self._plan.appends and not self._plan.positioned else None
         try:
             buffers = self._gather(batches, lambda: SpillWriter(local, "rows.spill", ""), flush)
-            spilled = _spilled(buffers, local)
-            rows = partial(_take, buffers, spilled)
-            routes = sorted({*spilled, *buffers.routes(), *own.routes()})
+            gathered = Gathered(buffers, local)
+            routes = sorted({*gathered.routes(), *own.routes()})
             with self._phases.phase("merge") as facts:
-                outcomes = self._write(own, [one for one in routes if alone or own.appends(one)], rows)
+                outcomes = self._write(own, [one for one in routes if alone or own.appends(one)], gathered.take)
                 files = sum(one.path is not None for one in outcomes)
                 facts |= {"files": files, "bytes": sum(o.size for o in outcomes), "flushes": own.flushes}
         except BaseException:
             own.discard()
             raise
-        rest = {} if alone else {route: rows(route) for route in routes if not own.appends(route)}
+        rest = {} if alone else {route: gathered.take(route) for route in routes if not own.appends(route)}
         spill = self._hand_over_rest(rest)
         return TaskResult(self._token, outcomes, spill, rows=buffers.rows, seconds=self._phases.seconds)
 
@@ -230,21 +229,3 @@ class _Task:
     @cached_property
     def _placed(self) -> PlacedGroups:
         return PlacedGroups(self._plan, self._storage, snapshot(self._plan.transaction, self._storage))
-
-
-def _spilled(buffers: RowBuffers, local: Storage) -> dict[Route, list[tuple[SpillReader, SpillPiece]]]:
-    """Return what is no longer in memory, by routes."""
-    spill = buffers.finish_spill()
-    found: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
-    if spill is not None:
-        reader = SpillReader(local, spill.path)
-        for piece in reader.pieces:
-            found.setdefault(Route(*piece.key), []).append((reader, piece))
-    return found
-
-
-def _take(
-    buffers: RowBuffers, spilled: Mapping[Route, Sequence[tuple[SpillReader, SpillPiece]]], route: Route
-) -> GroupRows:
-    """Return all rows of a route, which memory forgets."""
-    return GroupRows(tuple(spilled.get(route, ())), tuple(buffers.take(route)))

@@ -16,8 +16,8 @@ META_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", RECORD_KEY, PARTI
 OPERATION_COLUMN = "_hoodie_operation"
 # By it rows that were moved say where they stood, which decides ties; no table keeps it.
 POSITION = "_pyhudi_position"
-# By it placed rows say which file group they go to, and no table keeps it: the id of one that is there; `NEW_GROUP` and a
-# number for one that the write opens in the row's partition; or `NEW_GROUP` and the id of one that takes new keys in.
+# By it placed rows say which file group they go to, and no table keeps it: the id of one that is there; `NEW_GROUP` and
+# a number for one that the write opens in the row's partition; or `NEW_GROUP` and the id of one that takes new keys in.
 FILE_GROUP = "_pyhudi_file_group"
 NEW_GROUP = "+"
 

@@ -1,0 +1,167 @@
+"""Keys that two writers added at one time to file groups of their own, under an index that lets keys go anywhere.
+
+Neither found the key, so that each opened a place for it: the conflict that file groups do not show. Only where another
+write completed meanwhile are the keys of both read. What is held of them are hashes of 8 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...storage.base import Storage, split
+from ...table.arrow.arrays import plain
+from ...table.arrow.string_hash import hash64
+from ...table.files.base_file import BaseFileReader
+from ...table.files.file_group import FileSlice
+from ...table.files.logs.log_contents import rows_of
+from ...table.files.logs.log_file import read_blocks
+from ...table.files.names import FileGroupId
+from ...table.files.view import FileView
+from ...table.files.written import read_written
+from ...table.schema.columns import META_COLUMNS, RECORD_KEY
+from ...timeline.timeline import Timeline
+
+Hashes = np.ndarray[Any, np.dtype[np.uint64]]
+
+MOST_HASHES = 16_000_000
+_COMMIT_TIME = META_COLUMNS[0]
+_COLUMNS = pa.schema([pa.field(_COMMIT_TIME, pa.string()), pa.field(RECORD_KEY, pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class NewKeys:
+    """Where a write put keys that it had looked for and not found.
+
+    Attributes:
+        files: The paths of the base files that have some of them, with the number of rows of each.
+        anywhere: Whether the keys are unique in the whole table, not only within their partition.
+    """
+
+    files: Mapping[str, int]
+    anywhere: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A record key that two writes added."""
+
+    record_key: str
+    partition_path: str
+    group: FileGroupId
+
+
+def find_twin(
+    storage: Storage,
+    timeline: Timeline,
+    ours: NewKeys,
+    instant_time: str,
+    theirs: Collection[FileGroupId],
+    times: Collection[str],
+) -> Twin | None:
+    """Return a key that this write and others added, each to another file group; None where there is none.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: As it is now.
+        ours: What this write added.
+        instant_time: Of this write.
+        theirs: The file groups that others wrote to meanwhile, none of which this write wrote to.
+        times: The requested times of these others.
+    """
+    scopes: dict[str | None, list[str]] = {}
+    for path in sorted(ours.files):
+        scopes.setdefault(None if ours.anywhere else split(path)[0], []).append(path)
+    view: FileView | None = None
+    for scope, files in scopes.items():
+        groups = sorted(one for one in theirs if scope is None or one.partition_path == scope)
+        if not groups:
+            continue
+        view = view or FileView(storage, timeline, read_written(storage, timeline))
+        # What is gone was replaced by others of them, whose file groups hold its rows, or none does.
+        pieces = [piece for one in groups if (piece := view.slices(one.partition_path).get(one.file_id)) is not None]
+        search = _Search(storage, files, instant_time, pieces, frozenset(times))
+        twin = search.run(sum(ours.files[path] for path in files))
+        if twin is not None:
+            return twin
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Holds the new keys of some files against those of others' file groups.
+
+    Attributes:
+        storage: Rooted at the table.
+        files: Base files of this write.
+        instant_time: Of this write.
+        pieces: Others' file slices, as they are now.
+        times: The requested times of the others.
+    """
+
+    storage: Storage
+    files: Collection[str]
+    instant_time: str
+    pieces: Collection[FileSlice]
+    times: frozenset[str]
+
+    def run(self, count: int) -> Twin | None:
+        """Search, as many of the keys at a time as memory has room for."""
+        parts = count // MOST_HASHES + 1
+        for part in range(parts):
+            known = self._known(part, parts)
+            for piece in self.pieces:
+                for keys in _keys(self.storage, piece, self.times):
+                    met = keys.filter(pa.array(np.isin(hash64(keys), known)))
+                    twin = self._confirmed(met, piece) if len(met) else None
+                    if twin is not None:
+                        return twin
+        return None
+
+    def _known(self, part: int, parts: int) -> Hashes:
+        """Return the hashes of this write's keys that belong to one part of all, each once."""
+        some = [np.zeros(0, np.uint64)]
+        for _, keys in self._ours():
+            hashes = hash64(keys)
+            some.append(hashes[hashes % np.uint64(parts) == part])
+        return np.unique(np.concatenate(some))
+
+    def _confirmed(self, met: pa.Array, piece: FileSlice) -> Twin | None:
+        """Return the first of some keys that this write really has: different keys may have one hash."""
+        for path, keys in self._ours():
+            same = keys.filter(pc.is_in(keys, met))
+            if len(same):
+                return Twin(same[0].as_py(), split(path)[0], piece.group)  # one value, for the error
+        return None
+
+    def _ours(self) -> Iterator[tuple[str, pa.Array]]:
+        for path in self.files:
+            for keys in _base_keys(self.storage, path, {self.instant_time}):
+                yield path, keys
+
+
+def _keys(storage: Storage, piece: FileSlice, times: Collection[str]) -> Iterator[pa.Array]:
+    """Yield the keys of the rows of a slice that some instants wrote."""
+    if piece.base is not None:
+        yield from _base_keys(storage, piece.base.path, times)
+    for log in piece.logs:
+        for block in read_blocks(storage, log.path):
+            if block.is_data:
+                yield from _written_at(rows_of(storage, block, _COLUMNS), times)
+
+
+def _base_keys(storage: Storage, path: str, times: Collection[str]) -> Iterator[pa.Array]:
+    with BaseFileReader(storage, path) as reader:
+        yield from _written_at(reader.batches(_COLUMNS), times)
+
+
+def _written_at(batches: Iterable[pa.RecordBatch], times: Collection[str]) -> Iterator[pa.Array]:
+    wanted = pa.array(sorted(times), pa.string())
+    for batch in batches:
+        chosen = pc.is_in(plain(batch.column(_COMMIT_TIME)), wanted)
+        yield plain(batch.column(RECORD_KEY)).filter(chosen)

@@ -1,0 +1,326 @@
+"""What tasks spilled, cut by the file groups that a lookup finds, and new keys given their places: the commit's share.
+
+No task of a plain write sees more than some of its keys, and each would open the same files. So the commit looks all of
+them up: each file that may hold one is opened once, or once a pass where memory has no room for all keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, groupby
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import KeyNotFoundError, UnsupportedTableError
+from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
+from ...index.record_size import learned_record_bytes
+from ...index.small_files import GroupSizes, Shares, deal
+from ...storage.base import Storage
+from ...table.arrow.batches import concat, rechunk
+from ...table.arrow.spill import SpillWriter
+from ...table.arrow.string_hash import hash64
+from ...table.config.property_keys import MERGE_ON_READ
+from ...table.files.lost import open_view
+from ...table.files.names import FileGroupId, bucket_of
+from ...table.files.view import FileView
+from ...table.merging.merger import Meeting, MergeCounts, folded
+from ...table.schema.columns import RECORD_KEY
+from ...timeline.held import clustered_groups, held_groups, pending_compactions
+from ...timeline.timeline import Timeline
+from ...writer.buffer import Gathered, GroupRows, RowBuffers
+from ...writer.group_writer import GroupJob
+from ...writer.passes import Held, Portion, passes
+from ...writer.routes import Route
+from ...writer.rows import cut
+from ..planning.operation import REPLACING
+from ..planning.plan import WritePlan
+from .adoption import check_lesson
+
+# Of what a task may hold, the share of what decides in the rows of one pass, and that of rows that are cut.
+_SHARE = 4
+# So much text has room in one array.
+_MOST_BYTES = 1 << 30
+_NEW = NOT_FOUND
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """What is to be written, once it is known where the keys of all rows are.
+
+    Attributes:
+        jobs: The file groups with the rows of each, in order of the groups.
+        nowhere: What became of rows that belong to no file group.
+        figures: What the lookup took; None where nothing was looked up.
+        known_partitions: The partitions that have their metafile already.
+    """
+
+    jobs: tuple[tuple[GroupJob, GroupRows], ...]
+    nowhere: MergeCounts
+    figures: LookupFigures | None
+    known_partitions: set[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """Rows once it is known which of their keys the table has.
+
+    Attributes:
+        found: By file group.
+        new: By partition path.
+        counts: How many rows each partition gets at most; exactly as many where they were looked up and folded.
+    """
+
+    found: Mapping[FileGroupId, GroupRows]
+    new: Mapping[str, GroupRows]
+    counts: Mapping[str, int]
+
+
+def tag_rows(
+    plan: WritePlan, storage: Storage, local: Storage, spilled: Mapping[Route, GroupRows], timeline: Timeline
+) -> Tagged:
+    """Look up where the keys of spilled rows are, and give new ones their places.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        local: A folder of this process.
+        spilled: The rows of each bin of each partition, in the order of the tasks.
+        timeline: As of the write's watermark.
+
+    Raises:
+        KeyNotFoundError: A key to be deleted is not there, and the rules forbid it.
+        PyHudiError: The index, the store or a file fails.
+    """
+    check_lesson(plan, storage, timeline)
+    # Of a table, or of partitions, that the write replaces nothing is looked for.
+    view = None if plan.operation in REPLACING else open_view(storage, timeline)
+    nowhere, figures = MergeCounts(), None
+    if view is None or plan.rules.meeting is Meeting.ADD:
+        rows = _added(spilled)
+    else:
+        lookup = _Lookup(plan, storage, local, view)
+        rows = lookup.sort(spilled)
+        nowhere, figures = lookup.nowhere, lookup.figures
+    jobs = _jobs(plan, local, view, timeline, rows)
+    paths = {job.group.partition_path for job, _ in jobs}
+    known = {path for path in paths if view is not None and view.is_partition(path)}
+    return Tagged(tuple(jobs), nowhere, figures, known)
+
+
+def _added(spilled: Mapping[Route, GroupRows]) -> _Sorted:
+    """Return rows that nobody looks up, all of which count as new."""
+    new = {
+        path: GroupRows(tuple(piece for route in routes for piece in spilled[route].pieces))
+        for path, routes in groupby(sorted(spilled), lambda route: route.partition_path)
+    }
+    return _Sorted({}, new, {path: rows.rows for path, rows in new.items()})
+
+
+class _Lookup:
+    """Finds the file groups of spilled rows, pass by pass, and keeps the rows by these.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        local: A folder of this process.
+        view: The table's file slices as of the write's watermark.
+
+    Attributes:
+        nowhere: What became of rows that belong to no file group.
+        figures: What it took so far.
+    """
+
+    def __init__(self, plan: WritePlan, storage: Storage, local: Storage, view: FileView) -> None:
+        self._plan = plan
+        self._storage = storage
+        self._local = local
+        self._view = view
+        self._spec = plan.spec
+        self._index = plan.lookup
+        self._buffers = _buffers(plan, local, "tagged")
+        self._groups: list[FileGroupId] = []
+        self._numbers: dict[Route | FileGroupId, int] = {}
+        self._routes: list[Route] = []
+        self._counts: Counter[str] = Counter()
+        self.nowhere = MergeCounts()
+        self.figures = LookupFigures()
+
+    def sort(self, spilled: Mapping[Route, GroupRows]) -> _Sorted:
+        """Look all rows up, and cut them by what was found."""
+        nbytes = min(self._plan.settings.task_max_size // _SHARE, _MOST_BYTES)
+        try:
+            for held in passes(_units(self._index, spilled), self._spec.deciding, nbytes):
+                self._pass(held)
+            gathered = Gathered(self._buffers, self._local)
+        except BaseException:
+            self._buffers.discard()
+            raise
+        rows = {route: gathered.take(route) for route in gathered.routes()}
+        return _Sorted(
+            {self._groups[route.number]: some for route, some in rows.items() if route.number != _NEW},
+            {route.partition_path: some for route, some in rows.items() if route.number == _NEW},
+            self._counts,
+        )
+
+    def _pass(self, held: Sequence[Held]) -> None:
+        tags = self._index.tag(_keyed(held), self._view, self._storage)
+        self.figures += tags.figures
+        # The last one is for keys that the table lacks, whose code is -1.
+        numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
+        targets = numbers[tags.codes]
+        start = 0
+        for one in held:
+            absent = np.flatnonzero(tags.codes[start : start + one.count] == NOT_FOUND)
+            if len(absent):
+                targets[start + self._kept(one, absent)] = self._number(Route(one.portion.route.partition_path, _NEW))
+            start += one.count
+        self._cut(held, targets, tags, numbers)
+
+    def _kept(self, one: Held, absent: Positions) -> Positions:
+        """Return which of the rows whose keys the table lacks are new rows: of each key the one that wins.
+
+        Raises:
+            KeyNotFoundError: A key was to be deleted, and the rules say that it must be found.
+        """
+        rules = self._plan.rules
+        rows = concat(one.batches).take(pa.array(absent))
+        if rules.fold or rules.meeting is Meeting.MERGE:
+            winners = folded(self._spec, rows)
+            rows, absent = rows.take(pa.array(winners)), absent[winners]
+        deleted = self._spec.deleted(rows)
+        path = one.portion.route.partition_path
+        if rules.must_find and deleted.any():
+            key = rows.column(RECORD_KEY)[int(np.flatnonzero(deleted)[0])].as_py()  # one value, for the error
+            raise KeyNotFoundError(
+                f"The record key {key!r} was to be deleted and is not in partition {path!r} of the table "
+                f"{self._plan.path}; {np.count_nonzero(deleted)} such keys were found missing before the rest was "
+                "looked up.",
+                "Leave these keys out, or allow missing ones (hoodie.pyhudi.delete.missing.ok=true, which is the "
+                "default).",
+            )
+        self.nowhere.not_found += int(np.count_nonzero(deleted))
+        self._counts[path] += len(absent) - int(np.count_nonzero(deleted))
+        return absent[~deleted]
+
+    def _cut(self, held: Sequence[Held], targets: Positions, tags: Tags, numbers: Positions) -> None:
+        """Keep the rows of a pass by where they go; those whose key is in several file groups go to each."""
+        start = 0
+        for chunk in rechunk(chain.from_iterable(one.portion.batches() for one in held)):
+            end = start + chunk.num_rows
+            self._add(chunk, targets[start:end])
+            first, last = np.searchsorted(tags.copy_rows, [start, end])
+            if first < last:
+                copies = chunk.take(pa.array(tags.copy_rows[first:last] - start))
+                self._add(copies, numbers[tags.copy_codes[first:last]])
+            start = end
+
+    def _add(self, rows: pa.RecordBatch, targets: Positions) -> None:
+        for number, some in cut(rows, targets):
+            self._buffers.add(self._routes[number], some)
+
+    def _number(self, place: Route | FileGroupId) -> int:
+        """Return the number of a file group, or of the new rows of a partition."""
+        known = self._numbers.get(place)
+        if known is None:
+            known = self._numbers[place] = len(self._routes)
+            if isinstance(place, FileGroupId):
+                self._routes.append(Route(place.partition_path, len(self._groups)))
+                self._groups.append(place)
+            else:
+                self._routes.append(place)
+        return known
+
+
+def _units(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[Portion]]:
+    """Return the rows that may have keys in common, by partitions first, so that few passes meet a file."""
+    if not index.is_global:
+        return [[Portion(route, spilled[route])] for route in sorted(spilled)]
+    by_bin = sorted(spilled, key=lambda route: (route.number, route.partition_path))
+    return [
+        [Portion(route, spilled[route]) for route in routes] for _, routes in groupby(by_bin, lambda one: one.number)
+    ]
+
+
+def _keyed(held: Sequence[Held]) -> KeyedRows:
+    keys = pa.concat_arrays([batch.column(RECORD_KEY) for one in held for batch in one.batches])
+    places: dict[str, int] = {}
+    of_each = [places.setdefault(one.portion.route.partition_path, len(places)) for one in held]
+    indices = np.repeat(np.array(of_each, np.int32), [one.count for one in held])
+    paths = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array([*places], pa.string()))
+    return KeyedRows(keys, paths)
+
+
+def _jobs(
+    plan: WritePlan, local: Storage, view: FileView | None, timeline: Timeline, rows: _Sorted
+) -> list[tuple[GroupJob, GroupRows]]:
+    """Return the file groups that are written, found and new rows of one together."""
+    waiting: dict[FileGroupId, GroupRows] = dict(rows.found)
+    joined: set[FileGroupId] = set()
+    for group, some in _placed(plan, local, _shares(plan, view, timeline, rows.counts), rows.new).items():
+        there = waiting.get(group, GroupRows())
+        # Their keys differ, so that it is all the same which of them come first.
+        waiting[group] = GroupRows(there.pieces + some.pieces, there.memory + some.memory)
+        joined.add(group)
+    jobs = []
+    for group in sorted(waiting):
+        piece = None if view is None else view.slices(group.partition_path).get(group.file_id)
+        if piece is None and group in rows.found:
+            raise UnsupportedTableError(
+                f"The index {plan.config.index_type} says that keys of the table {plan.path} are in the file group "
+                f"{group.file_id} of partition {group.partition_path!r}, which the table has not.",
+                "Have the index made anew by the package that offers it.",
+            )
+        jobs.append((GroupJob(group, piece, rewrites=piece is not None and group in joined), waiting[group]))
+    return jobs
+
+
+def _shares(
+    plan: WritePlan, view: FileView | None, timeline: Timeline, counts: Mapping[str, int]
+) -> Mapping[str, Shares]:
+    """Deal the places of new rows out."""
+    sizes = plan.settings.lookup.sizes
+    groups = GroupSizes()
+    if view is not None:
+        held = {*held_groups(pending_compactions(timeline)), *clustered_groups(timeline)}
+        appends = plan.config.table_type == MERGE_ON_READ
+        some = [path for path, count in counts.items() if count]
+        found = GroupSizes.of(view, some, sizes, held=held, appends=appends).small
+        # What looks like a bucket is left to its keys, by which writers with a bucket index would look for it.
+        groups = GroupSizes(
+            {path: tuple(one for one in small if bucket_of(one.file_id) is None) for path, small in found.items()}
+        )
+    return deal(counts, groups, sizes, learned_record_bytes(timeline, sizes), plan.instant_time)
+
+
+def _placed(
+    plan: WritePlan, local: Storage, shares: Mapping[str, Shares], new: Mapping[str, GroupRows]
+) -> dict[FileGroupId, GroupRows]:
+    """Return new rows by the file groups that they get."""
+    found: dict[FileGroupId, GroupRows] = {}
+    buffers = _buffers(plan, local, "dealt")
+    try:
+        for path, dealt in sorted(shares.items()):
+            if len(dealt.shares) == 1:
+                found[FileGroupId(path, dealt.shares[0].file_id)] = new[path]
+                continue
+            for chunk in rechunk(new[path].batches()):
+                for code, some in cut(chunk, dealt.take(hash64(chunk.column(RECORD_KEY))).astype(np.int64)):
+                    buffers.add(Route(path, code), some)
+        gathered = Gathered(buffers, local)
+    except BaseException:
+        buffers.discard()
+        raise
+    for route in gathered.routes():
+        share = shares[route.partition_path].shares[route.number]
+        found[FileGroupId(route.partition_path, share.file_id)] = gathered.take(route)
+    return found
+
+
+def _buffers(plan: WritePlan, local: Storage, name: str) -> RowBuffers:
+    settings = plan.settings
+    limit = settings.task_max_size // _SHARE
+    return RowBuffers(min(settings.batch_size, limit), limit, partial(SpillWriter, local, f"{name}.spill", ""))

@@ -1,0 +1,103 @@
+"""Spilled rows gone through in passes, each of as many rows as memory has room for the columns of that decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..table.arrow.batches import within
+from ..table.arrow.string_hash import hash64
+from ..table.schema.columns import RECORD_KEY
+from .buffer import GroupRows
+from .routes import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """The rows of one route, or those of one part of its keys.
+
+    Attributes:
+        route: Their route.
+        rows: All rows of the route.
+        part: Which part of the keys, by their hashes.
+        parts: How many parts there are; all of the same size, more or less.
+    """
+
+    route: Route
+    rows: GroupRows
+    part: int = 0
+    parts: int = 1
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in the order in which they came, with some columns, the record key among them, or all."""
+        for batch in self.rows.batches(columns):
+            if self.parts == 1:
+                yield batch
+            else:
+                # Not the highest bits, which chose the route, nor the lowest ones, by which keys are looked for.
+                parts = (hash64(batch.column(RECORD_KEY)) >> np.uint64(30)) % np.uint64(self.parts)
+                yield batch.filter(pa.array(parts == self.part))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A portion of which some columns are in memory.
+
+    Attributes:
+        portion: The rows.
+        batches: Those columns of theirs.
+    """
+
+    portion: Portion
+    batches: list[pa.RecordBatch]
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return sum(batch.num_rows for batch in self.batches)
+
+
+def passes(units: Iterable[Sequence[Portion]], columns: Sequence[str], nbytes: int) -> Iterator[list[Held]]:
+    """Yield all rows once, as many at a time as memory has room for.
+
+    Args:
+        units: Portions whose rows may have keys in common, and are in one pass therefore. Of those that are too many
+            the rows of each key are.
+        columns: What is held of the rows, the record key among it.
+        nbytes: Arrow bytes that may be held.
+    """
+    waiting: list[Held] = []
+    size = 0
+    for unit in units:
+        held, more = _hold(unit, columns, nbytes)
+        if waiting and (held is None or size + more > nbytes):
+            yield waiting
+            waiting, size = [], 0
+        if held is None:
+            # Half of what there is room for, because parts are not equal.
+            parts = math.ceil(2 * more / nbytes)
+            for part in range(parts):
+                some = [Portion(one.route, one.rows, part, parts) for one in unit]
+                yield [Held(one, list(one.batches(columns))) for one in some]
+            continue
+        waiting += held
+        size += more
+    if waiting:
+        yield waiting
+
+
+def _hold(unit: Sequence[Portion], columns: Sequence[str], nbytes: int) -> tuple[list[Held] | None, int]:
+    """Return some columns of a unit and their bytes; None, and the bytes alone, where there is no room for them."""
+    held: list[Held] = []
+    size = 0
+    for one in unit:
+        batches = within(one.batches(columns), nbytes - size)
+        if batches is None:
+            return None, sum(batch.nbytes for portion in unit for batch in portion.batches(columns))
+        size += sum(batch.nbytes for batch in batches)
+        held.append(Held(one, batches))
+    return held, size
