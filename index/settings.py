@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..table.files.bloom_filter import BloomSettings
+
+__all__ = ["BloomSettings", "FileSizes", "LookupSettings"]
+
 MIB = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class BloomSettings:
-    """The bloom filters that base files get.
-
-    Attributes:
-        entries: How many keys a filter is made for (``hoodie.index.bloom.num_entries``).
-        false_positives: Share of absent keys that such a filter takes for present (``hoodie.index.bloom.fpp``).
-        dynamic: Whether it grows beyond that number (``hoodie.bloom.index.filter.type`` DYNAMIC_V0, else SIMPLE).
-        most_entries: Up to how many keys (``hoodie.bloom.index.filter.dynamic.max.entries``).
-    """
-
-    entries: int = 60_000
-    false_positives: float = 1e-9
-    dynamic: bool = True
-    most_entries: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)

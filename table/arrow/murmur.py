@@ -1,0 +1,122 @@
+"""Chains of murmur hashes of Arrow strings, as the bloom filters of Hadoop and Apache Hudi take them.
+
+A link of the chain is the hash of the whole string with the link before it as its seed. What a string's bytes add to a
+hash does not depend on the seed, so that it is worked out once for all links. The work runs in chunks that stay in the
+processor's cache, over the first words of all strings at once, then over their second ones, and so on.
+
+Source: ``org.apache.hudi.common.util.hash.MurmurHash``, which is Austin Appleby's MurmurHash2 but for the last one to
+three bytes: they are signed, and the first of them is the highest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .string_hash import Bytes, Offsets, string_buffers
+
+Hashes = np.ndarray[Any, np.dtype[np.uint32]]
+Rows = np.ndarray[Any, np.dtype[np.int64]]
+
+_CHUNK_ROWS = 8_192
+_CHUNK_BYTES = 1 << 18
+_FACTOR = np.uint32(0x5BD1E995)
+_WORD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MurmurStrings:
+    """Some strings, made ready to be hashed with any seeds; those of more words stand first.
+
+    Attributes:
+        rows: The place of each string in the array that it comes from.
+        words: What the first words add, what the second words add, and so on: of as many strings, the first ones, as
+            have so many words.
+        lengths: How many bytes each string has.
+        tails: What the last one to three bytes of each string add.
+    """
+
+    rows: Rows
+    words: tuple[Hashes, ...]
+    lengths: Hashes
+    tails: Hashes
+
+    def hashed(self, seeds: Hashes) -> Hashes:
+        """Return the hash of each string, given the seed of each."""
+        hashes = self.lengths ^ seeds
+        for words in self.words:
+            some = hashes[: len(words)]
+            some *= _FACTOR
+            some ^= words
+        hashes ^= self.tails
+        np.multiply(hashes, _FACTOR, out=hashes, where=(self.lengths & np.uint32(_WORD - 1)) != 0)
+        hashes ^= hashes >> np.uint32(13)
+        hashes *= _FACTOR
+        hashes ^= hashes >> np.uint32(15)
+        return hashes
+
+    def chosen(self, places: Rows) -> MurmurStrings:
+        """Return some of the strings.
+
+        Args:
+            places: Which, in ascending order.
+        """
+        counts = np.searchsorted(places, [len(words) for words in self.words])
+        words = tuple(words[places[:count]] for words, count in zip(self.words, counts.tolist(), strict=True) if count)
+        return MurmurStrings(self.rows[places], words, self.lengths[places], self.tails[places])
+
+
+def murmur_strings(strings: pa.Array) -> Iterator[MurmurStrings]:
+    """Yield the strings of an array, ready to be hashed, in chunks.
+
+    Args:
+        strings: n strings (string, large_string, or a dictionary of either), none null.
+    """
+    if pa.types.is_dictionary(strings.type):
+        strings = strings.dictionary_decode()
+    data, offsets = string_buffers(strings)
+    rows = len(strings)
+    step = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES * rows // max(len(data), 1)))
+    for first in range(0, rows, step):
+        ends = offsets[first : first + step + 1]
+        yield _ready(data[ends[0] : ends[-1]], ends - ends[0], first)
+
+
+def _ready(data: Bytes, offsets: Offsets, first: int) -> MurmurStrings:
+    lengths = np.diff(offsets)
+    counts = lengths >> 2
+    order = np.argsort(-counts, kind="stable")
+    lengths, counts, starts = lengths[order], counts[order], offsets[:-1][order]
+    # The bytes before the first string are read and thrown away where that one has fewer than three.
+    padded = np.zeros(len(data) + _WORD, np.uint8)
+    padded[_WORD:] = data
+    every = np.ndarray((len(data) + 1,), "<u4", padded, 0, (1,))
+    starts = starts + _WORD
+    most = int(counts[0]) if len(counts) else 0
+    having = np.searchsorted(-counts, -np.arange(most), side="left")
+    words = tuple(
+        _mixed(every[starts[:count] + _WORD * number].astype(np.uint32, copy=False))
+        for number, count in enumerate(having.tolist())
+    )
+    return MurmurStrings(order + first, words, lengths.astype(np.uint32), _tails(padded, starts + lengths, lengths & 3))
+
+
+def _mixed(words: Hashes) -> Hashes:
+    words *= _FACTOR
+    words ^= words >> np.uint32(24)
+    words *= _FACTOR
+    return words
+
+
+def _tails(padded: Bytes, ends: Offsets, lengths: Offsets) -> Hashes:
+    """Return what the last bytes of strings add, of as many bytes as each has beyond whole words."""
+    added = np.zeros(len(ends), np.uint32)
+    signed = padded.view(np.int8)
+    for distance in range(_WORD - 1):
+        some = signed[ends - 1 - distance].astype(np.int32) << np.int32(8 * distance)
+        added ^= np.where(lengths > distance, some, np.int32(0)).view(np.uint32)
+    return added

@@ -1,0 +1,258 @@
+"""The bloom filter in a base file's footer: which record keys the file may hold, and which it certainly does not.
+
+Sources: ``BloomFilterFactory``, ``SimpleBloomFilter``, ``HoodieDynamicBoundedBloomFilter`` and what they are made of in
+``org.apache.hudi.common.bloom``. The bytes are those of Hadoop's filters.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import InvalidOptionError
+from ..arrow.arrays import Mask, mask
+from ..arrow.murmur import Hashes, MurmurStrings, murmur_strings
+
+FILTER = "org.apache.hudi.bloomfilter"
+# What releases before 0.5 called it.
+OLD_FILTER = "com.uber.hoodie.bloomfilter"
+TYPE_CODE = "hoodie_bloom_filter_type_code"
+DYNAMIC = "DYNAMIC_V0"
+SIMPLE = "SIMPLE"
+
+_HEAD = struct.Struct(">iibi")
+_ROWS = struct.Struct(">iii")
+_VERSION = -1
+_MURMUR = 1
+_MOST_BITS = (1 << 31) - 1
+# Anybody may have written a filter, and nobody may be kept busy by it: the default one takes 60 hashes of a key.
+_MOST_HASHES = 1 << 16
+
+Packed = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSettings:
+    """The bloom filters that base files get.
+
+    Attributes:
+        entries: How many keys a filter is made for (``hoodie.index.bloom.num_entries``).
+        false_positives: Share of absent keys that such a filter takes for present (``hoodie.index.bloom.fpp``).
+        dynamic: Whether it grows beyond that number (``hoodie.bloom.index.filter.type`` DYNAMIC_V0, else SIMPLE).
+        most_entries: Up to how many keys (``hoodie.bloom.index.filter.dynamic.max.entries``).
+    """
+
+    entries: int = 60_000
+    false_positives: float = 1e-9
+    dynamic: bool = True
+    most_entries: int = 100_000
+
+    @property
+    def bits(self) -> int:
+        """How many bits a filter for so many keys has."""
+        return math.ceil(self.entries * (-math.log(self.false_positives) / (math.log(2) * math.log(2))))
+
+    @property
+    def hashes(self) -> int:
+        """How many of its bits each key sets."""
+        return math.ceil(math.log(2) * self.bits / self.entries)
+
+
+class BloomFilterBuilder:
+    """Gathers the record keys of one base file.
+
+    Args:
+        settings: What kind of filter.
+
+    Raises:
+        InvalidOptionError: No filter has so many bits.
+    """
+
+    def __init__(self, settings: BloomSettings) -> None:
+        self._settings = settings
+        self._size = settings.bits
+        if self._size > _MOST_BITS:
+            raise InvalidOptionError(
+                f"A bloom filter for {settings.entries} keys of which {settings.false_positives} may be wrong takes "
+                f"{self._size} bits, and Apache Hudi reads {_MOST_BITS} at most.",
+                "Lower hoodie.index.bloom.num_entries, or raise hoodie.index.bloom.fpp.",
+            )
+        # The bits of one filter after another; whole bytes while it is built, because many are set at once.
+        self._bits = np.zeros(self._size, np.bool_)
+        self._rows = 1
+        self._in_row = 0
+        self._full = False
+        self._turn = 0
+
+    def add(self, keys: pa.Array) -> None:
+        """Add record keys, none null; a filter that grows depends on their order."""
+        first_bits = self._rows_of(len(keys)) * self._size
+        for strings in murmur_strings(keys):
+            starts = first_bits[strings.rows]
+            links = np.zeros(len(starts), np.uint32)
+            for _ in range(self._settings.hashes):
+                links = strings.hashed(links)
+                self._bits[starts + _positions(links, self._size)] = True
+
+    def footer(self) -> dict[str, str]:
+        """Return what the file's footer says of its filter."""
+        head = _HEAD.pack(_VERSION, self._settings.hashes, _MURMUR, self._size)
+        rows = [
+            head + np.packbits(row, bitorder="little").tobytes() for row in self._bits.reshape(self._rows, self._size)
+        ]
+        if not self._settings.dynamic:
+            return {FILTER: base64.b64encode(rows[0]).decode()}
+        counts = _ROWS.pack(self._settings.entries, self._in_row, self._rows)
+        return {FILTER: base64.b64encode(b"".join([head, counts, *rows])).decode(), TYPE_CODE: DYNAMIC}
+
+    def _rows_of(self, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return to which of the filters each of the next keys goes, and open those that it takes.
+
+        A filter that is full is followed by another, up to the bound. Then one more key goes to the first, and all
+        others by turns to each.
+        """
+        rows = np.zeros(count, np.int64)
+        if not self._settings.dynamic:
+            return rows
+        at = 0
+        while at < count and not self._full:
+            free = self._settings.entries - self._in_row
+            if free > 0:
+                rows[at : at + free] = self._rows - 1
+                self._in_row += min(free, count - at)
+                at += free
+            elif self._rows * self._settings.entries < self._settings.most_entries:
+                self._bits = np.append(self._bits, np.zeros(self._size, np.bool_))
+                self._rows += 1
+                self._in_row = 0
+            else:
+                self._full = True
+                self._in_row += 1
+                at += 1
+        left = max(count - at, 0)
+        if left:
+            rows[at:] = (self._turn + np.arange(left)) % self._rows
+            self._turn += left
+            self._in_row += left
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilter:
+    """A filter as it was read: it holds a key where any of its rows does.
+
+    Attributes:
+        rows: One, or several of a filter that grew.
+    """
+
+    rows: tuple[_Row, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes."""
+        return sum(row.bits.nbytes for row in self.rows)
+
+    @classmethod
+    def decode(cls, text: bytes, code: str = SIMPLE) -> BloomFilter:
+        """Return the filter that a footer holds.
+
+        Args:
+            text: The footer's value.
+            code: What the footer says of its type; nothing is said of SIMPLE ones.
+
+        Raises:
+            ValueError: It is none that can be read, so that the file may hold any key.
+        """
+        data = memoryview(base64.b64decode(text, validate=True))
+        if code.upper() == SIMPLE:
+            rows, end = _read_rows(data, 0, 1)
+        elif code.upper() == DYNAMIC:
+            counts = _HEAD.size + _ROWS.size
+            if len(data) < counts:
+                raise ValueError(f"it ends after {len(data)} bytes")
+            _, _, count = _ROWS.unpack_from(data, _HEAD.size)
+            rows, end = _read_rows(data, counts, count)
+        else:
+            raise ValueError(f"its type is {code}")
+        if end != len(data):
+            raise ValueError(f"{len(data) - end} bytes are left over")
+        return cls(rows)
+
+    def may_hold(self, keys: pa.Array) -> Mask:
+        """Return which record keys the file may hold; those that it holds are always among them.
+
+        Args:
+            keys: n record keys, none null.
+        """
+        # No writer can put an empty key into a filter.
+        found = mask(pc.equal(pc.binary_length(keys), 0))
+        for strings in murmur_strings(keys):
+            left = strings
+            for row in self.rows:
+                held = row.holds(left)
+                found[left.rows[held]] = True
+                if held.all():
+                    break
+                left = left.chosen(np.flatnonzero(~held))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    bits: Packed
+    size: int
+    hashes: int
+
+    def holds(self, strings: MurmurStrings) -> Mask:
+        """Return for which strings all bits are set; those of which one is not soon drop out."""
+        found = np.zeros(len(strings.rows), np.bool_)
+        places = np.arange(len(found))
+        held = np.ones(len(found), np.bool_)
+        links = np.zeros(len(found), np.uint32)
+        for _ in range(self.hashes):
+            links = strings.hashed(links)
+            positions = _positions(links, self.size)
+            held &= (self.bits[positions >> np.uint32(3)] >> (positions & np.uint32(7)).astype(np.uint8)) & 1 != 0
+            left = np.flatnonzero(held)
+            if not len(left):
+                return found
+            if 2 * len(left) < len(held):
+                strings, links, places, held = strings.chosen(left), links[left], places[left], held[left]
+        found[places[held]] = True
+        return found
+
+
+def _positions(links: Hashes, size: int) -> Hashes:
+    """Return which bit each hash means: Java's remainder of the signed hash, without its sign."""
+    unsigned = np.abs(links.view(np.int32)).view(np.uint32)
+    positions: Hashes = unsigned - unsigned // np.uint32(size) * np.uint32(size)
+    return positions
+
+
+def _read_rows(data: memoryview, at: int, count: int) -> tuple[tuple[_Row, ...], int]:
+    """Return the rows of a filter from a place on, and where they end."""
+    rows: list[_Row] = []
+    hashes_of_all = 0
+    for _ in range(count):
+        if len(data) < at + _HEAD.size:
+            raise ValueError(f"it ends after {len(data)} bytes, in row {len(rows) + 1} of {count}")
+        version, hashes, kind, size = _HEAD.unpack_from(data, at)
+        if version != _VERSION or kind != _MURMUR:
+            raise ValueError("its hashes are not murmur's, or it is older than Hudi")
+        at += _HEAD.size
+        end = at + (size + 7) // 8
+        hashes_of_all += hashes
+        if size < 1 or hashes < 1 or end > len(data) or hashes_of_all > _MOST_HASHES:
+            raise ValueError(f"row {len(rows) + 1} of {count} has {hashes} hashes and {size} bits")
+        rows.append(_Row(np.frombuffer(data[at:end], np.uint8), size, hashes))
+        at = end
+    if not rows:
+        raise ValueError("it has no rows")
+    return tuple(rows), at
