@@ -131,15 +131,15 @@ class Tags:
             the row belongs to.
         codes: n numbers: the place of a row's file group among `groups`, `NOT_FOUND` where the table lacks the key.
         figures: What it took to find out.
-        copy_rows: The positions, ascending, of rows whose key is in further file groups, where inserts added it without
-            looking: once for each of the others.
-        copy_codes: The places of these others among `groups`.
+        copied: Rows, by their position, whose key stands in further file groups, as inserts that look for no key leave
+            it there; a row comes once for each of those. Apache Hudi updates and deletes all copies of a key.
+        copy_codes: The place of the further file group of each of them among `groups`.
     """
 
     groups: tuple[FileGroupId, ...]
     codes: Buckets
     figures: LookupFigures = field(default_factory=LookupFigures)
-    copy_rows: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+    copied: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
     copy_codes: Buckets = field(default_factory=lambda: np.zeros(0, np.int32))
 
 

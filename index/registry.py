@@ -21,9 +21,11 @@ from .append import AppendIndex
 from .base import ComputedIndex, Index, LookupIndex
 from .bucket import BucketIndex
 from .settings import LookupSettings
+from .simple import SimpleIndex
 
 ENTRY_POINTS = "pyhudi.indexes"
 BUCKET = "BUCKET"
+SIMPLE = "SIMPLE"
 BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
 
 IndexFactory = Callable[[TableConfig], Index]
@@ -128,4 +130,6 @@ def _bucket(config: TableConfig) -> BucketIndex:
 
 
 _BUILT_IN: dict[str, IndexFactory] = {BUCKET: _bucket}
-_LOOKUPS: dict[str, Callable[[TableConfig, LookupSettings], LookupIndex]] = {}
+_LOOKUPS: dict[str, Callable[[TableConfig, LookupSettings], LookupIndex]] = {
+    SIMPLE: lambda _, settings: SimpleIndex(settings),
+}

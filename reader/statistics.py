@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..table.files.footers import text_bound
 from ..table.schema.casts import cast
 from .predicates import NULLS, Predicate, Span, may_match_all
 
@@ -80,7 +81,7 @@ def _bound(statistics: pq.Statistics, which: str, kind: pa.DataType, wanted: pa.
     if (types.is_boolean(kind) and types.is_boolean(wanted)) or (types.is_date32(kind) and types.is_date32(wanted)):
         return raw
     if (types.is_string(kind) or types.is_large_string(kind)) and types.is_string(wanted):
-        return _text(raw)
+        return text_bound(raw)
     if types.is_decimal(kind) and types.is_decimal(wanted):
         return Decimal(f"{_unscaled(raw)}E{-kind.scale}")
     if types.is_timestamp(kind) and types.is_timestamp(wanted) and (kind.tz is None) == (wanted.tz is None):
@@ -88,16 +89,6 @@ def _bound(statistics: pq.Statistics, which: str, kind: pa.DataType, wanted: pa.
         # Times finer than a microsecond are refused when they are read.
         return raw * times // divisor
     return None
-
-
-def _text(raw: Any) -> str | None:
-    """Return a string bound; a writer may have cut it inside a character."""
-    if isinstance(raw, str):
-        return raw
-    try:
-        return str(bytes(raw), "utf-8")
-    except UnicodeDecodeError:
-        return None
 
 
 def _unscaled(raw: Any) -> int:

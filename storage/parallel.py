@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import pyarrow as pa
+
 from .base import Storage
 
 T = TypeVar("T")
@@ -14,16 +16,19 @@ R = TypeVar("R")
 THREADS = 16
 
 
-def for_each(storage: Storage, call: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def for_each(storage: Storage, call: Callable[[T], R], items: Iterable[T], *, computes: bool = False) -> list[R]:
     """Return what the call returned for each item, in the items' order.
 
     Args:
         storage: Whose methods the call uses.
         call: Safe to run in several threads.
         items: O(files), no rows.
+        computes: Whether the call works on what it reads for longer than it waits, so that a local store's files keep
+            as many threads busy as there are cores.
     """
     waiting = list(items)
-    if not storage.remote or len(waiting) < 2:
+    threads = min(THREADS if storage.remote else pa.cpu_count() if computes else 1, len(waiting))
+    if threads < 2:
         return [call(item) for item in waiting]
-    with ThreadPoolExecutor(min(THREADS, len(waiting))) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(call, waiting))

@@ -208,14 +208,15 @@ class _Lookup:
 
     def _cut(self, held: Sequence[Held], targets: Positions, tags: Tags, numbers: Positions) -> None:
         """Keep the rows of a pass by where they go; those whose key is in several file groups go to each."""
+        order = np.argsort(tags.copied, kind="stable")
+        copied, copies = tags.copied[order], numbers[tags.copy_codes[order]]
         start = 0
         for chunk in rechunk(chain.from_iterable(one.portion.batches() for one in held)):
             end = start + chunk.num_rows
             self._add(chunk, targets[start:end])
-            first, last = np.searchsorted(tags.copy_rows, [start, end])
+            first, last = np.searchsorted(copied, [start, end])
             if first < last:
-                copies = chunk.take(pa.array(tags.copy_rows[first:last] - start))
-                self._add(copies, numbers[tags.copy_codes[first:last]])
+                self._add(chunk.take(pa.array(copied[first:last] - start)), copies[first:last])
             start = end
 
     def _add(self, rows: pa.RecordBatch, targets: Positions) -> None:

@@ -1,9 +1,9 @@
-"""What a Parquet footer tells of the size of columns."""
+"""What a Parquet footer tells of the size of columns, and of the texts in them."""
 
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -29,3 +29,33 @@ def batch_rows(parquet: pq.ParquetFile, schema: pa.Schema) -> int:
     size = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
     rows: int = BATCH_BYTES * max(metadata.num_rows, 1) // max(size, 1)
     return max(MIN_BATCH_ROWS, min(MAX_BATCH_ROWS, rows))
+
+
+def text_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[str | None, str | None]]:
+    """Return the least and the greatest text of a column in each row group, None where the footer does not tell.
+
+    Args:
+        parquet: An open file.
+        column: A string column at the top; of one that the file lacks nothing is told.
+    """
+    leaves = leaves_of(parquet, (column,))
+    groups = (parquet.metadata.row_group(number) for number in range(parquet.num_row_groups))
+    found: list[tuple[str | None, str | None]] = []
+    for group in groups:
+        chunk = group.column(leaves[0]) if len(leaves) == 1 else None
+        known = chunk.statistics if chunk is not None and chunk.is_stats_set else None
+        if known is None or not known.has_min_max:
+            found.append((None, None))
+        else:
+            found.append((text_bound(known.min_raw), text_bound(known.max_raw)))
+    return found
+
+
+def text_bound(raw: Any) -> str | None:
+    """Return a bound of a string column as a text; a writer may have cut it inside a character."""
+    if isinstance(raw, str):
+        return raw
+    try:
+        return str(bytes(raw), "utf-8")
+    except UnicodeDecodeError:
+        return None

@@ -96,7 +96,7 @@ class FileView:
         found: dict[str, list[DataFile]] = {}
         for file in files:
             is_replaced = (partition_path, file.file_id) in self._replaced
-            if is_replaced == replaced and self._is_committed(file.instant_time):
+            if is_replaced == replaced and self.sees(file.instant_time):
                 found.setdefault(file.file_id, []).append(file)
         return {file_id: self._group(FileGroupId(partition_path, file_id), found[file_id]) for file_id in sorted(found)}
 
@@ -116,7 +116,8 @@ class FileView:
             self._listings[partition_path] = tuple(self._storage.list(partition_path))
         return self._listings[partition_path]
 
-    def _is_committed(self, instant_time: str) -> bool:
+    def sees(self, instant_time: str) -> bool:
+        """Return whether what an instant wrote is shown, given its requested time."""
         known = self._committed.get(instant_time)
         if known is None:
             known = self._committed[instant_time] = self._timeline.is_committed(instant_time)

@@ -1,0 +1,222 @@
+"""What indexes that read the table have in common: which slices are searched for which keys, and what comes of it.
+
+How the keys of one slice are looked at is each index's own matter.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..storage.base import Storage
+from ..storage.parallel import for_each
+from ..table.files.file_group import FileSlice
+from ..table.files.names import FileGroupId
+from ..table.files.view import FileView
+from .base import NOT_FOUND, Buckets, GroupKeys, KeyedRows, LookupFigures, Positions, Tags
+from .settings import LookupSettings
+from .slice_keys import Hits, WantedKeys
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Rows whose keys are looked for in the same file slices.
+
+    Attributes:
+        rows: Positions of n rows among all that are looked up; None for all of them.
+        pieces: The slices, each file group once.
+    """
+
+    rows: Positions | None
+    pieces: Sequence[FileSlice]
+
+
+@dataclass(frozen=True)
+class TableLookup:
+    """An index that reads the keys of the table's own files.
+
+    Attributes:
+        settings: How keys are looked up.
+    """
+
+    settings: LookupSettings = field(default_factory=LookupSettings)
+
+    # Whether it finds keys by ranges, which takes them in their order.
+    sorts_keys: ClassVar[bool] = False
+
+    @property
+    def is_global(self) -> bool:
+        """False: a key is looked for in its own partition."""
+        return False
+
+    @property
+    def needs_lookup(self) -> bool:
+        """True: the table has to be read."""
+        return True
+
+    @property
+    def can_index_log_files(self) -> bool:
+        """False, as in Apache Hudi, whose indexes of this kind see base files alone: new keys go to base files."""
+        return False
+
+    @abstractmethod
+    def look(self, storage: Storage, piece: FileSlice, wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:
+        """Return which of some keys one file slice holds, for certain.
+
+        Args:
+            storage: Rooted at the table.
+            piece: The slice.
+            wanted: The keys, in the order of their bytes if `sorts_keys`.
+            sees: Returns whether the blocks of an instant, given its requested time, may be seen.
+        """
+
+    def searches(self, rows: KeyedRows, view: FileView, storage: Storage) -> Iterator[Search]:
+        """Yield which rows are looked for in which slices: here those of each partition in the slices of it.
+
+        Args:
+            rows: Rows of one write.
+            view: The table's file slices.
+            storage: Rooted at the table.
+        """
+        parted = dict(by_partition(rows))
+        slices = for_each(storage, view.slices, parted)
+        for positions, pieces in zip(parted.values(), slices, strict=True):
+            yield Search(positions, tuple(pieces.values()))
+
+    def tag(self, rows: KeyedRows, view: FileView, storage: Storage) -> Tags:
+        """Return where each row's key is; each file is opened once.
+
+        Args:
+            rows: Rows of one write, or of a part of it; a key may come several times.
+            view: The table's file slices as of the write's watermark.
+            storage: Rooted at the table.
+
+        Raises:
+            CorruptFileError: A file that may hold a key cannot be read.
+            NullKeyError: A file holds rows without a record key.
+            StorageError: A file is gone.
+        """
+        began = time.monotonic()
+        found = _Found(len(rows))
+        searches = [
+            _KeyedSearch.of(search, rows, sort=self.sorts_keys) for search in self.searches(rows, view, storage)
+        ]
+        units = [(search, piece) for search in searches for piece in search.pieces]
+        looks = for_each(
+            storage, lambda unit: self.look(storage, unit[1], unit[0].wanted, view.sees), units, computes=True
+        )
+        hits = {id(search): list[tuple[FileGroupId, Hits]]() for search in searches}
+        for (search, piece), seen in zip(units, looks, strict=True):
+            hits[id(search)].append((piece.group, seen))
+        for search in searches:
+            found.add(search, hits[id(search)])
+        return found.tags(_figures(looks, time.monotonic() - began))
+
+    def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
+        """Return no position: a key may be in every file group."""
+        return np.zeros(0, np.int64)
+
+    def rival_key(self, group: FileGroupId) -> str:
+        """Return the file group itself: keys have no place that two writers could open twice."""
+        return f"file group {group.file_id}"
+
+    def committed(self, instant_time: str, groups: Iterable[GroupKeys]) -> None:
+        """Do nothing: the table says where its keys are."""
+
+    def rolled_back(self, instant_time: str) -> None:
+        """Do nothing: the table says where its keys are."""
+
+
+def by_partition(rows: KeyedRows) -> Iterator[tuple[str, Positions]]:
+    """Yield the partitions of some rows with the positions of their rows, ascending."""
+    numbers = rows.paths.indices.to_numpy(zero_copy_only=False)
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(len(rows.paths.dictionary) + 1))
+    for number, path in enumerate(rows.paths.dictionary.to_pylist()):  # O(partitions)
+        if bounds[number] < bounds[number + 1]:
+            yield path, order[bounds[number] : bounds[number + 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyedSearch:
+    """A search with its unique keys, and which of them is each row's."""
+
+    rows: Positions
+    pieces: Sequence[FileSlice]
+    wanted: WantedKeys
+    key_of_row: Positions
+
+    @classmethod
+    def of(cls, search: Search, rows: KeyedRows, *, sort: bool) -> _KeyedSearch:
+        positions = np.arange(len(rows)) if search.rows is None else search.rows
+        keys = rows.record_keys if search.rows is None else rows.record_keys.take(pa.array(positions))
+        encoded = pc.dictionary_encode(keys)
+        unique, key_of_row = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        if sort:
+            order = pc.sort_indices(unique).to_numpy().astype(np.int64)
+            place = np.empty(len(order), np.int64)
+            place[order] = np.arange(len(order))
+            unique, key_of_row = unique.take(pa.array(order)), place[key_of_row]
+        return cls(positions, search.pieces, WantedKeys.of(unique, is_sorted=sort), key_of_row)
+
+
+class _Found:
+    """Gathers which file groups hold the keys of n rows."""
+
+    def __init__(self, count: int) -> None:
+        self._groups: dict[FileGroupId, int] = {}
+        self._codes: Buckets = np.full(count, NOT_FOUND, np.int32)
+        self._copied: list[Positions] = []
+        self._copy_codes: list[Buckets] = []
+
+    def add(self, search: _KeyedSearch, hits: Sequence[tuple[FileGroupId, Hits]]) -> None:
+        """Take what was found in the slices of one search; of several that hold a key the first one is its home."""
+        home = np.full(len(search.wanted), NOT_FOUND, np.int32)
+        again: list[tuple[Positions, int]] = []
+        for group, seen in hits:
+            if not len(seen.positions):
+                continue
+            code = self._groups.setdefault(group, len(self._groups))
+            first = home[seen.positions] == NOT_FOUND
+            home[seen.positions[first]] = code
+            if not first.all():
+                again.append((seen.positions[~first], code))
+        self._codes[search.rows] = home[search.key_of_row]
+        if again:
+            self._add_copies(search, again)
+
+    def _add_copies(self, search: _KeyedSearch, again: Sequence[tuple[Positions, int]]) -> None:
+        """Note the rows of keys that further slices hold: pairs of key and slice, met with pairs of key and row."""
+        keys = np.concatenate([positions for positions, _ in again])
+        codes = np.repeat([code for _, code in again], [len(positions) for positions, _ in again]).astype(np.int32)
+        order = np.argsort(search.key_of_row, kind="stable")
+        ordered = search.key_of_row[order]
+        starts, ends = np.searchsorted(ordered, keys), np.searchsorted(ordered, keys, side="right")
+        lengths = ends - starts
+        at = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(int(lengths.sum()))
+        self._copied.append(search.rows[order[at]])
+        self._copy_codes.append(np.repeat(codes, lengths))
+
+    def tags(self, figures: LookupFigures) -> Tags:
+        """Return what was gathered."""
+        if not self._copied:
+            return Tags(tuple(self._groups), self._codes, figures)
+        copied, codes = np.concatenate(self._copied), np.concatenate(self._copy_codes)
+        return Tags(tuple(self._groups), self._codes, figures, copied, codes)
+
+
+def _figures(looks: Sequence[Hits], seconds: float) -> LookupFigures:
+    return LookupFigures(
+        files=len(looks),
+        candidates=sum(seen.was_read for seen in looks),
+        false_positives=sum(seen.was_read and not len(seen.positions) for seen in looks),
+        bytes=sum(seen.bytes for seen in looks),
+        seconds=seconds,
+    )

@@ -1,0 +1,208 @@
+"""Wanted record keys found among those of one file slice, whose key column alone is read."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import NullKeyError
+from ..storage.base import Storage
+from ..table.files.base_file import BaseFileReader
+from ..table.files.file_group import BaseFile, FileSlice, LogFile
+from ..table.files.footers import leaves_of, text_bounds
+from ..table.files.logs.log_contents import rows_of
+from ..table.files.logs.log_file import read_blocks
+from ..table.files.logs.log_scan import effective_blocks
+from ..table.merging.key_probe import KeyProbe
+from ..table.schema.columns import RECORD_KEY
+from .base import Positions
+
+# To sort more keys costs more than the row groups spare which lie between two of them.
+MOST_SORTED = 1 << 20
+
+_KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class WantedKeys:
+    """Unique record keys that are looked for.
+
+    Attributes:
+        keys: n keys.
+        probe: Finds keys of files among them.
+        bounds: Keys in order, between which files may lie that hold none of them: all, or the least and the greatest.
+    """
+
+    keys: pa.StringArray
+    probe: KeyProbe
+    bounds: pa.StringArray
+
+    @classmethod
+    def of(cls, keys: pa.StringArray, *, is_sorted: bool = False) -> WantedKeys:
+        """Return unique keys, ready to be found.
+
+        Args:
+            keys: n unique keys, none null.
+            is_sorted: Whether they come in the order of their bytes.
+        """
+        if is_sorted:
+            bounds = keys
+        elif len(keys) <= MOST_SORTED:
+            bounds = keys.take(pc.sort_indices(keys))
+        else:
+            span = pc.min_max(keys)
+            bounds = pa.array([span["min"].as_py(), span["max"].as_py()], pa.string())  # O(1)
+        return cls(keys, KeyProbe.over(keys), bounds)
+
+    def __len__(self) -> int:
+        """Return n."""
+        return len(self.keys)
+
+    def any_between(self, least: str | None, greatest: str | None) -> bool:
+        """Return whether a key may lie between two texts, both included; None for no bound."""
+        if len(self.bounds) < len(self.keys):
+            first, last = self.bounds[0].as_py(), self.bounds[1].as_py()  # O(1)
+            return (greatest is None or first <= greatest) and (least is None or least <= last)
+        start, end = span_of(self.bounds, least, greatest)
+        return start < end
+
+
+def span_of(ordered: pa.StringArray, least: str | None, greatest: str | None) -> tuple[int, int]:
+    """Return from where to where keys lie between two texts, both included; None for no bound.
+
+    Args:
+        ordered: Keys in the order of their bytes, which is that of Python's texts.
+        least: Where they begin.
+        greatest: Where they end.
+    """
+    places = range(len(ordered))
+    start = 0 if least is None else bisect_left(places, True, key=lambda at: ordered[at].as_py() >= least)  # O(log n)
+    end = len(ordered)
+    if greatest is not None:
+        end = bisect_left(places, True, key=lambda at: ordered[at].as_py() > greatest)  # O(log n)
+    return start, end
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Which of n wanted keys a file slice holds.
+
+    Attributes:
+        positions: Of the keys, each once, in ascending order.
+        bytes: Read to find out: footers, key columns of row groups, log files as a whole.
+        was_read: Whether any keys were read; what is told beforehand may rule all of them out.
+    """
+
+    positions: Positions
+    bytes: int = 0
+    was_read: bool = False
+
+    @classmethod
+    def none(cls, nbytes: int = 0) -> Hits:
+        """Return that no key was found, nor any read."""
+        return cls(np.zeros(0, np.int64), nbytes)
+
+    def at(self, positions: Positions) -> Hits:
+        """Return the same of keys that were looked for as some of others, given the position of each among those."""
+        return Hits(positions[self.positions], self.bytes, self.was_read)
+
+    def __add__(self, other: Hits) -> Hits:
+        """Return what two files of one slice hold together."""
+        if not other.was_read and not other.bytes:
+            return self
+        both = np.union1d(self.positions, other.positions)
+        return Hits(both, self.bytes + other.bytes, self.was_read or other.was_read)
+
+
+def confirm(storage: Storage, piece: FileSlice, wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:
+    """Return which wanted keys a file slice holds, in its base file or its log files.
+
+    Args:
+        storage: Rooted at the table.
+        piece: The slice.
+        wanted: The keys.
+        sees: Returns whether the blocks of an instant, given its requested time, may be seen.
+
+    Raises:
+        CorruptFileError: A file cannot be read.
+        NullKeyError: A file holds rows without a record key.
+        StorageError: A file is gone.
+    """
+    base = Hits.none() if piece.base is None else hits_of_base(storage, piece.base, wanted)
+    return base + hits_of_logs(storage, piece.logs, wanted, sees)
+
+
+def hits_of_base(storage: Storage, file: BaseFile, wanted: WantedKeys) -> Hits:
+    """Return which wanted keys a base file holds; row groups between whose bounds no key lies are left out.
+
+    Raises:
+        CorruptFileError: The file cannot be read.
+        NullKeyError: It holds rows without a record key.
+        StorageError: It is gone.
+    """
+    with BaseFileReader(storage, file.path) as base:
+        metadata = base.parquet.metadata
+        groups = [
+            number
+            for number, (least, greatest) in enumerate(text_bounds(base.parquet, RECORD_KEY))
+            if wanted.any_between(least, greatest)
+        ]
+        leaves = leaves_of(base.parquet, (RECORD_KEY,))
+        chunks = (metadata.row_group(number).column(leaf) for number in groups for leaf in leaves)
+        nbytes = metadata.serialized_size + sum(chunk.total_compressed_size for chunk in chunks)
+        keys = _keys(base.batches(_KEYS, row_groups=groups), f"The base file {file.path}")
+        return Hits(_found(keys, wanted), nbytes, bool(groups))
+
+
+def hits_of_logs(storage: Storage, logs: Sequence[LogFile], wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:
+    """Return which wanted keys stand in log files: in rows, whether or not they were deleted since.
+
+    A key of a base file that a log file deletes is the base file's, and one that comes again after its delete has to
+    meet that delete: both belong to their file group all the while.
+
+    Args:
+        storage: Rooted at the table.
+        logs: Log files of one slice, in their order.
+        wanted: The keys.
+        sees: Returns whether the blocks of an instant, given its requested time, may be seen.
+
+    Raises:
+        CorruptFileError: A block cannot be read.
+        UnsupportedTableError: A block is of a kind that pyhudi does not read.
+        NullKeyError: A block holds rows without a record key.
+        StorageError: A log file is gone.
+    """
+    if not logs:
+        return Hits.none()
+    blocks = effective_blocks([read_blocks(storage, log.path) for log in logs], sees)
+    found = [
+        _found(_keys(rows_of(storage, block, _KEYS), f"{block.shown[:1].upper()}{block.shown[1:]}"), wanted)
+        for block in blocks
+        if block.is_data
+    ]
+    positions = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+    return Hits(positions, sum(log.size for log in logs), bool(found))
+
+
+def _keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringArray]:
+    for batch in batches:
+        keys = batch.column(RECORD_KEY)
+        if keys.null_count:
+            raise NullKeyError(
+                f"{shown} holds {keys.null_count} rows without a record key, so that none can be looked up.",
+                "A table written without meta columns (hoodie.populate.meta.fields=false) has no keys: write it "
+                "anew, or go on with the writer that made it.",
+            )
+        yield keys
+
+
+def _found(batches: Iterable[pa.StringArray], wanted: WantedKeys) -> Positions:
+    """Return the positions of the wanted keys that are among others, each once."""
+    found = [wanted.probe.find(keys) for keys in batches]
+    met = [positions[positions >= 0] for positions in found]
+    return np.unique(np.concatenate(met)) if met else np.zeros(0, np.int64)
