@@ -38,12 +38,14 @@ class GroupJob:
         logs_only: Whether a new group begins with log files.
         rewrites: Whether the group gets a new base file even where rows of others go to log files: it takes new keys
             in, which an index that reads base files would not find in log files.
+        rolls: Whether rows that are too many for one file of a new group go on in further new groups.
     """
 
     group: FileGroupId
     piece: FileSlice | None
     logs_only: bool = False
     rewrites: bool = False
+    rolls: bool = False
 
     @property
     def previous(self) -> BaseFile | None:

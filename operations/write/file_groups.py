@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from ...errors import CommitConflictError, PlacementError
+from ...index.append import AppendIndex
 from ...index.registry import computed_index_for
 from ...storage.base import Storage
 from ...table.files.file_group import FileSlice
@@ -17,7 +18,7 @@ from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from ...timeline.timeline import Timeline
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
-from ..planning.operation import DELETE, REPLACING
+from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, misfit
 
@@ -43,9 +44,9 @@ class JobPlanner:
         self._plan = plan
         self._storage = storage
         self.timeline = timeline
-        self._index = computed_index_for(plan.config)
-        # What an insert without keys opens is new.
-        adds = plan.operation in REPLACING or (plan.config.generates_keys and plan.operation != DELETE)
+        self._alone = plan.opens_alone
+        self._index = AppendIndex() if self._alone else computed_index_for(plan.config)
+        adds = plan.operation in REPLACING or self._alone
         self._view = None if adds else open_view(storage, timeline)
         self._buckets: dict[str, dict[int, FileSlice]] = {}
         self.known_partitions: set[str] = set()
@@ -58,6 +59,8 @@ class JobPlanner:
             UnsupportedTableError: The partition holds file groups that no bucket index made.
         """
         path, number = route
+        if self._alone:
+            return GroupJob(self._index.place(self._plan.instant_time, path, number), None, rolls=True)
         known = self._known(path).get(number)
         if known is not None:
             return GroupJob(known.group, known)

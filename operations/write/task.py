@@ -11,6 +11,7 @@ from itertools import chain
 import pyarrow as pa
 
 from ...errors import WriteSealedError
+from ...index.append import AppendIndex
 from ...index.registry import computed_index_for
 from ...storage import open_storage
 from ...storage.base import Storage
@@ -22,7 +23,7 @@ from ...timeline.writers import heartbeat
 from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffers
 from ...writer.routes import AppendRouter, BinRouter, KeyRouter, LocationRouter, PlacedRouter, Route, Router
 from ...writer.rows import RowReader
-from ..planning.operation import DELETE, DELETE_PARTITION
+from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..transaction.begin import begin
 from ..transaction.since import snapshot
@@ -104,9 +105,8 @@ class _Task:
     def _is_alone(self) -> bool:
         """Return whether no other task writes to the file groups of this one's rows."""
         plan = self._plan
-        if plan.config.generates_keys:
-            # Nobody else writes to file groups that are opened for generated keys.
-            return plan.operation != DELETE
+        if plan.opens_alone or plan.config.generates_keys:
+            return plan.opens_alone
         return plan.located if plan.looks_up else plan.settings.colocated
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
@@ -138,7 +138,7 @@ class _Task:
             alone: Whether no other task has rows of the same file groups; else those are left to the commit that are
                 yet to be opened, each with one base file.
         """
-        planner = self._placed if self._plan.located else self._planner
+        planner = self._placed if self._plan.located and not self._plan.opens_alone else self._planner
         own = OwnGroups(self._plan, self._storage, self._token, planner, local)
         # Rows that stood elsewhere before are told apart by that, which they do not say any more in a log file.
         flush = own.flush if self._plan.appends and not self._plan.positioned else None
@@ -214,11 +214,12 @@ class _Task:
     def _router(self) -> Router:
         plan = self._plan
         keys = KeyGenerator(plan.config, plan.schema)
-        if plan.looks_up:
+        if plan.looks_up and not plan.opens_alone:
             return PlacedRouter(keys, self._placed.number_of, plan.path) if plan.located else BinRouter(keys)
         if not plan.config.generates_keys:
-            return KeyRouter(keys, computed_index_for(plan.config))
-        if plan.operation != DELETE:
+            own = AppendIndex(self._token.partition)
+            return KeyRouter(keys, own if plan.opens_alone else computed_index_for(plan.config))
+        if plan.opens_alone:
             return AppendRouter(keys, plan.instant_time, self._token.partition)
         return LocationRouter(self._planner.file_ids, plan.path)
 

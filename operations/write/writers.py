@@ -19,6 +19,7 @@ from ...writer.buffer import MERGE_RESERVE, GroupRows
 from ...writer.foreign import ForeignRows
 from ...writer.group_writer import GroupJob, GroupOutcome, GroupWriter
 from ...writer.log_handle import LogFormat, LogHandle, LogOutcome, LogWriter, Versions
+from ...writer.rolling_writer import RollingWriter
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
 
@@ -35,10 +36,12 @@ class Writers:
     Attributes:
         bases: Writes base files.
         logs: Appends log files; None where the write rewrites file groups that are there.
+        rolling: Writes base files that end where they are full.
     """
 
     bases: GroupWriter
     logs: LogWriter | None
+    rolling: RollingWriter
 
     def appends(self, job: GroupJob) -> bool:
         """Return whether the rows of a job go to log files."""
@@ -60,8 +63,10 @@ class Writers:
         """Write one file group.
 
         Raises:
-            PyHudiError: See `GroupWriter.write` and `LogWriter.write`.
+            PyHudiError: See `GroupWriter.write`, `RollingWriter.write` and `LogWriter.write`.
         """
+        if job.rolls:
+            return self.rolling.write(job, rows, sequence)
         if self.logs is not None and self.appends(job):
             return self.logs.write(job.group, job.piece, rows, sequence)
         return (self.bases.write(job, rows, sequence),)
@@ -118,7 +123,8 @@ def writers(
         publisher=fence,
         open_spill=open_spill,
     )
-    return Writers(bases, logs if plan.appends else None)
+    rolling = RollingWriter(bases, plan.settings.lookup.sizes.largest)
+    return Writers(bases, logs if plan.appends else None, rolling)
 
 
 def versions_of_task(plan: WritePlan, token: WriteToken) -> Versions:

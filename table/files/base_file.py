@@ -91,7 +91,22 @@ class BaseFileWriter:
         self._waiting_bytes = 0
         self._least: str | None = None
         self._greatest: str | None = None
+        self._flushed_bytes = 0
         self.rows = 0
+
+    def expected(self, more: int) -> int:
+        """Return how many bytes the file will have with so many more Arrow bytes, as the first ones turned out.
+
+        The rows of a file that none have been written to yet count as large as they are in memory. They are written
+        when they would be too many for a row group by that, so that it is known from then on.
+        """
+        if not self._flushed_bytes and self._waiting_bytes + more > self._row_group_bytes:
+            self._flush()
+        waiting = self._waiting_bytes + more
+        if not self._flushed_bytes:
+            return waiting
+        written: int = self._stream.tell()
+        return written + waiting * written // self._flushed_bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows, given exactly in the schema of the file."""
@@ -130,6 +145,7 @@ class BaseFileWriter:
             table = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
             parquet = self._parquet or self._open(table)
             parquet.write_table(table, row_group_size=max(table.num_rows, 1))
+            self._flushed_bytes += self._waiting_bytes
         self._waiting, self._waiting_bytes = [], 0
 
     def _open(self, rows: pa.Table) -> pq.ParquetWriter:

@@ -151,6 +151,11 @@ def new_file_id(instant_time: str, partition_path: str, writer: int) -> str:
     return f"{'abcdef'[int(invented[0], 16) % 6]}{invented[1:]}-0"
 
 
+def numbered_file_id(file_id: str, number: int) -> str:
+    """Return the file id of one of several file groups that are opened together, of which the first one's ends in 0."""
+    return f"{file_id.rpartition('-')[0]}-{number}"
+
+
 def new_bucket_file_id(instant_time: str, partition_path: str, bucket: int) -> str:
     """Return the file id of a bucket that an instant opens: the same one for every task and attempt.
 
