@@ -58,6 +58,7 @@ class HudiTable(TableQueries, TableUpkeep):
         record_key: str | Sequence[str],
         partition_by: str | Sequence[str] = (),
         order_by: str | Sequence[str] = (),
+        index: str | None = None,
         buckets: int | None = None,
         table_type: str | None = None,
         options: Mapping[str, Any] | None = None,
@@ -73,13 +74,17 @@ class HudiTable(TableQueries, TableUpkeep):
             partition_by: The columns that the table is partitioned by.
             order_by: The columns whose greater values win when two rows have one key, compared one after another;
                 none for the later row.
-            buckets: Buckets of every partition, fixed for good. Without it they suit the rows that were given, by
-                `suggest_buckets`, which runs their query; there are 8 where none were, or none that could tell.
+            index: How the row of a key is found: ``BUCKET``, the default, computes it; ``SIMPLE``, ``BLOOM``,
+                ``GLOBAL_SIMPLE`` and ``GLOBAL_BLOOM`` look it up; or one that an installed package offers.
+            buckets: Buckets of every partition, of the index BUCKET, fixed for good. Without it they suit the rows that
+                were given, by `suggest_buckets`, which runs their query; there are 8 where none were, or none that
+                could tell.
             table_type: ``COPY_ON_WRITE``, the default, or ``MERGE_ON_READ``, which appends updates to log files.
             options: More options, by their keys.
 
         Raises:
             OptionConflictError: There is a table at the path already, or two options contradict each other.
+            InvalidOptionError: An argument makes no sense, such as an index that nobody has.
             NotATableError: The path holds something else.
             UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
             MissingColumnError: A column that an argument names is not in the schema.
@@ -92,6 +97,7 @@ class HudiTable(TableQueries, TableUpkeep):
             record_key=record_key,
             partition_by=partition_by,
             order_by=order_by,
+            index=index,
             buckets=buckets,
             table_type=table_type,
             options=options or {},

@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from pyhudi.connector.options.catalogue import CATALOGUE, FAMILIES, Effect, Scope
+from pyhudi.connector.options.lookup import INDEX_PREFIX
 from pyhudi.connector.options.names import OptionInfo, describe_options
 from pyhudi.connector.options.parsing import format_value
 from pyhudi.connector.options.secrets import STORAGE_PREFIX
@@ -24,6 +25,11 @@ SECTIONS = {
         "with the table is refused, and the message shows both values.",
     ),
     Scope.WRITE: ("One write", "They say how one write goes about its work."),
+    Scope.LOOKUP: (
+        "Lookups",
+        "They say how one write finds keys and where it puts new ones, where the [index](indexes.md) looks keys up; a\n"
+        "table of buckets asks none of them.",
+    ),
     Scope.UPKEEP: (
         "Upkeep",
         "They say how a table is [kept small](upkeep.md), after each write and by jobs of their own.",
@@ -82,7 +88,8 @@ executors. Set the variable before the session starts; on Spark Connect that of 
 `{storage}*` says how stores other than the local disk are reached: [S3](object-stores.md), or what fsspec
 opens, whose own names then follow the prefix. Each may stand behind `{storage}secret.` instead, which
 [Spark does not show](object-stores.md#secrets). Keys that begin with `_` (see
-`hoodie.datasource.write.commitmeta.key.prefix`) are kept in the commit's extra metadata.
+`hoodie.datasource.write.commitmeta.key.prefix`) are kept in the commit's extra metadata. `{index}*` is for
+[an index of your own](indexes.md#an-index-of-your-own), which gets them without the prefix.
 
 ## Options of Apache Hudi that pyhudi does not have
 
@@ -183,6 +190,7 @@ def page() -> str:
         example=EXAMPLE,
         sections="\n\n".join(map(section, SECTIONS)),
         storage=STORAGE_PREFIX,
+        index=INDEX_PREFIX,
         known=len(CATALOGUE),
         catalogue="\n\n".join(map(keys_without, EFFECTS)),
     )

@@ -1,18 +1,18 @@
 """Which index a table has, by name: the built-in ones, and those that other packages offer.
 
 A package offers an index through the entry-point group ``pyhudi.indexes``. The entry point's name is the value of
-``hoodie.index.type`` that it serves, its object takes a `TableConfig` and returns an `Index`::
+``hoodie.index.type`` that it serves, its object takes a `TableConfig` and `LookupSettings` and returns an `Index`::
 
     [project.entry-points."pyhudi.indexes"]
     MY_INDEX = "my_package:index_of_table"
 
-A built-in name cannot be taken over.
+The names of Apache Hudi's own indexes cannot be taken over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ..errors import MissingOptionError, OptionConflictError, TableConfigError, UnsupportedTableError
 from ..table.config import property_keys as key
@@ -23,12 +23,15 @@ from .bucket import BucketIndex
 from .settings import LookupSettings
 from .simple import SimpleIndex
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 ENTRY_POINTS = "pyhudi.indexes"
-BUCKET = "BUCKET"
+BUCKET = key.BUCKET
 SIMPLE = "SIMPLE"
 BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
 
-IndexFactory = Callable[[TableConfig], Index]
+IndexFactory = Callable[[TableConfig, LookupSettings], Index]
 
 
 def index_for(config: TableConfig, settings: LookupSettings | None = None) -> Index:
@@ -48,10 +51,12 @@ def index_for(config: TableConfig, settings: LookupSettings | None = None) -> In
     """
     if config.generates_keys:
         return AppendIndex()
-    kind = (config.index_type or BUCKET).upper()
+    kind = config.index_type or BUCKET
     if kind in _LOOKUPS:
         return _LOOKUPS[kind](config, settings or LookupSettings())
-    return _factory(kind, config)(config)
+    if kind == BUCKET:
+        return _bucket(config)
+    return _offered(kind, config)(config, settings or LookupSettings())
 
 
 def computed_index_for(config: TableConfig) -> ComputedIndex:
@@ -81,12 +86,23 @@ def lookup_for(config: TableConfig, settings: LookupSettings | None = None) -> L
     return cast(LookupIndex, index) if index.needs_lookup else None
 
 
-def _factory(kind: str, config: TableConfig) -> IndexFactory:
-    if kind in _BUILT_IN:
-        return _BUILT_IN[kind]
+def is_offered(kind: str) -> bool:
+    """Return whether pyhudi or an installed package has an index.
+
+    Args:
+        kind: Its name, in capitals.
+    """
+    return kind == BUCKET or kind in key.LOOKUP_INDEXES or bool(_offers(kind))
+
+
+def _offers(kind: str) -> set[EntryPoint]:
     from importlib.metadata import entry_points  # noqa: PLC0415 (slow, and a built-in index needs none)
 
-    offers = {entry for entry in entry_points(group=ENTRY_POINTS) if entry.name.upper() == kind}
+    return {entry for entry in entry_points(group=ENTRY_POINTS) if entry.name.upper() == kind}
+
+
+def _offered(kind: str, config: TableConfig) -> IndexFactory:
+    offers = _offers(kind)
     if len(offers) > 1:
         raise OptionConflictError(
             f"Table {config.name!r} has the index {kind}, which several packages offer: "
@@ -94,7 +110,7 @@ def _factory(kind: str, config: TableConfig) -> IndexFactory:
             "Uninstall all but one of them.",
         )
     if not offers:
-        known = ", ".join(sorted({*_BUILT_IN, *_LOOKUPS}))
+        known = ", ".join(sorted({BUCKET, *_LOOKUPS}))
         raise UnsupportedTableError(
             f"Table {config.name!r} has {key.INDEX_TYPE}={kind}, and pyhudi has only {known}.",
             f"Use Apache Hudi for this table, or install a package that offers {kind} as an entry point of the group "
@@ -129,7 +145,6 @@ def _bucket(config: TableConfig) -> BucketIndex:
     return BucketIndex(config.bucket_count, config.record_key_fields, hash_fields)
 
 
-_BUILT_IN: dict[str, IndexFactory] = {BUCKET: _bucket}
 _LOOKUPS: dict[str, Callable[[TableConfig, LookupSettings], LookupIndex]] = {
     SIMPLE: lambda _, settings: SimpleIndex(settings),
 }

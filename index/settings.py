@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..table.files.bloom_filter import BloomSettings
@@ -46,6 +47,8 @@ class LookupSettings:
             indexes alone (``hoodie.bloom.index.update.partition.path``, ``hoodie.simple.index.update.partition.path``).
         bloom: The filters that base files get.
         sizes: Where new keys go.
+        own: Options of an index that another package offers, by its own names, lower-case; not shown, because secrets
+            may be among them (``hoodie.pyhudi.index.*``).
     """
 
     prunes_by_ranges: bool = True
@@ -54,3 +57,4 @@ class LookupSettings:
     moves_rows: bool = True
     bloom: BloomSettings = field(default_factory=BloomSettings)
     sizes: FileSizes = field(default_factory=FileSizes)
+    own: Mapping[str, str] = field(default_factory=dict, repr=False)

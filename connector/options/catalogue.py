@@ -23,6 +23,7 @@ class Scope(Enum):
 
     TABLE = "the table, which keeps it from its creation on"
     WRITE = "one write"
+    LOOKUP = "the index, where it looks keys up"
     UPKEEP = "what keeps a table small"
     READ = "one read"
     ANY = "any of them"
@@ -242,20 +243,23 @@ _NO_MEANING = {
             record.size.estimator.max.commits time.generator.reuse.enable""",
         "_.hoodie.": "allow.multi.write.on.same.instant",
     },
-    "the number of buckets decides the size of files": {
-        "hoodie.": """parquet.max.file.size parquet.small.file.limit parquet.compression.ratio parquet.page.size
-            parquet.dictionary.enabled copyonwrite.insert.auto.split copyonwrite.insert.split.size
-            copyonwrite.record.size.estimate merge.small.file.group.candidates.limit""",
+    "files are filled by bytes, and the bytes of a row are learned from the commits before": {
+        "hoodie.": """parquet.compression.ratio copyonwrite.insert.auto.split copyonwrite.insert.split.size
+            merge.small.file.group.candidates.limit""",
         "hoodie.record.size.": "estimation.threshold estimator.average.metadata.size estimator.class",
     },
-    "it concerns an index other than BUCKET": {
+    "Parquet pages are as PyArrow makes them": {"hoodie.parquet.": "page.size dictionary.enabled"},
+    "a lookup searches sorted ranges, opens each file once, and shares them out among the tasks evenly": {
         "hoodie.bloom.index.": """bucketized.checking bucketized.checking.enable.dynamic.parallelism
-            fileid.key.sorting.enable filter.dynamic.max.entries filter.type input.storage.level keys.per.bucket
-            parallelism prune.by.ranges update.partition.path use.caching use.metadata use.treebased.filter""",
-        "hoodie.simple.index.": "input.storage.level parallelism update.partition.path use.caching",
-        "hoodie.record.index.": "input.storage.level update.partition.path use.caching",
+            fileid.key.sorting.enable input.storage.level parallelism use.treebased.filter""",
+        "hoodie.simple.index.": "input.storage.level parallelism",
         "hoodie.global.": "index.reconcile.parallelism simple.index.parallelism",
-        "hoodie.index.bloom.": "fpp num_entries",
+    },
+    "ranges and filters are read from the files' footers": {"hoodie.bloom.index.": "use.metadata"},
+    "it concerns the record index": {
+        "hoodie.record.index.": "input.storage.level update.partition.path use.caching",
+    },
+    "every read and write of a bucketed table goes by its buckets": {
         "hoodie.bucket.index.": "query.pruning remote.partitioner.enable",
     },
     "it tunes a metadata table, which pyhudi does not keep yet": {

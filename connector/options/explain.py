@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ...errors import OptionError
 from ...table.config import TableConfig
 from .catalogue import Effect, Scope, find_known
+from .lookup import INDEX_PREFIX
 from .names import OPTIONS, OptionInfo, name_of
 from .parsing import format_value, parse_options
 from .secrets import STORAGE_PREFIX, masked
@@ -106,7 +107,7 @@ def _further(said: GivenOption) -> ExplainedOption:
     note = ""
     if known is not None:
         note = f"{_NOTES[known.effect]}{known.why}"
-    elif not said.key.startswith(STORAGE_PREFIX):
+    elif not said.key.startswith((STORAGE_PREFIX, INDEX_PREFIX)):
         note = "kept in the commit's extra metadata"
     return ExplainedOption(said.key, masked(said.key, said.text), said.place or GIVEN, note)
 

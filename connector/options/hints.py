@@ -118,6 +118,11 @@ def _table_type(text: str) -> str | None:
     return short.get(named, named) if short.get(named, named) in short.values() else None
 
 
+def _index(text: str) -> str | None:
+    """Return the index of that name; one in Flink's state has none here."""
+    return text.strip().upper() if text.strip().upper() in (OPTIONS["index_type"].supported or ()) else None
+
+
 def _payload(text: str) -> str | None:
     return text.strip() if Payload.find(text.strip()) else None
 
@@ -128,6 +133,7 @@ _FLINK, _SQL = "Apache Hudi's Flink connector", "Apache Hudi's tables in Spark S
 _AS_OF, _BEGIN, _END, _QUERY = (OPTIONS[name].key for name in ("as_of", "begin_time", "end_time", "query_type"))
 _KEY, _ORDER, _TYPE = (OPTIONS[name].key for name in ("record_key", "ordering_fields", "table_type"))
 _BUCKETS, _CODEC, _BLOCK = (OPTIONS[name].key for name in ("buckets", "compression", "row_group_bytes"))
+_INDEX, _LARGEST = (OPTIONS[name].key for name in ("index_type", "max_file_size"))
 _CLEANS, _ARCHIVES = (OPTIONS[name].key for name in ("clean_automatic", "archive_automatic"))
 _LEAST, _MOST = (OPTIONS[name].key for name in ("keep_min_commits", "keep_max_commits"))
 _OVERWRITE, _OPERATION = (OPTIONS[name].key for name in ("overwrite_mode", "operation"))
@@ -146,7 +152,10 @@ _SINCE = "{} with {} shows the rows that later commits changed, without deletes.
 _UNTIL = "{} with {} and {} shows the rows that commits changed between two times, without deletes."
 _STREAM = "Streams are not done yet: {} with {} shows the rows that commits changed after a time."
 _COLUMNS = "Leave it out: a write adds columns and makes types wider by itself. {} lets its rows lack columns."
-_FILES = "Leave it out: files are as large as buckets are, and {} fixes their number when the table is made."
+_FILES = (
+    "Leave it out: files are as large as buckets are, and {} fixes their number when the table is made. Where another "
+    "index looks keys up, {} is what files are filled up to."
+)
 _IN_PLACE = "{} does that here."
 _TYPED = "{} does that here, when the table is made."
 _ANY_ORDER = "Leave it out: rows may come in any order, and HudiTable brings those of one file group together."
@@ -176,7 +185,7 @@ _THEIRS: Theirs = {
             ((OPTIONS["write_id"].key, ""),),
         ),
         "usermetadata": (_KEPT, ((_NOTE, _same),)),
-        "optimizewrite autocompact": (_FILES, ((_BUCKETS, ""),)),
+        "optimizewrite autocompact": (_FILES, ((_BUCKETS, ""), (_LARGEST, ""))),
         "ignorechanges ignoredeletes skipchangecommits failondataloss": (_STREAM, (_CHANGES, (_BEGIN, ""))),
         "delta.deletedfileretentionduration": (_BY_AGE, ((_POLICY, "KEEP_LATEST_BY_HOURS"), (_HOURS, ""))),
         "delta.logretentionduration": (_BY_NUMBER, ((_MOST, ""),)),
@@ -202,7 +211,7 @@ _THEIRS: Theirs = {
             ((OPTIONS["based_on"].key, ""),),
         ),
         "overwrite-mode": (_IN_PLACE, ((_OVERWRITE, _overwrite_mode),)),
-        "target-file-size-bytes write.target-file-size-bytes": (_FILES, ((_BUCKETS, ""),)),
+        "target-file-size-bytes write.target-file-size-bytes": (_FILES, ((_BUCKETS, ""), (_LARGEST, _bytes))),
         "compression-codec write.parquet.compression-codec": (_IN_PLACE, ((_CODEC, _codec),)),
         "write.parquet.row-group-size-bytes": (_IN_PLACE, ((_BLOCK, _bytes),)),
         "split-size read.split.target-size": (_IN_PLACE, ((OPTIONS["split_size"].key, _bytes),)),
@@ -214,7 +223,7 @@ _THEIRS: Theirs = {
     },
     _SPARK: {
         "compression": (_IN_PLACE, ((_CODEC, _codec),)),
-        "maxrecordsperfile": (_FILES, ((_BUCKETS, ""),)),
+        "maxrecordsperfile": (_FILES, ((_BUCKETS, ""), (_LARGEST, ""))),
         "maxfilespertrigger maxbytespertrigger": (_STREAM, (_CHANGES, (_BEGIN, ""))),
         "recursivefilelookup pathglobfilter modifiedafter modifiedbefore basepath": (
             "Leave it out: the table knows its files. Say with .where(…) which rows are wanted.",
@@ -234,7 +243,7 @@ _THEIRS: Theirs = {
             "{} does that here, in bytes or with a unit; Flink counts in MiB.",
             ((_BLOCK, _mebibytes),),
         ),
-        "write.parquet.max.file.size": (_FILES, ((_BUCKETS, ""),)),
+        "write.parquet.max.file.size": (_FILES, ((_BUCKETS, ""), (_LARGEST, _mebibytes))),
         "write.operation": (_IN_PLACE, ((_OPERATION, _operation),)),
         "write.precombine": (
             "An upsert does so by itself; {} does for inserts.",
@@ -245,9 +254,16 @@ _THEIRS: Theirs = {
         "payload.class write.payload.class": (_IN_PLACE, ((OPTIONS["payload"].key, _payload),)),
         "table.type": (_TYPED, ((_TYPE, _table_type),)),
         "index.type": (
-            "The index is BUCKET: {}, or leave it out; {} is the number of buckets in every partition.",
-            ((OPTIONS["index_type"].key, "BUCKET"), (_BUCKETS, "")),
+            "{} does that here, when the table is made: one of BUCKET, the default, whose number of buckets in every "
+            "partition is {}, and of SIMPLE, BLOOM, GLOBAL_SIMPLE and GLOBAL_BLOOM, which look keys up in the table "
+            "and keep no state.",
+            ((_INDEX, _index), (_BUCKETS, "")),
         ),
+        "index.global.enabled": (
+            "The indexes {} and GLOBAL_SIMPLE keep a key once in the whole table, the others once in its partition.",
+            ((_INDEX, "GLOBAL_BLOOM"),),
+        ),
+        "index.partition.regex": ("Leave it out: a lookup reads the partitions that the rows belong to.", ()),
         "clean.policy": (_IN_PLACE, ((_POLICY, _policy),)),
         "clean.retain_commits": (_IN_PLACE, ((_COMMITS, _count),)),
         "clean.retain_hours": (_IN_PLACE, ((_HOURS, _count),)),
@@ -289,7 +305,7 @@ _NEVER_DONE: Theirs = {
         "archive.": ("Leave it out: a write archives once it is complete, unless {}.", ((_ARCHIVES, "false"),)),
         "clustering.": ("Leave it out: file groups stay as the writes leave them.", ()),
         "hive_sync.": (_NO_CATALOG, ()),
-        "index.": ("Leave it out: the bucket index has no state.", ()),
+        "index.": ("Leave it out: no index has a state, which would have to be loaded or to expire.", ()),
         "metadata.": ("Leave it out: no metadata table is kept.", ()),
         "cdc. changelog.": ("Leave it out: tables keep no change data.", ()),
         "read.streaming.": (_STREAM, (_CHANGES, (_BEGIN, ""))),

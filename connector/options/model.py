@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...operations.planning.request import WriteRequest
 from .catalogue import Scope
+from .lookup import LookupOptions
 from .read import ReadOptions
 from .table import TableOptions
 from .types import option
@@ -32,12 +33,13 @@ PARTS: dict[Scope, type[BaseModel]] = {
     Scope.ANY: CommonOptions,
     Scope.TABLE: TableOptions,
     Scope.WRITE: WriteOptions,
+    Scope.LOOKUP: LookupOptions,
     Scope.UPKEEP: UpkeepOptions,
     Scope.READ: ReadOptions,
 }
 
 
-class HudiOptions(ReadOptions, UpkeepOptions, WriteOptions, TableOptions, CommonOptions):
+class HudiOptions(ReadOptions, UpkeepOptions, LookupOptions, WriteOptions, TableOptions, CommonOptions):
     """The options of one read or write, typed; None where nothing was said."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
@@ -60,7 +62,7 @@ class HudiOptions(ReadOptions, UpkeepOptions, WriteOptions, TableOptions, Common
             overwrite=overwrite,
             schema=schema,
             table=self.table_settings(),
-            write=replace(self.write_settings(), upkeep=self.upkeep()),
+            write=replace(self.write_settings(), lookup=self.lookup_settings(), upkeep=self.upkeep()),
             write_id=self.write_id,
             application=self.application,
             storage_options=dict(self.storage_options),

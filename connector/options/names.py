@@ -25,6 +25,7 @@ class OptionInfo:
         default: Its value when nothing is said.
         otherwise: What a default of None comes to, in words; empty where it is nothing.
         supported: The values that pyhudi does, where Apache Hudi has more of them.
+        unsupported: Those of Apache Hudi's that it does not, where others than the supported ones may be good.
         instead: What to use in place of a value that is not supported, or of each of them.
         doc: One sentence.
         since: The version of pyhudi that has it first.
@@ -38,6 +39,7 @@ class OptionInfo:
     default: Any
     otherwise: str
     supported: tuple[Any, ...] | None
+    unsupported: tuple[Any, ...]
     instead: str | Mapping[str, str] | None
     doc: str
     since: str
@@ -46,6 +48,12 @@ class OptionInfo:
     def keys(self) -> tuple[str, ...]:
         """All of its names."""
         return (self.key, *self.aliases)
+
+    def is_done(self, value: Any) -> bool:
+        """Return whether pyhudi does what a valid value asks."""
+        if self.unsupported:
+            return value not in self.unsupported
+        return self.supported is None or value in self.supported
 
 
 def describe_options() -> list[OptionInfo]:
@@ -84,6 +92,7 @@ def _describe(scope: Scope, name: str, kind: str) -> OptionInfo:
         default=field.default,
         otherwise=extra["otherwise"],
         supported=None if supported is None else tuple(supported),
+        unsupported=tuple(extra.get("unsupported", ())),
         instead=extra.get("instead"),
         doc=field.description or "",
         since=extra["since"],
@@ -106,6 +115,9 @@ _TYPE_WORDS = {
     "Buckets": "number",
     "Annotated[float, Field(ge=0)]": "number",
     "Size": "bytes, or a number with k, m or g",
+    "SizeOrNone": "bytes, or a number with k, m or g",
+    "Share": "number",
+    "IndexType": "BUCKET, SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM or [your own](indexes.md#an-index-of-your-own)",
     "Fields": "column names, separated by commas",
     "PartitionFields": "column names, separated by commas",
     "Patterns": "partition paths, separated by commas",

@@ -20,6 +20,7 @@ from ...errors import InvalidOptionError, OptionConflictError, UnknownOptionErro
 from ...table.config.payloads import PAYLOADS
 from .catalogue import Effect, KnownKey, find_known
 from .hints import find_hint
+from .lookup import INDEX_PREFIX, index_options
 from .model import HudiOptions
 from .names import OPTIONS, either, name_of, nearest
 from .secrets import STORAGE_PREFIX, masked, storage_options
@@ -61,7 +62,11 @@ def parse_options(
             "Use spark.read.format('pyhudi').load(path), or CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
         )
     prefix = metadata_prefix(given)
-    values: dict[str, Any] = {"storage_options": storage_options(given), "extra_metadata": {}}
+    values: dict[str, Any] = {
+        "storage_options": storage_options(given),
+        "extra_metadata": {},
+        "index_options": index_options(given),
+    }
     said_by: dict[str, str] = {}
     notices: list[tuple[str, str, KnownKey]] = []
     for key, text in given.items():
@@ -69,7 +74,7 @@ def parse_options(
         said = f"{key}={masked(key, text)!r}" + (f" of {places[key]}" if places and key in places else "")
         if name is not None:
             _add(values, said_by, name, key, _parse(name, said, text))
-        elif key.startswith(STORAGE_PREFIX):
+        elif key.startswith((STORAGE_PREFIX, INDEX_PREFIX)):
             continue
         elif is_metadata(key, prefix):
             values["extra_metadata"][key] = text
@@ -153,11 +158,11 @@ def _parse(name: str, said: str, text: str) -> Any:
         raise InvalidOptionError(
             f"The option {said} cannot be used: {reason}. {option.doc}", "Correct the value or leave the option out."
         ) from error
-    if option.supported is not None and value not in option.supported:
+    if not option.is_done(value):
         instead = option.instead.get(value) if isinstance(option.instead, Mapping) else option.instead
         raise UnsupportedOptionError(
             f"The option {said} asks for something that pyhudi does not do yet.",
-            f"Use {instead or either(option.supported)}, or Apache Hudi.",
+            f"Use {instead or either(option.supported or ())}, or Apache Hudi.",
         )
     return value
 

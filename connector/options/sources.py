@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 from ...errors import TableNotFoundError
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig, load_config
+from ...table.config.property_keys import BUCKET
 from .catalogue import Scope, find_known
 from .defaults_file import read_defaults
+from .lookup import INDEX_PREFIX
 from .model import HudiOptions
 from .names import OPTIONS, name_of, nearest
 from .parsing import SAME_THING, is_metadata, metadata_prefix, parse_options, texts_of
@@ -29,14 +31,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pyhudi")
 
 READING = frozenset({Scope.ANY, Scope.READ})
-WRITING = frozenset({Scope.ANY, Scope.TABLE, Scope.WRITE, Scope.UPKEEP})
+WRITING = frozenset({Scope.ANY, Scope.TABLE, Scope.WRITE, Scope.LOOKUP, Scope.UPKEEP})
 DEFAULTS_ENABLED = OPTIONS["defaults"].key
 
 _HOODIE, _SPARK = "hoodie.", "spark."
 # They are about a single operation: given to all of a session they would do harm.
 _OF_ONE_OPERATION = {"path", "write_id", "colocated", "defaults", "based_on", "partitions_to_delete"}
 # What Apache Hudi keeps no note of, so that a table may have no word of its own on it.
-_UNNOTED = {"index_type", "bucket_engine", "buckets", "hash_fields"}
+_OF_BUCKETS = {"bucket_engine", "buckets", "hash_fields"}
+_UNNOTED = {"index_type", *_OF_BUCKETS}
 _TOPICS = {other: one for one, other in SAME_THING}
 _told: set[str] = set()
 
@@ -154,6 +157,8 @@ def _counting_and_not(
     taken = {_topic(key) for key in given}
     unused += [_because(one, "another value was given") for topic, one in by_topic.items() if topic in taken]
     about = [one for topic, one in by_topic.items() if topic not in taken and _scope_of(one.key) in scopes]
+    about, elsewhere = _without_other_index(about, given)
+    unused += elsewhere
     if any(_scope_of(one.key) is Scope.TABLE for one in about):
         config = find_config(open_storage(path, storage_options({**{one.key: one.text for one in about}, **given})))
         if config is not None:
@@ -166,12 +171,34 @@ def _counting_and_not(
     return about, unused
 
 
+def _without_other_index(
+    about: list[GivenOption], given: Mapping[str, str]
+) -> tuple[list[GivenOption], list[GivenOption]]:
+    """Return the settings without those about an index that the table will not have, and those.
+
+    A number of buckets in the defaults is no word against a table that is asked for with another index, nor is an index
+    in the defaults one against buckets that are asked for.
+    """
+    named = {_topic(key): text for key, text in given.items()}
+    index = named.get("index_type") or next((one.text for one in about if _topic(one.key) == "index_type"), BUCKET)
+    others = set()
+    if _OF_BUCKETS & named.keys():
+        others = {"index_type"} if index.strip().upper() != BUCKET else others
+    elif index.strip().upper() != BUCKET:
+        others = _OF_BUCKETS
+    why = "the table is asked for with buckets" if "index_type" in others else f"it is about buckets, and not {index}"
+    return (
+        [one for one in about if _topic(one.key) not in others],
+        [_because(one, why) for one in about if _topic(one.key) in others],
+    )
+
+
 def _stranger(one: GivenOption, prefix: str) -> str:
     """Return why a setting is no option of pyhudi's at all, empty where it is one."""
     name = name_of(one.key)
     if name in _OF_ONE_OPERATION:
         return "it is about a single operation and has to be given to it"
-    if one.key.startswith(STORAGE_PREFIX) or is_metadata(one.key, prefix) or find_known(one.key):
+    if one.key.startswith((STORAGE_PREFIX, INDEX_PREFIX)) or is_metadata(one.key, prefix) or find_known(one.key):
         return ""
     if name is None or not one.key.startswith(_HOODIE):
         near = nearest(one.key)
@@ -195,6 +222,8 @@ def _scope_of(key: str) -> Scope:
     known = find_known(key)
     if known is not None:
         return known.scope
+    if key.startswith(INDEX_PREFIX):
+        return Scope.LOOKUP
     return Scope.ANY if key.startswith(STORAGE_PREFIX) else Scope.WRITE
 
 
@@ -203,4 +232,6 @@ def _may_teach(key: str, config: TableConfig) -> bool:
     name = name_of(key)
     if _scope_of(key) is not Scope.TABLE:
         return True
-    return name in _UNNOTED and not any(one in config.properties for one in OPTIONS[str(name)].keys)
+    if name not in _UNNOTED or any(one in config.properties for one in OPTIONS[str(name)].keys):
+        return False
+    return name not in _OF_BUCKETS or config.index_type in {None, BUCKET}

@@ -8,6 +8,8 @@ from ...operations.planning.request import TableSettings
 from ...table.config.key_types import KeyGeneratorType, PartitionType, split_partition_field
 from ...table.config.payloads import PAYLOADS
 from ...table.config.property_keys import (
+    INDEXES_NOT_DONE,
+    LOOKUP_INDEXES,
     TIME_INPUT_DELIMITER,
     TIME_INPUT_FORMAT,
     TIME_INPUT_ZONE,
@@ -119,9 +121,11 @@ class TableOptions(BaseModel):
     )
     index_type: IndexType | None = option(
         None,
-        "The index.",
+        "How a new table finds the row of a key, see [Indexes](indexes.md): BUCKET computes it, the others look it up.",
         "hoodie.index.type",
-        supported=["BUCKET"],
+        "index",
+        supported=["BUCKET", *LOOKUP_INDEXES],
+        unsupported=sorted(INDEXES_NOT_DONE),
         otherwise="BUCKET",
     )
     time_type: TimestampType | None = option(
@@ -172,7 +176,7 @@ class TableOptions(BaseModel):
     )
     buckets: Buckets | None = option(
         None,
-        "Number of buckets in every partition, fixed when the table is made; 8 without it.",
+        "Number of buckets in every partition under the index BUCKET, fixed when the table is made; 8 without it.",
         "hoodie.bucket.index.num.buckets",
         "buckets",
         otherwise="8",

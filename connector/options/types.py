@@ -9,10 +9,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from ...errors import UnsupportedTableError
+from ...index.registry import is_offered
 from ...reader.path_glob import compile_glob
 from ...reader.query import is_beginning
 from ...table.config.key_types import KeyGeneratorType, split_partition_field
 from ...table.config.payloads import Payload
+from ...table.config.property_keys import INDEXES_NOT_DONE
 from ...timeline.clock import query_time
 
 _SINCE = "0.1.0"
@@ -84,6 +86,12 @@ def _check_glob(value: str) -> str:
     return value
 
 
+def _check_index(value: str) -> str:
+    if value not in INDEXES_NOT_DONE and not is_offered(value):
+        raise ValueError("neither Apache Hudi nor an installed package has such an index")
+    return value
+
+
 def _simple_name(value: object) -> object:
     """Return the name of a class of Apache Hudi without its package."""
     return value.strip().rpartition(".")[2] if isinstance(value, str) else value
@@ -101,6 +109,8 @@ Fields = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Patterns = Annotated[tuple[str, ...], BeforeValidator(_split)]
 PartitionFields = Annotated[tuple[str, ...], BeforeValidator(_split_partition_fields)]
 Size = Annotated[int, BeforeValidator(_parse_size), Field(gt=0)]
+SizeOrNone = Annotated[int, BeforeValidator(_parse_size), Field(ge=0)]
+Share = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(gt=0)]
 # The bucket is the first eight digits of a file id.
 Buckets = Annotated[int, Field(gt=0, le=10**8)]
@@ -149,22 +159,8 @@ SortMode = Annotated[
     ],
     BeforeValidator(_upper),
 ]
-IndexType = Annotated[
-    Literal[
-        "BUCKET",
-        "SIMPLE",
-        "GLOBAL_SIMPLE",
-        "BLOOM",
-        "GLOBAL_BLOOM",
-        "RECORD_INDEX",
-        "RECORD_LEVEL_INDEX",
-        "GLOBAL_RECORD_LEVEL_INDEX",
-        "INMEMORY",
-        "HBASE",
-        "FLINK_STATE",
-    ],
-    BeforeValidator(_upper),
-]
+IndexType = Annotated[str, BeforeValidator(_upper), AfterValidator(_check_index)]
+FilterType = Annotated[Literal["DYNAMIC_V0", "SIMPLE"], BeforeValidator(_upper)]
 BucketEngine = Annotated[Literal["SIMPLE", "CONSISTENT_HASHING"], BeforeValidator(_upper)]
 MergeMode = Annotated[Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"], BeforeValidator(_upper)]
 PayloadName = Annotated[str, BeforeValidator(_parse_payload)]
@@ -207,6 +203,7 @@ def option(
     key: str,
     *aliases: str,
     supported: Sequence[object] | None = None,
+    unsupported: Sequence[object] = (),
     instead: str | Mapping[str, str] | None = None,
     otherwise: str = "",
     since: str = _SINCE,
@@ -219,11 +216,12 @@ def option(
         key: Hudi's own name, or ours below ``hoodie.pyhudi``.
         aliases: Other names, Hudi's first.
         supported: The values that pyhudi does, where Apache Hudi has more of them.
+        unsupported: Those of Apache Hudi's that it does not, where others than the supported ones may be good.
         instead: What to use in place of a value that is not supported, or of each; the supported ones without it.
         otherwise: What None comes to, in the words of a table's cell.
         since: The version of pyhudi that has it first.
     """
     extra: Any = {"key": key, "aliases": list(aliases), "since": since, "otherwise": otherwise}
     if supported is not None:
-        extra |= {"supported": list(supported), "instead": instead}
+        extra |= {"supported": list(supported), "unsupported": list(unsupported), "instead": instead}
     return Field(default, description=doc, json_schema_extra=extra)

@@ -17,6 +17,7 @@ from ...operations.write.announcement import announce
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig, create_config
 from ...table.config.key_types import PartitionType
+from ...table.config.property_keys import BUCKET
 from ..options.names import OPTIONS
 from ..options.sources import WRITING, find_config, resolve_options
 from ..placement.sizing import measured_buckets
@@ -37,12 +38,14 @@ def create_table(
     record_key: str | Sequence[str],
     partition_by: str | Sequence[str],
     order_by: str | Sequence[str],
+    index: str | None,
     buckets: int | None,
     table_type: str | None,
     options: Mapping[str, Any],
 ) -> None:
     """Create an empty table, and say in the log what was made; see `HudiTable.create`."""
     keyed = {"recordkey": _names(record_key), "buckets": buckets} if record_key else {OPTIONS["operation"].key: INSERT}
+    keyed |= {} if index is None else {OPTIONS["index_type"].key: index}
     named = {**keyed, "partitionby": _names(partition_by), **({"orderby": _names(order_by)} if order_by else {})}
     if table_type is not None:
         named[OPTIONS["table_type"].key] = table_type
@@ -53,7 +56,7 @@ def create_table(
     columns, rows = _columns_of(spark, schema)
     request = parsed.to_write_request(path, to_arrow(columns), overwrite=False)
     plan, measured = plan_write(request), None
-    if rows is not None and request.table.bucket_count is None and not plan.config.generates_keys:
+    if rows is not None and request.table.bucket_count is None and plan.config.index_type == BUCKET:
         plan, measured = _measured(request, plan, rows)
     if not create_config(storage, plan.new_config):
         raise _exists(path)

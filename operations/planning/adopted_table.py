@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import MissingOptionError, OptionConflictError
 from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
-from ...table.config.property_keys import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_HASH_FIELDS, INDEX_TYPE
+from ...table.config.property_keys import BUCKET, BUCKET_COUNT, BUCKET_ENGINE, BUCKET_HASH_FIELDS, INDEX_TYPE
 from ...table.keys.time_partitions import TimePartitions
 from .request import TableSettings
 from .table_terms import (
@@ -14,6 +14,7 @@ from .table_terms import (
     PAYLOAD_CLASS,
     check_hash_fields,
     check_no_buckets,
+    check_no_index,
     marker_asked,
     shown,
 )
@@ -100,7 +101,10 @@ def _taught_times(config: TableConfig, asked: TableSettings, path: str) -> dict[
 
 def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dict[str, str]:
     if config.generates_keys:
-        check_no_buckets(asked, path)
+        check_no_index(asked, path)
+        return {}
+    if config.index_type not in {None, BUCKET}:
+        check_no_buckets(asked, str(config.index_type), path)
         return {}
     if config.bucket_count is not None:
         return {}
@@ -112,7 +116,7 @@ def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dic
     hash_fields = asked.hash_fields or config.record_key_fields
     check_hash_fields(hash_fields, config.record_key_fields, path)
     return {
-        INDEX_TYPE: "BUCKET",
+        INDEX_TYPE: BUCKET,
         BUCKET_ENGINE: "SIMPLE",
         BUCKET_COUNT: str(asked.bucket_count),
         BUCKET_HASH_FIELDS: ",".join(hash_fields),

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
+from ...index.registry import is_offered
 from ...table.config import TableConfig
 from ...table.config.key_types import KeyGeneratorType, PartitionType, choose_key_generator
-from ...table.config.property_keys import COPY_ON_WRITE, INDEX_TYPE, MERGE_ON_READ, TIME_ZONES
+from ...table.config.property_keys import (
+    BUCKET,
+    COPY_ON_WRITE,
+    INDEX_TYPE,
+    LOOKUP_INDEXES,
+    MERGE_ON_READ,
+    TIME_ZONES,
+)
 from ...table.keys.time_partitions import TimePartitions, missing_options
 from .request import TableSettings
-from .table_terms import check_hash_fields, check_no_buckets, marker_asked, shown
+from .table_terms import check_hash_fields, check_no_buckets, check_no_index, marker_asked, shown
 
 DEFAULT_BUCKETS = 8
 
@@ -36,8 +44,11 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
             "upserts; or correct the path.",
         )
     _check_creatable(asked, path)
-    if not record_key:
-        check_no_buckets(asked, path)
+    index_type = (asked.index_type or BUCKET) if record_key else None
+    if index_type is None:
+        check_no_index(asked, path)
+    elif index_type != BUCKET:
+        check_no_buckets(asked, index_type, path)
     partition_fields = asked.partition_fields or ()
     _check_named_once(asked, path)
     generator = _generator(asked, path)
@@ -67,24 +78,25 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
         url_encode=bool(asked.url_encode),
         timezone=asked.timezone or "UTC",
         # Apache Hudi's own default, which finds keys in files, goes with generated ones.
-        index_type="BUCKET" if record_key else None,
-        bucket_count=asked.bucket_count or DEFAULT_BUCKETS,
+        index_type=index_type,
+        bucket_count=(asked.bucket_count or DEFAULT_BUCKETS) if index_type == BUCKET else None,
         hash_fields=asked.hash_fields or record_key,
         time_options=_time_options(asked, generator, path),
     )
 
 
 def _check_creatable(asked: TableSettings, path: str) -> None:
-    only = {
-        "hoodie.write.table.version": (asked.version, 9),
-        INDEX_TYPE: (asked.index_type, "BUCKET"),
-    }
-    for key, (said, supported) in only.items():
-        if said is not None and said != supported:
-            raise UnsupportedOptionError(
-                f"The new table {path} was asked for with {key}={said}, which pyhudi does not do yet.",
-                f"Use {key}={supported}, or create the table with Apache Hudi.",
-            )
+    version = "hoodie.write.table.version"
+    if asked.version not in {None, 9}:
+        raise UnsupportedOptionError(
+            f"The new table {path} was asked for with {version}={asked.version}, which pyhudi does not do yet.",
+            f"Use {version}=9, or create the table with Apache Hudi.",
+        )
+    if asked.index_type is not None and not is_offered(asked.index_type):
+        raise UnsupportedOptionError(
+            f"The new table {path} was asked for with {INDEX_TYPE}={asked.index_type}, which pyhudi does not do yet.",
+            f"Use one of {', '.join((BUCKET, *LOOKUP_INDEXES))}, or create the table with Apache Hudi.",
+        )
     if asked.table_type not in {None, COPY_ON_WRITE, MERGE_ON_READ}:
         raise UnsupportedOptionError(
             f"The new table {path} was asked for with hoodie.datasource.write.table.type={asked.table_type}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import MissingOptionError, OptionConflictError
 from ...table.config.key_types import KeyGeneratorType, PartitionType
-from ...table.config.property_keys import BUCKET_COUNT, BUCKET_HASH_FIELDS, INDEX_TYPE
+from ...table.config.property_keys import BUCKET, BUCKET_COUNT, BUCKET_HASH_FIELDS, INDEX_TYPE
 from ...table.merging.deletes import DeleteMarker
 from .request import TableSettings
 
@@ -30,18 +30,29 @@ def marker_asked(asked: TableSettings, kept: DeleteMarker | None, path: str) -> 
     return None
 
 
-def check_no_buckets(asked: TableSettings, path: str) -> None:
-    """Refuse buckets of a table that generates its keys: nobody would look for a key."""
-    for key, said in (
-        (BUCKET_COUNT, asked.bucket_count),
-        (BUCKET_HASH_FIELDS, asked.hash_fields),
-        (INDEX_TYPE, asked.index_type),
-    ):
+def check_no_index(asked: TableSettings, path: str) -> None:
+    """Refuse an index of a table that generates its keys: nobody would look for a key."""
+    for key, said in (*_said_of_buckets(asked), (INDEX_TYPE, asked.index_type)):
         if said is not None:
             raise OptionConflictError(
-                f"{key} is {shown(said)}, and the table {path} has no record key, of which buckets are made.",
+                f"{key} is {shown(said)}, and the table {path} has no record key, of which an index is made.",
                 "Leave the option out, or name a record key with hoodie.datasource.write.recordkey.field.",
             )
+
+
+def check_no_buckets(asked: TableSettings, index_type: str, path: str) -> None:
+    """Refuse buckets of a table whose index has none."""
+    for key, said in _said_of_buckets(asked):
+        if said is not None:
+            raise OptionConflictError(
+                f"{key} is {shown(said)}, and the table {path} has {INDEX_TYPE}={index_type}, an index without "
+                "buckets.",
+                f"Leave the option out; a new table gets buckets with {INDEX_TYPE}={BUCKET}.",
+            )
+
+
+def _said_of_buckets(asked: TableSettings) -> tuple[tuple[str, object], ...]:
+    return (BUCKET_COUNT, asked.bucket_count), (BUCKET_HASH_FIELDS, asked.hash_fields)
 
 
 def check_hash_fields(hash_fields: tuple[str, ...] | None, record_key: tuple[str, ...], path: str) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...errors import TableNotFoundError
+from ...index.registry import index_for
 from ...storage.base import Storage
 from ...table.config import TableConfig, check_supported, load_config
+from ...table.config.property_keys import BUCKET
 from .adopted_table import changes_to
 from .new_table import new_config
 from .operation import DELETE, DELETE_PARTITION, Operation, choose_operation, makes_keyless
@@ -59,5 +61,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
     config, changes = changes_to(found, request.table, storage.path)
+    if config.index_type not in {None, BUCKET}:
+        index_for(config, request.write.lookup)
     # By partitions no key is looked at, against which a number of buckets could be held.
     return Target(config, True, {} if operation.name == DELETE_PARTITION else changes, operation)

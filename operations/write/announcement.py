@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from ...table.config import TableConfig
-from ...table.config.property_keys import COMMIT_TIME_ORDERING
+from ...table.config.property_keys import BUCKET, COMMIT_TIME_ORDERING, GLOBAL_INDEXES
 from ..planning.new_table import DEFAULT_BUCKETS
 
 # A logger of its own, so that its one line is seen where others of its level are not.
@@ -28,14 +28,14 @@ def describe(config: TableConfig, path: str) -> str:
     partitions = f"partitioned by {', '.join(config.partition_fields)}" if config.partition_fields else "unpartitioned"
     if config.generates_keys:
         return f"The new table {path} is {partitions} and has no record key: rows are inserted, and none is looked up."
-    scope = "partition" if config.partition_fields else "table"
+    scope = "partition" if config.partition_fields and config.index_type not in GLOBAL_INDEXES else "table"
     orders = config.ordering_fields and config.merge_mode != COMMIT_TIME_ORDERING
     wins = f"the one with the greater {', then '.join(config.ordering_fields)}" if orders else "the later one"
     count = f"{config.bucket_count} buckets"
     if config.bucket_count == DEFAULT_BUCKETS:
         count += ", the number where none is given,"
+    finds = f"with {count} for each {scope}, fixed for good" if config.index_type == BUCKET else "which looks keys up"
     return (
         f"The new table {path} is {partitions}. Its key is {', '.join(config.record_key_fields)}, unique within its "
-        f"{scope}; of two rows with one key {wins} wins. Its index is {config.index_type}, with {count} for each "
-        f"{scope}, fixed for good."
+        f"{scope}; of two rows with one key {wins} wins. Its index is {config.index_type}, {finds}."
     )

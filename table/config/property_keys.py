@@ -77,6 +77,15 @@ BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
 BUCKET_HASH_FIELDS = "hoodie.bucket.index.hash.field"
 BUCKET_ENGINE = "hoodie.index.bucket.engine"
 
+BUCKET = "BUCKET"
+SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM = "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM"
+LOOKUP_INDEXES = (SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM)
+GLOBAL_INDEXES = frozenset({GLOBAL_SIMPLE, GLOBAL_BLOOM})
+# They live in the metadata table, in another system, or in the memory of a job.
+INDEXES_NOT_DONE = frozenset(
+    {"RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "INMEMORY", "HBASE", "FLINK_STATE"}
+)
+
 NEWEST_VERSION = 9
 NEWEST_LAYOUT = 2
 COPY_ON_WRITE = "COPY_ON_WRITE"

@@ -96,7 +96,7 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
     for flag in (key.CDC_ENABLED, key.CONSISTENT_TIMESTAMPS, key.SLASH_DATES):
         if config.flag(flag):
             yield flag, "true"
-    if config.index_type not in (None, "BUCKET"):
+    if config.index_type in key.INDEXES_NOT_DONE:
         yield key.INDEX_TYPE, str(config.index_type)
     engine = config.properties.get(key.BUCKET_ENGINE) or "SIMPLE"
     if engine.upper() != "SIMPLE":

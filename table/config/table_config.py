@@ -94,7 +94,7 @@ class TableConfig:
             url_encode: Whether partition values are escaped in folder names.
             timezone: ``UTC``, or ``LOCAL`` for instant times in the writer's zone.
             index_type: How record keys find their file group; None leaves the index open.
-            bucket_count: Buckets of one partition, for the index BUCKET.
+            bucket_count: Buckets of one partition, for the index BUCKET; None for others.
             hash_fields: Record key columns that choose the bucket; None for all.
             time_options: What the times in partition paths are, by the keys of `options.TIME_OPTIONS`.
         """
@@ -260,8 +260,9 @@ class TableConfig:
 
     @property
     def index_type(self) -> str | None:
-        """The index that the table was created with; None where nobody wrote it down."""
-        return self.properties.get(key.INDEX_TYPE) or None
+        """The index that the table was created with, in capitals; None where nobody wrote down it or its buckets."""
+        noted = (self.properties.get(key.INDEX_TYPE) or "").strip().upper()
+        return noted or (key.BUCKET if self.properties.get(key.BUCKET_COUNT) else None)
 
     @property
     def bucket_count(self) -> int | None:

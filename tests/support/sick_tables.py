@@ -177,7 +177,7 @@ SICK = [
             ("hoodie.table.base.file.format", "ORC", False),
             ("hoodie.populate.meta.fields", "false", False),
             ("hoodie.datasource.write.drop.partition.columns", "true", False),
-            ("hoodie.index.type", "BLOOM", True),
+            ("hoodie.index.type", "RECORD_INDEX", True),
             ("hoodie.index.bucket.engine", "CONSISTENT_HASHING", True),
             ("hoodie.record.merge.mode", "CUSTOM", True),
             ("hoodie.table.cdc.enabled", "true", True),

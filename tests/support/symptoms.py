@@ -74,7 +74,7 @@ SYMPTOMS = [
     ),
     Symptom("PROPERTY_INVALID", "schema", "hoodie.table.create.schema", say("hoodie.table.create.schema", "{")),
     Symptom("NOT_CHECKED", "version", "version 6", say("hoodie.table.version", "6")),
-    Symptom("NOT_CHECKED", "index", "BLOOM", say("hoodie.index.type", "BLOOM")),
+    Symptom("NOT_CHECKED", "index", "HBASE", say("hoodie.index.type", "HBASE")),
     Symptom("NOT_CHECKED", "buckets", "hoodie.bucket.index.num.buckets=0", say("hoodie.bucket.index.num.buckets", "0")),
     Symptom("NOT_CHECKED", "key generator", "my.Own", say("hoodie.table.keygenerator.type", "my.Own")),
     Symptom("STRANGE_FILE", "on the timeline", f"{TIMELINE}/x.tmp", leave(f"{TIMELINE}/x.tmp")),

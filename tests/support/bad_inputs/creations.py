@@ -90,6 +90,18 @@ CREATIONS = [
     ),
     *(
         Case(
+            f"{key} with an index without buckets",
+            errors.OptionConflictError,
+            ("{path}", key, "hoodie.index.type=BLOOM"),
+            upsert(GOOD, table=replace(KEYED, **{"index_type": "BLOOM", "bucket_count": None, **said})),
+        )
+        for key, said in (
+            ("hoodie.bucket.index.num.buckets", {"bucket_count": 3}),
+            ("hoodie.bucket.index.hash.field", {"hash_fields": ("id",)}),
+        )
+    ),
+    *(
+        Case(
             f"key generator {generator.value}",
             errors.OptionConflictError,
             ("{path}", generator.value, "hoodie.datasource.write.keygenerator.type"),

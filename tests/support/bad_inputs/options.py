@@ -110,7 +110,7 @@ OPTIONS = [
         Case(f"unsupported {key}", errors.UnsupportedOptionError, (key,), ask({key: value}))
         for key, value in {
             "hoodie.table.version": "8",
-            "hoodie.index.type": "BLOOM",
+            "hoodie.index.type": "RECORD_INDEX",
             "hoodie.write.record.merge.mode": "CUSTOM",
             "hoodie.table.cdc.enabled": "true",
             "hoodie.write.concurrency.mode": "optimistic_concurrency_control",

@@ -22,6 +22,7 @@ CHOSEN = {
     "failed_writes",  # theirs takes any pending write for dead, also one that is alive
     "compression",  # smaller and faster than gzip
     "bloom_filter",  # a bucket index never asks it
+    "filter_false_positives",  # the same number, spelt otherwise
     "application",
     "compact_inline",  # theirs is false in name, and true where Spark writes to a merge-on-read table
     "compaction_strategy",  # the same class, without its package

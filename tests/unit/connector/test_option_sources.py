@@ -14,6 +14,7 @@ from pyhudi.connector.options.names import describe_options
 from pyhudi.connector.options.sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
 from pyhudi.storage import open_storage
+from pyhudi.table.config import TableConfig, create_config
 from support.drive import KEYED, write
 
 ROWS = pa.table({"id": [1, 2], "ts": [1, 1]})
@@ -128,7 +129,7 @@ def test_a_setting_may_say_what_apache_hudi_keeps_no_note_of(table: str, default
     "line",
     [
         "hoodie.table.cdc.enabled=true",
-        "hoodie.index.type=BLOOM",
+        "hoodie.index.type=RECORD_INDEX",
     ],
 )
 def test_a_kind_of_table_that_is_not_done_stops_new_tables_only(
@@ -140,6 +141,41 @@ def test_a_kind_of_table_that_is_not_done_stops_new_tables_only(
 
     with pytest.raises(UnsupportedOptionError, match=rf"of {defaults}:2 "):
         resolve(str(tmp_path / "new"))
+
+
+def test_a_number_of_buckets_for_every_table_is_no_word_against_one_with_another_index(
+    tmp_path: Path, defaults: Path
+) -> None:
+    defaults.write_text("hoodie.bucket.index.num.buckets=16\nhoodie.index.bucket.engine=SIMPLE")
+
+    resolved = resolve(str(tmp_path / "new"), {"index": "bloom"})
+
+    assert (resolved.options.index_type, resolved.options.buckets) == ("BLOOM", None)
+    assert reasons(resolved)["hoodie.bucket.index.num.buckets"] == "it is about buckets, and not bloom"
+    assert resolve(str(tmp_path / "new")).options.buckets == 16
+    assert resolve(str(tmp_path / "new"), {"index": "bucket"}).options.buckets == 16
+
+
+def test_an_index_for_every_table_is_no_word_against_one_with_buckets(tmp_path: Path, defaults: Path) -> None:
+    defaults.write_text("hoodie.index.type=SIMPLE\nhoodie.bucket.index.num.buckets=16")
+
+    with_buckets = resolve(str(tmp_path / "new"), {"buckets": 4})
+    assert (with_buckets.options.index_type, with_buckets.options.buckets) == (None, 4)
+    assert reasons(with_buckets)["hoodie.index.type"] == "the table is asked for with buckets"
+    without = resolve(str(tmp_path / "new"))
+    assert (without.options.index_type, without.options.buckets) == ("SIMPLE", None)
+
+
+def test_a_number_of_buckets_for_every_table_is_not_taught_to_one_with_another_index(
+    tmp_path: Path, defaults: Path
+) -> None:
+    defaults.write_text("hoodie.bucket.index.num.buckets=16\nhoodie.bucket.index.hash.field=id")
+    looks_up = TableConfig.new(name="t", record_key_fields=("id",), index_type="SIMPLE")
+    create_config(open_storage(str(tmp_path / "table")), looks_up)
+
+    options = resolve(str(tmp_path / "table")).options
+
+    assert (options.buckets, options.hash_fields) == (None, None)
 
 
 def test_what_a_write_would_have_to_do_otherwise_stops_writes_only(table: str, defaults: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 from datetime import date, datetime, timezone
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pyhudi.errors import (
     UnknownOptionError,
     UnsupportedOptionError,
 )
+from pyhudi.index.settings import BloomSettings, FileSizes, LookupSettings
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.table.config.payloads import PAYLOADS
@@ -92,6 +94,10 @@ def test_without_options_everything_is_left_to_the_table_and_the_defaults() -> N
         ("hoodie.table.precombine.field", "ts", "ordering_fields", ("ts",)),
         ("hoodie.datasource.write.ordering.fields", "ts", "ordering_fields", ("ts",)),
         ("BUCKETS", "12", "buckets", 12),
+        ("hoodie.index.type", "global_bloom", "index_type", "GLOBAL_BLOOM"),
+        ("index", "Simple", "index_type", "SIMPLE"),
+        ("hoodie.parquet.small.file.limit", "0", "small_file_limit", 0),
+        ("hoodie.simple.index.update.partition.path", "false", "update_partition_path", False),
         ("operation", "DELETE", "operation", "delete"),
         ("hoodie.write.batch.size", "1048576", "batch_size", MIB),
         ("hoodie.write.batch.size", "256m", "batch_size", 256 * MIB),
@@ -159,6 +165,11 @@ def test_an_option_given_as_none_is_not_given() -> None:
         ("hoodie.write.batch.size", "-1"),
         ("hoodie.combine.before.upsert", "perhaps"),
         ("hoodie.index.type", "BUCKETS"),
+        ("hoodie.index.bloom.fpp", "0"),
+        ("hoodie.index.bloom.fpp", "1"),
+        ("hoodie.bloom.index.filter.type", "DYNAMIC_V1"),
+        ("hoodie.parquet.small.file.limit", "-1"),
+        ("hoodie.parquet.max.file.size", "0"),
         ("hoodie.datasource.write.keygenerator.type", "CLEVER"),
         ("hoodie.table.timeline.timezone", "Europe/Berlin"),
         ("hoodie.client.heartbeat.interval_in_ms", "0"),
@@ -237,7 +248,7 @@ def test_the_options_of_a_query_say_what_it_shows(given: dict[str, str], query: 
     [
         ("operation", "cluster"),
         ("hoodie.datasource.write.operation", "upsert_prepped"),
-        ("hoodie.index.type", "bloom"),
+        ("hoodie.index.type", "record_index"),
         ("hoodie.index.bucket.engine", "CONSISTENT_HASHING"),
         ("hoodie.write.record.merge.mode", "CUSTOM"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),
@@ -445,6 +456,48 @@ def test_every_write_setting_can_be_said() -> None:
         bloom_filter=False,
         extra_metadata={"_a": "b"},
     )
+
+
+def test_how_keys_are_looked_up_can_be_said() -> None:
+    said = {
+        "hoodie.bloom.index.prune.by.ranges": "false",
+        "hoodie.bloom.index.keys.per.bucket": "5",
+        "hoodie.simple.index.use.caching": "false",
+        "hoodie.bloom.index.update.partition.path": "false",
+        "hoodie.bloom.index.filter.type": "simple",
+        "hoodie.index.bloom.num_entries": "100",
+        "hoodie.index.bloom.fpp": "0.01",
+        "hoodie.bloom.index.filter.dynamic.max.entries": "200",
+        "hoodie.parquet.small.file.limit": "1m",
+        "hoodie.parquet.max.file.size": "2m",
+        "hoodie.copyonwrite.record.size.estimate": "64",
+        "hoodie.pyhudi.index.Path": "/var/keys.db",
+    }
+
+    assert parse_options(said).to_write_request("/t", SCHEMA, overwrite=False).write.lookup == LookupSettings(
+        prunes_by_ranges=False,
+        keys_per_task=5,
+        caches=False,
+        moves_rows=False,
+        bloom=BloomSettings(entries=100, false_positives=0.01, dynamic=False, most_entries=200),
+        sizes=FileSizes(small=MIB, largest=2 * MIB, record_bytes=64),
+        own={"path": "/var/keys.db"},
+    )
+
+
+def test_options_of_an_index_of_ones_own_are_not_shown() -> None:
+    options = parse_options({"hoodie.pyhudi.index.password": "hunter2"})
+
+    request = options.to_write_request("/t", SCHEMA, overwrite=False)
+    assert request.write.lookup.own == {"password": "hunter2"}
+    assert "hunter2" not in f"{options!r}{request!r}"
+
+
+def test_an_index_that_a_package_offers_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = EntryPoints([EntryPoint("My_Index", "mine:index", "pyhudi.indexes")])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: offers.select(group=group))
+
+    assert parse_options({"index": "my_index"}).index_type == "MY_INDEX"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from pyhudi.errors import MissingOptionError, OptionConflictError, PyHudiError, TableConfigError, UnsupportedTableError
 from pyhudi.index.append import AppendIndex
 from pyhudi.index.bucket import BucketIndex
-from pyhudi.index.registry import ENTRY_POINTS, index_for
+from pyhudi.index.registry import ENTRY_POINTS, index_for, is_offered
+from pyhudi.index.settings import LookupSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.files.names import FileGroupId
 
@@ -51,7 +52,7 @@ def test_all_key_fields_are_hashed_where_the_table_names_none() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "named"),
     [
-        ({"index": "BLOOM"}, UnsupportedTableError, "hoodie.index.type=BLOOM"),
+        ({"index": "RECORD_INDEX"}, UnsupportedTableError, "hoodie.index.type=RECORD_INDEX"),
         ({"engine": "CONSISTENT_HASHING"}, UnsupportedTableError, "hoodie.index.bucket.engine=CONSISTENT_HASHING"),
         ({"expressions": "2024.*,4"}, UnsupportedTableError, "hoodie.bucket.index.partition.expressions"),
         ({"count": ""}, MissingOptionError, "hoodie.bucket.index.num.buckets"),
@@ -69,8 +70,8 @@ def test_what_is_not_done_or_makes_no_sense_is_refused(
     assert "'t'" in raised.value.what
 
 
-def offer_one_bucket(table: TableConfig) -> BucketIndex:
-    return BucketIndex(1, table.record_key_fields)
+def offer_one_bucket(table: TableConfig, settings: LookupSettings) -> BucketIndex:
+    return BucketIndex(int(settings.own.get("buckets", 1)), table.record_key_fields)
 
 
 def entries(monkeypatch: pytest.MonkeyPatch, *offers: tuple[str, str]) -> None:
@@ -84,6 +85,8 @@ def test_another_package_may_offer_an_index(monkeypatch: pytest.MonkeyPatch) -> 
     entries(monkeypatch, ("My_Index", "my_package:index_of_table"))
 
     assert index_for(config(index="MY_INDEX")) == BucketIndex(1, ("a", "b"))
+    assert index_for(config(index="my_index"), LookupSettings(own={"buckets": "3"})) == BucketIndex(3, ("a", "b"))
+    assert [is_offered(name) for name in ("BUCKET", "GLOBAL_BLOOM", "MY_INDEX", "YOUR_INDEX")] == [True] * 3 + [False]
 
 
 def test_a_built_in_index_cannot_be_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:

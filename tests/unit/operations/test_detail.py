@@ -96,6 +96,14 @@ def test_the_write_that_makes_a_table_says_so_once(tmp_path: Path, caplog: pytes
             "the later one wins",
         ),
         ({"record_key_fields": (), "partition_fields": ("p",)}, "partitioned by p and has no record key"),
+        (
+            {"record_key_fields": ("id",), "partition_fields": ("p",), "index_type": "BLOOM"},
+            "unique within its partition; of two rows with one key the later one wins. Its index is BLOOM, which looks",
+        ),
+        (
+            {"record_key_fields": ("id",), "partition_fields": ("p",), "index_type": "GLOBAL_SIMPLE"},
+            "unique within its table",
+        ),
     ],
 )
 def test_a_new_table_is_described_in_words(options: dict[str, object], words: str) -> None:
