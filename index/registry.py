@@ -19,6 +19,7 @@ from ..table.config import property_keys as key
 from ..table.config.table_config import TableConfig
 from .append import AppendIndex
 from .base import ComputedIndex, Index, LookupIndex
+from .bloom import BloomIndex
 from .bucket import BucketIndex
 from .settings import LookupSettings
 from .simple import SimpleIndex
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "pyhudi.indexes"
 BUCKET = key.BUCKET
 SIMPLE = "SIMPLE"
+BLOOM = "BLOOM"
 BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
 
 IndexFactory = Callable[[TableConfig, LookupSettings], Index]
@@ -147,4 +149,5 @@ def _bucket(config: TableConfig) -> BucketIndex:
 
 _LOOKUPS: dict[str, Callable[[TableConfig, LookupSettings], LookupIndex]] = {
     SIMPLE: lambda _, settings: SimpleIndex(settings),
+    BLOOM: lambda _, settings: BloomIndex(settings),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from ..errors import NullKeyError
 from ..storage.base import Storage
+from ..table.arrow.arrays import span_of
 from ..table.files.base_file import BaseFileReader
 from ..table.files.file_group import BaseFile, FileSlice, LogFile
 from ..table.files.footers import leaves_of, text_bounds
@@ -63,6 +63,11 @@ class WantedKeys:
         """Return n."""
         return len(self.keys)
 
+    def some(self, positions: Positions) -> WantedKeys:
+        """Return some of the keys, given their positions in ascending order; keys in order stay so."""
+        is_sorted = self.bounds is self.keys
+        return WantedKeys.of(self.keys.take(pa.array(positions)), is_sorted=is_sorted)
+
     def any_between(self, least: str | None, greatest: str | None) -> bool:
         """Return whether a key may lie between two texts, both included; None for no bound."""
         if len(self.bounds) < len(self.keys):
@@ -70,22 +75,6 @@ class WantedKeys:
             return (greatest is None or first <= greatest) and (least is None or least <= last)
         start, end = span_of(self.bounds, least, greatest)
         return start < end
-
-
-def span_of(ordered: pa.StringArray, least: str | None, greatest: str | None) -> tuple[int, int]:
-    """Return from where to where keys lie between two texts, both included; None for no bound.
-
-    Args:
-        ordered: Keys in the order of their bytes, which is that of Python's texts.
-        least: Where they begin.
-        greatest: Where they end.
-    """
-    places = range(len(ordered))
-    start = 0 if least is None else bisect_left(places, True, key=lambda at: ordered[at].as_py() >= least)  # O(log n)
-    end = len(ordered)
-    if greatest is not None:
-        end = bisect_left(places, True, key=lambda at: ordered[at].as_py() > greatest)  # O(log n)
-    return start, end
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,30 +122,36 @@ def confirm(storage: Storage, piece: FileSlice, wanted: WantedKeys, sees: Callab
         NullKeyError: A file holds rows without a record key.
         StorageError: A file is gone.
     """
-    base = Hits.none() if piece.base is None else hits_of_base(storage, piece.base, wanted)
-    return base + hits_of_logs(storage, piece.logs, wanted, sees)
+    found = hits_of_logs(storage, piece.logs, wanted, sees)
+    if piece.base is None:
+        return found
+    with BaseFileReader(storage, piece.base.path) as base:
+        return hits_of_base(base, piece.base, wanted) + found
 
 
-def hits_of_base(storage: Storage, file: BaseFile, wanted: WantedKeys) -> Hits:
+def hits_of_base(base: BaseFileReader, file: BaseFile, wanted: WantedKeys) -> Hits:
     """Return which wanted keys a base file holds; row groups between whose bounds no key lies are left out.
+
+    Args:
+        base: The file, open.
+        file: Names it.
+        wanted: The keys.
 
     Raises:
         CorruptFileError: The file cannot be read.
         NullKeyError: It holds rows without a record key.
-        StorageError: It is gone.
     """
-    with BaseFileReader(storage, file.path) as base:
-        metadata = base.parquet.metadata
-        groups = [
-            number
-            for number, (least, greatest) in enumerate(text_bounds(base.parquet, RECORD_KEY))
-            if wanted.any_between(least, greatest)
-        ]
-        leaves = leaves_of(base.parquet, (RECORD_KEY,))
-        chunks = (metadata.row_group(number).column(leaf) for number in groups for leaf in leaves)
-        nbytes = metadata.serialized_size + sum(chunk.total_compressed_size for chunk in chunks)
-        keys = _keys(base.batches(_KEYS, row_groups=groups), f"The base file {file.path}")
-        return Hits(_found(keys, wanted), nbytes, bool(groups))
+    metadata = base.parquet.metadata
+    groups = [
+        number
+        for number, (least, greatest) in enumerate(text_bounds(base.parquet, RECORD_KEY))
+        if wanted.any_between(least, greatest)
+    ]
+    leaves = leaves_of(base.parquet, (RECORD_KEY,))
+    chunks = (metadata.row_group(number).column(leaf) for number in groups for leaf in leaves)
+    nbytes = metadata.serialized_size + sum(chunk.total_compressed_size for chunk in chunks)
+    keys = _keys(base.batches(_KEYS, row_groups=groups), f"The base file {file.path}")
+    return Hits(_found(keys, wanted), nbytes, bool(groups))
 
 
 def hits_of_logs(storage: Storage, logs: Sequence[LogFile], wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-import pyarrow as pa
-
 from .base import Storage
+from .process import cores
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,7 +26,7 @@ def for_each(storage: Storage, call: Callable[[T], R], items: Iterable[T], *, co
             as many threads busy as there are cores.
     """
     waiting = list(items)
-    threads = min(THREADS if storage.remote else pa.cpu_count() if computes else 1, len(waiting))
+    threads = min(THREADS if storage.remote else cores() if computes else 1, len(waiting))
     if threads < 2:
         return [call(item) for item in waiting]
     with ThreadPoolExecutor(threads) as pool:

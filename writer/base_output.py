@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..table.files.base_file import BaseFileWriter, constant, file_schema
+from ..table.files.bloom_filter import BloomSettings
 from ..table.schema.columns import FILE_NAME
 from .arrivals import Arrivals, encoded_as
 from .sort import RowSorter
@@ -22,6 +23,7 @@ class FileFormat:
         compression: Parquet codec.
         row_group_bytes: Arrow bytes of one row group.
         sort_columns: Columns that the rows of a file are sorted by; none for the order in which they come.
+        bloom: What kind of bloom filter each file gets; None for none.
     """
 
     schema: pa.Schema
@@ -29,6 +31,7 @@ class FileFormat:
     compression: str
     row_group_bytes: int
     sort_columns: tuple[str, ...] = ()
+    bloom: BloomSettings | None = None
 
 
 class BaseOutput:
@@ -63,6 +66,7 @@ class BaseOutput:
             form.avro_schema,
             compression=form.compression,
             row_group_bytes=form.row_group_bytes,
+            bloom=form.bloom,
         )
 
     def close(self) -> None:

@@ -93,6 +93,8 @@ def means_of(
         reach=reach,
         most_bytes=most_bytes,
         application=application,
+        bloom=settings.lookup.bloom,
+        bloom_filter=settings.bloom_filter,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ...index.bloom import filters_for
 from ...index.registry import index_for
 from ...storage.base import Storage
 from ...table.arrow.spill import SpillWriter
@@ -151,6 +152,7 @@ def _file_format(plan: WritePlan) -> FileFormat:
         compression=plan.settings.compression,
         row_group_bytes=plan.settings.row_group_bytes,
         sort_columns=plan.sort_columns,
+        bloom=filters_for(plan.config, plan.settings.lookup.bloom, plan.settings.bloom_filter),
     )
 
 

@@ -1,7 +1,8 @@
-"""Small tools on Arrow arrays that pyarrow does not offer: plain layout, masks and bitmaps, arrays from parts."""
+"""Small tools on Arrow arrays that pyarrow lacks: plain layout, masks and bitmaps, spans, arrays from parts."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,22 @@ def bitmap(valid: pa.BooleanArray | None) -> Any:
         return None
     bits = valid.to_numpy(zero_copy_only=False)
     return None if bits.all() else pa.py_buffer(np.packbits(bits, bitorder="little"))
+
+
+def span_of(ordered: pa.StringArray, least: str | None, greatest: str | None) -> tuple[int, int]:
+    """Return from where to where strings lie between two texts, both included; None for no bound.
+
+    Args:
+        ordered: Strings in the order of their bytes, which is that of Python's texts.
+        least: Where they begin.
+        greatest: Where they end.
+    """
+    places = range(len(ordered))
+    start = 0 if least is None else bisect_left(places, True, key=lambda at: ordered[at].as_py() >= least)  # O(log n)
+    end = len(ordered)
+    if greatest is not None:
+        end = bisect_left(places, True, key=lambda at: ordered[at].as_py() > greatest)  # O(log n)
+    return start, end
 
 
 def without_nulls(array: pa.Array) -> pa.Array:

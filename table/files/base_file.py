@@ -15,6 +15,7 @@ from ...storage.inputs import open_part
 from ...version import VERSION
 from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, with_meta
 from ..schema.conform import conform
+from .bloom_filter import BloomFilterBuilder, BloomSettings
 from .encodings import dictionary_columns, statistics_columns
 
 if TYPE_CHECKING:
@@ -76,10 +77,18 @@ class BaseFileWriter:
         avro_schema: The Avro schema of the rows with meta columns, JSON.
         compression: Parquet codec.
         row_group_bytes: Arrow bytes that are gathered before a row group is written.
+        bloom: What kind of bloom filter over the record keys the footer gets; None for none.
     """
 
     def __init__(
-        self, stream: Any, schema: pa.Schema, avro_schema: str, *, compression: str, row_group_bytes: int
+        self,
+        stream: Any,
+        schema: pa.Schema,
+        avro_schema: str,
+        *,
+        compression: str,
+        row_group_bytes: int,
+        bloom: BloomSettings | None = None,
     ) -> None:
         self._stream = stream
         self._compression = compression
@@ -92,6 +101,7 @@ class BaseFileWriter:
         self._least: str | None = None
         self._greatest: str | None = None
         self._flushed_bytes = 0
+        self._filter = None if bloom is None else BloomFilterBuilder(bloom)
         self.rows = 0
 
     def expected(self, more: int) -> int:
@@ -116,6 +126,8 @@ class BaseFileWriter:
         least, greatest = span["min"].as_py(), span["max"].as_py()  # one value a batch
         self._least = least if self._least is None else min(self._least, least)
         self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
+        if self._filter is not None:
+            self._filter.add(batch.column(RECORD_KEY))
         self.rows += batch.num_rows
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
@@ -129,6 +141,8 @@ class BaseFileWriter:
         footer = {"parquet.avro.schema": self._avro_schema, STAMP.decode(): VERSION, **_PROLEPTIC}
         if self._least is not None and self._greatest is not None:
             footer |= {MIN_KEY: self._least, MAX_KEY: self._greatest}
+        if self._filter is not None:
+            footer |= self._filter.footer()
         parquet.add_key_value_metadata(footer)
         parquet.close()
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
+from ....index.bloom import filters_for
 from ....storage.base import Storage
 from ....storage.parallel import for_each
 from ....table.config import TableConfig
@@ -289,6 +290,7 @@ class _Run:
                 row_group_bytes=means.row_group_bytes,
                 memory=means.memory,
                 ours=_ours(timeline, plan),
+                bloom=filters_for(config, means.bloom, means.bloom_filter),
             )
 
             def executed(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:

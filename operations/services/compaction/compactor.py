@@ -19,6 +19,7 @@ from ....storage import open_storage
 from ....storage.base import Storage, join
 from ....table.arrow.spill import local_spills
 from ....table.files.base_file import BaseFileReader
+from ....table.files.bloom_filter import BloomSettings
 from ....table.files.file_group import FileSlice
 from ....table.files.names import BaseFileName, WriteToken
 from ....table.keys.generator import KeyGenerator
@@ -74,6 +75,7 @@ class Compactor:
         row_group_bytes: Uncompressed bytes that one row group aims at.
         memory: Arrow bytes of log entries that may be merged at once.
         ours: Requested times of the delta commits that are known to be pyhudi's.
+        bloom: What kind of bloom filter base files get; None for none.
     """
 
     work: Transaction
@@ -83,6 +85,7 @@ class Compactor:
     row_group_bytes: int
     memory: int
     ours: frozenset[str]
+    bloom: BloomSettings | None = None
 
     def units(self, plan: Plan) -> Sequence[FileSlice]:
         """Return the file slices, the largest first: whoever comes last should have little left to do."""
@@ -141,6 +144,7 @@ class Compactor:
             avro_schema=avro_schema(self.schema, self.work.config.name, meta=True),
             compression=self.compression,
             row_group_bytes=self.row_group_bytes,
+            bloom=self.bloom,
         )
         with ExitStack() as stack:
             staged = storage.stage(path, self.work.aside)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ....storage.base import Storage
 from ....storage.process import cores
+from ....table.files.bloom_filter import BloomSettings
 from ....timeline.writers.patience import Patience
 from ..service import Executor
 
@@ -27,6 +28,8 @@ class Means:
         compression: Parquet codec of base files.
         row_group_bytes: Uncompressed bytes that one row group aims at.
         memory: Arrow bytes of log entries that may be merged at once, in each task.
+        bloom: What kind of bloom filter base files get, where they get one.
+        bloom_filter: Whether they get one; None where the table's index decides.
         executor: Where file slices are merged; None for this process.
         reach: Opens the table's store there; None where this process does the work.
         most_bytes: What is beyond so many bytes of base and log files is planned and left; None for no bound.
@@ -41,6 +44,8 @@ class Means:
     reach: Callable[[], Storage] | None = None
     most_bytes: int | None = None
     application: str = ""
+    bloom: BloomSettings = field(default_factory=BloomSettings)
+    bloom_filter: bool | None = None
 
 
 def here(call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:

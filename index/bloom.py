@@ -1,0 +1,62 @@
+"""The bloom index: ranges and filters in the footers of base files rule most of them out before any key is read.
+
+Source: ``org.apache.hudi.index.bloom.HoodieBloomIndex``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import ClassVar
+
+from ..storage.base import Storage
+from ..table.config.table_config import TableConfig
+from ..table.files.base_file import BaseFileReader
+from ..table.files.bloom_filter import BloomSettings
+from ..table.files.file_group import BaseFile, FileSlice
+from ..table.files.key_footers import FOOTERS, KeyFooter
+from .lookup import TableLookup
+from .slice_keys import Hits, WantedKeys, hits_of_base, hits_of_logs
+
+
+class BloomIndex(TableLookup):
+    """Finds a record key in its partition by the footers of base files, and by the keys of those that may hold it."""
+
+    sorts_keys: ClassVar[bool] = True
+
+    def look(self, storage: Storage, piece: FileSlice, wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:
+        """Return which of some keys one file slice holds; its log files, which have no filters, are read."""
+        base = Hits.none() if piece.base is None else self._look_at_base(storage, piece.base, wanted)
+        return base + hits_of_logs(storage, piece.logs, wanted, sees)
+
+    def _look_at_base(self, storage: Storage, file: BaseFile, wanted: WantedKeys) -> Hits:
+        by_range = self.settings.prunes_by_ranges
+        # Without its filter, which may be forgotten by now, the range may be enough.
+        known = FOOTERS.known(storage, file) or KeyFooter(FOOTERS.range_of(storage, file))
+        possible = known.possible(wanted.keys, by_range=by_range)
+        if not len(possible):
+            return Hits.none()
+        with ExitStack() as stack:
+            base = stack.enter_context(BaseFileReader(storage, file.path))
+            if known.filter is None:
+                possible = FOOTERS.keep(storage, file, base.parquet).possible(wanted.keys, by_range=by_range)
+            if not len(possible):
+                return Hits.none(base.parquet.metadata.serialized_size)
+            some = wanted if len(possible) == len(wanted) else wanted.some(possible)
+            return hits_of_base(base, file, some).at(possible)
+
+
+def filters_for(config: TableConfig, settings: BloomSettings, asked: bool | None) -> BloomSettings | None:
+    """Return which bloom filters a table's base files get, None where they get none.
+
+    Under an index that looks into filters each file has one, whoever asks for none: Apache Hudi fails on a file
+    without.
+
+    Args:
+        config: The table's properties.
+        settings: What kind of filter.
+        asked: Whether a writer wants filters (``hoodie.parquet.bloom.filter.enabled``); None for the index's default.
+    """
+    if config.generates_keys:
+        return None
+    return settings if asked or "BLOOM" in (config.index_type or "").upper() else None

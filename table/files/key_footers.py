@@ -1,0 +1,208 @@
+"""What the footer of a base file says of its record keys: between which they lie, and a bloom filter over them.
+
+Footers are kept for as long as the process lives, because a file never changes and its filter is most of a footer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from ...storage.base import Storage
+from ...storage.parallel import for_each
+from ..arrow.arrays import span_of
+from .base_file import MAX_KEY, MIN_KEY, BaseFileReader
+from .bloom_filter import FILTER, OLD_FILTER, SIMPLE, TYPE_CODE, BloomFilter
+from .file_group import BaseFile
+
+logger = logging.getLogger("pyhudi")
+
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+T = TypeVar("T")
+
+# Texts without characters from here on come in one order, whether by code points, by bytes or by Java's 16-bit units.
+_DISPUTED = "\ue000"
+_MOST_OF_RANGES = 64 << 20
+_MOST_OF_FILTERS = 128 << 20
+_A_RANGE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Between which texts all record keys of a base file lie, both included."""
+
+    least: str
+    greatest: str
+
+    @classmethod
+    def told_by(cls, footer: Mapping[bytes, bytes]) -> KeyRange | None:
+        """Return what a footer says; None where it says nothing that is sure.
+
+        Apache Hudi's range is by the order of Java's texts or by that of their bytes, as its writers have it. Where a
+        bound has a character of which the two orders disagree, the range is none.
+        """
+        bounds = footer.get(MIN_KEY.encode()), footer.get(MAX_KEY.encode())
+        if bounds[0] is None or bounds[1] is None:
+            return None
+        try:
+            least, greatest = (bound.decode() for bound in bounds if bound is not None)
+        except UnicodeDecodeError:
+            return None
+        if least > greatest or max(least + greatest, default="") >= _DISPUTED:
+            return None
+        return cls(least, greatest)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFooter:
+    """What a footer says of record keys.
+
+    Attributes:
+        range: Between which they lie; None where that is not known.
+        filter: Tells of most other keys that they are not there; None where the file has none.
+    """
+
+    range: KeyRange | None = None
+    filter: BloomFilter | None = None
+
+    @classmethod
+    def of(cls, footer: Mapping[bytes, bytes], path: str) -> KeyFooter:
+        """Return what a Parquet footer says; of a filter that cannot be read nothing, which is reported.
+
+        Args:
+            footer: Its key-values.
+            path: The file, for the report.
+        """
+        text = footer.get(FILTER.encode()) or footer.get(OLD_FILTER.encode())
+        found = None
+        if text is not None:
+            try:
+                found = BloomFilter.decode(text, footer.get(TYPE_CODE.encode(), SIMPLE.encode()).decode())
+            except ValueError as error:
+                logger.warning("the bloom filter of the base file %s cannot be used: %s", path, error)
+        return cls(KeyRange.told_by(footer), found)
+
+    def possible(self, keys: pa.StringArray, *, by_range: bool = True) -> Positions:
+        """Return the positions of the keys that the file may hold; those that it holds are always among them.
+
+        Args:
+            keys: n record keys in the order of their bytes, none null.
+            by_range: Whether the range is looked at, beside the filter.
+        """
+        start, end = 0, len(keys)
+        if by_range and self.range is not None:
+            start, end = span_of(keys, self.range.least, self.range.greatest)
+        if self.filter is None or start == end:
+            return np.arange(start, end)
+        return start + np.flatnonzero(self.filter.may_hold(keys.slice(start, end - start)))
+
+
+class _Kept(Generic[T]):
+    """Values by file, of so many bytes at most."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._bytes = 0
+        self._values: OrderedDict[tuple[str, int], tuple[T, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, int]) -> tuple[T] | None:
+        """Return a value, in a tuple because it may be None; None where none is kept."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return (found[0],)
+
+    def put(self, key: tuple[str, int], value: T, nbytes: int) -> None:
+        """Keep a value, and give up those that were not asked for the longest, this one if need be."""
+        with self._lock:
+            before = self._values.pop(key, None)
+            self._bytes += nbytes - (0 if before is None else before[1])
+            self._values[key] = (value, nbytes)
+            while self._bytes > self._most:
+                _, (_, freed) = self._values.popitem(last=False)
+                self._bytes -= freed
+
+
+class KeyFooters:
+    """The footers that this process has read, the least used ones forgotten; ranges longer than filters."""
+
+    def __init__(self, *, ranges: int = _MOST_OF_RANGES, filters: int = _MOST_OF_FILTERS) -> None:
+        self._ranges: _Kept[KeyRange | None] = _Kept(ranges)
+        self._filters: _Kept[BloomFilter | None] = _Kept(filters)
+
+    def known(self, storage: Storage, file: BaseFile) -> KeyFooter | None:
+        """Return the whole of what a file's footer says, None where it is not known or known no more."""
+        key = _name(storage, file)
+        ranges, filters = self._ranges.get(key), self._filters.get(key)
+        return None if ranges is None or filters is None else KeyFooter(ranges[0], filters[0])
+
+    def range_of(self, storage: Storage, file: BaseFile) -> KeyRange | None:
+        """Return between which texts a file's keys lie, None where that is not known."""
+        known = self._ranges.get(_name(storage, file))
+        return None if known is None else known[0]
+
+    def keep(self, storage: Storage, file: BaseFile, parquet: Any) -> KeyFooter:
+        """Return what the footer of an open Parquet file says, and keep it."""
+        found = KeyFooter.of(parquet.metadata.metadata or {}, file.path)
+        key, size = _name(storage, file), 0
+        if found.range is not None:
+            size = len(found.range.least) + len(found.range.greatest)
+        self._ranges.put(key, found.range, _A_RANGE + len(key[0]) + size)
+        self._filters.put(key, found.filter, _A_RANGE + (0 if found.filter is None else found.filter.nbytes))
+        return found
+
+    def read(self, storage: Storage, file: BaseFile) -> KeyFooter:
+        """Return what a file's footer says; it is read where it is not known.
+
+        Raises:
+            CorruptFileError: The footer is damaged.
+            StorageError: The file is gone.
+        """
+        known = self.known(storage, file)
+        if known is not None:
+            return known
+        with BaseFileReader(storage, file.path) as base:
+            return self.keep(storage, file, base.parquet)
+
+
+FOOTERS = KeyFooters()
+
+
+def key_ranges(storage: Storage, files: Iterable[BaseFile]) -> list[KeyRange | None]:
+    """Return between which texts the record keys of each base file lie, None where its footer does not tell.
+
+    Args:
+        storage: Rooted at the table.
+        files: Whose footers are read, those alone and as many at once as the store bears.
+
+    Raises:
+        CorruptFileError: A footer is damaged.
+        StorageError: A file is gone.
+    """
+    return for_each(
+        storage, lambda file: FOOTERS.range_of(storage, file) or FOOTERS.read(storage, file).range, files, computes=True
+    )
+
+
+def candidates(keys: pa.StringArray, ranges: Iterable[KeyRange | None]) -> list[tuple[int, int]]:
+    """Return for each file from where to where the keys lie that its range does not rule out.
+
+    Args:
+        keys: n record keys in the order of their bytes, none null.
+        ranges: What is known of each file; one of which nothing is known may hold all.
+    """
+    return [(0, len(keys)) if one is None else span_of(keys, one.least, one.greatest) for one in ranges]
+
+
+def _name(storage: Storage, file: BaseFile) -> tuple[str, int]:
+    return storage.uri(file.path), file.size

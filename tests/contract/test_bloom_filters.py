@@ -1,0 +1,96 @@
+"""Bloom filters in the base files that writes and compactions leave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyhudi.index.bloom import filters_for
+from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.table.config import TableConfig
+from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
+from pyhudi.table.files.bloom_filter import FILTER, TYPE_CODE, BloomFilterBuilder, BloomSettings
+from support.attempts import rows
+from support.compacting import append, new_table, run, slices
+from support.drive import DEFAULTS, KEYED, write
+
+BLOOM = BloomSettings(entries=4, false_positives=0.01, most_entries=8)
+ASKED = replace(DEFAULTS, bloom_filter=True, lookup=replace(DEFAULTS.lookup, bloom=BLOOM))
+
+
+def filters_of(path: Path) -> list[bool]:
+    """Hold the filter of each live base file against its keys, and return which files have one."""
+    found = []
+    for piece in slices(path):
+        file = path / piece.base_file.path
+        footer = {key.decode(): value.decode() for key, value in pq.read_metadata(file).metadata.items()}
+        keys = pq.read_table(file, columns=["_hoodie_record_key"]).column(0).combine_chunks()
+        assert (footer[MIN_KEY], footer[MAX_KEY]) == (min(keys.to_pylist()), max(keys.to_pylist()))
+        found.append(FILTER in footer)
+        if FILTER in footer:
+            builder = BloomFilterBuilder(BLOOM)
+            builder.add(keys)
+            assert {name: footer[name] for name in (FILTER, TYPE_CODE)} == builder.footer()
+    return found
+
+
+@pytest.mark.parametrize("settings", [ASKED, replace(ASKED, colocated=True)])
+def test_each_base_file_of_a_write_has_a_filter_over_all_its_keys(tmp_path: Path, settings: WriteSettings) -> None:
+    path = tmp_path / "t"
+    write(path, rows(*range(20), value=1), table=KEYED, settings=settings)
+    assert filters_of(path) == [True, True]
+
+    write(path, rows(*range(5, 40), value=2, ts=2), settings=settings)
+    assert filters_of(path) == [True, True]
+
+
+def test_files_that_are_sorted_have_filters_too(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    settings = replace(ASKED, bulk_insert_sort_columns=("value",))
+    write(path, rows(*range(20), value=1), table=KEYED, operation="bulk_insert", settings=settings)
+
+    assert filters_of(path) == [True, True]
+
+
+def test_base_files_of_buckets_have_none_unless_asked(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, rows(*range(20), value=1), table=KEYED)
+
+    assert filters_of(path) == [False, False]
+
+
+def test_a_compaction_writes_filters(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    new_table(path, *[(f"k{number}", "a", 1, number) for number in range(10)])
+    append(path, ("k1", "a", 20, 100), ("k11", "a", 5, 101), gone=[("k3", "a", 30)])
+
+    run(path, bloom=BLOOM, bloom_filter=True)
+
+    assert all(filters_of(path))
+    assert not any(piece.logs for piece in slices(path))
+
+
+@pytest.mark.parametrize(
+    ("index", "asked", "expected"),
+    [
+        ("BLOOM", None, BLOOM),
+        ("global_bloom", None, BLOOM),
+        ("BLOOM", False, BLOOM),
+        ("SIMPLE", None, None),
+        ("SIMPLE", True, BLOOM),
+        (None, None, None),
+        (None, True, BLOOM),
+    ],
+)
+def test_who_gets_filters(index: str | None, asked: bool | None, expected: BloomSettings | None) -> None:
+    config = TableConfig.new(name="t", record_key_fields=("id",), index_type=index)
+
+    assert filters_for(config, BLOOM, asked) == expected
+
+
+def test_rows_without_keys_of_their_own_get_none() -> None:
+    keyless = TableConfig.new(name="t", record_key_fields=(), index_type=None)
+
+    assert filters_for(keyless, BLOOM, asked=True) is None

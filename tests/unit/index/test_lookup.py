@@ -1,0 +1,226 @@
+"""Indexes that read the table: what they find, and how little they read for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from pyhudi.errors import CorruptFileError, NullKeyError
+from pyhudi.index import bloom, slice_keys
+from pyhudi.index.bloom import BloomIndex
+from pyhudi.index.lookup import TableLookup
+from pyhudi.index.settings import LookupSettings
+from pyhudi.index.simple import SimpleIndex
+from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
+from pyhudi.table.files.bloom_filter import FILTER, BloomSettings
+from pyhudi.table.files.key_footers import KeyFooters
+from pyhudi.table.files.names import FileGroupId
+from support.keyed_files import KeyedFiles, keyed
+from support.lookups import ROWS, SMALL, Places, all_homes, check_lookup, homes, tables, tag
+
+INDEXES: list[TableLookup] = [
+    SimpleIndex(),
+    BloomIndex(),
+    BloomIndex(LookupSettings(prunes_by_ranges=False)),
+]
+every_index = pytest.mark.parametrize("index", INDEXES, ids=["simple", "bloom", "bloom without ranges"])
+
+
+@every_index
+@given(table=tables(), rows=ROWS)
+def test_every_key_is_found_where_it_is_and_nowhere_else(
+    index: TableLookup, table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]
+) -> None:
+    check_lookup(index, *table, rows)
+
+
+@every_index
+def test_nothing_is_found_for_no_rows(index: TableLookup) -> None:
+    files = KeyedFiles()
+    files.add("p", ["a"])
+
+    tags = tag(index, files)
+
+    assert (tags.groups, len(tags.codes), tags.figures.files) == ((), 0, 0)
+
+
+@every_index
+def test_keys_that_only_log_files_have_are_found_there(index: TableLookup) -> None:
+    files = KeyedFiles()
+    base = files.add("p", ["a", "b"], bloom=SMALL)
+    files.add_log("p", base, rows=["c"])
+    logs_only = files.add_log("p", None, rows=["d"])
+    files.add_log("p", logs_only, rows=["e"], deletes=["d"])
+
+    found = homes(tag(index, files, *(("p", key) for key in "abcdef")))
+
+    assert found == [base, base, base, logs_only, logs_only, None]
+
+
+@every_index
+def test_rows_of_log_blocks_that_nobody_sees_are_not_found(index: TableLookup) -> None:
+    files = KeyedFiles()
+    group = files.add("p", ["a"], bloom=SMALL)
+    files.add_log("p", group, rows=["b"])
+    files.unseen = {log.instant_time for log in files.slices("p")[group.file_id].logs}
+
+    assert homes(tag(index, files, ("p", "a"), ("p", "b"))) == [group, None]
+
+
+@every_index
+def test_rows_without_a_key_are_refused_by_the_name_of_their_file(index: TableLookup) -> None:
+    files = KeyedFiles()
+    files.add("p", ["a", None, "c"])
+
+    with pytest.raises(NullKeyError, match=r"p/00000000.*holds 1 rows without a record key"):
+        tag(index, files, ("p", "b"))
+
+
+@every_index
+def test_a_damaged_file_is_refused(index: TableLookup) -> None:
+    files = KeyedFiles()
+    group = files.add("p", ["a"])
+    piece = files.slices("p")[group.file_id]
+    files.storage.write(piece.base_file.path, b"PAR1 is no more")
+
+    with pytest.raises(CorruptFileError, match=group.file_id):
+        tag(index, files, ("p", "a"))
+
+
+@pytest.fixture
+def scattered() -> Iterator[tuple[KeyedFiles, list[FileGroupId]]]:
+    """Ten files of one partition with ten keys each, in the order of the keys, with a filter each."""
+    files = KeyedFiles()
+    groups = [
+        files.add("p", [f"k{file}{number}" for number in range(10)], bloom=SMALL, rows_a_group=2) for file in range(10)
+    ]
+    yield files, groups
+
+
+def test_row_groups_that_no_key_lies_between_are_not_read(
+    scattered: tuple[KeyedFiles, list[FileGroupId]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, groups = scattered
+    everything = [("p", f"k{file}{number}") for file in range(10) for number in range(10)]
+
+    of_all = tag(SimpleIndex(), files, *everything)
+    of_two = tag(SimpleIndex(), files, ("p", "k31"), ("p", "k79"))
+
+    assert homes(of_two) == [groups[3], groups[7]]
+    assert (of_all.figures.candidates, of_two.figures.candidates, of_two.figures.files) == (10, 2, 10)
+    footers = sum(tag(SimpleIndex(), files, ("p", "z")).figures.bytes for _ in range(1))
+    # Two row groups of fifty, beside all footers.
+    assert (of_two.figures.bytes - footers) * 20 < (of_all.figures.bytes - footers) < of_all.figures.bytes
+
+    # Too many keys to be sorted: what lies between the first and the last is read.
+    monkeypatch.setattr(slice_keys, "MOST_SORTED", 1)
+    unsorted = tag(SimpleIndex(), files, ("p", "k31"), ("p", "k79"))
+    assert (homes(unsorted), unsorted.figures.candidates) == ([groups[3], groups[7]], 5)
+
+
+def test_ranges_leave_out_files_and_filters_most_of_the_rest(
+    scattered: tuple[KeyedFiles, list[FileGroupId]],
+) -> None:
+    files, groups = scattered
+    everywhere = files.add("p", ["a", "k35", "z"], bloom=SMALL)
+
+    tags = tag(BloomIndex(), files, ("p", "k31"), ("p", "k35"), ("p", "k35x"))
+    without = tag(BloomIndex(LookupSettings(prunes_by_ranges=False)), files, ("p", "k31"))
+
+    assert homes(tags)[0] == groups[3]
+    assert all_homes(tags)[1] == {groups[3], everywhere}
+    assert homes(tags)[2] is None
+    assert (tags.figures.files, tags.figures.candidates, tags.figures.false_positives) == (11, 2, 0)
+    assert (homes(without), without.figures.candidates) == ([groups[3]], 1)
+
+
+def test_a_false_positive_is_counted_and_never_taken() -> None:
+    files = KeyedFiles()
+    group = files.add("p", ["a", "m", "z"], bloom=BloomSettings(1, 0.5, dynamic=False))
+    absent = [f"m{number}" for number in range(64)]
+
+    tags = [tag(BloomIndex(), files, ("p", key)) for key in absent]
+
+    passed = [one for one in tags if one.figures.candidates]
+    assert 0 < len(passed) < len(absent)
+    assert all(one.figures.false_positives == 1 for one in passed)
+    assert all(homes(one) == [None] for one in tags)
+    assert homes(tag(BloomIndex(), files, ("p", "m"))) == [group]
+
+
+@pytest.mark.parametrize(
+    "footer",
+    [
+        {FILTER: None},
+        {FILTER: "no base64!"},
+        {FILTER: "AAAA"},
+        {MIN_KEY: None},
+        {MIN_KEY: "z", MAX_KEY: "a"},
+        # By Java's 16-bit units this is the least of all; by their bytes the greatest.
+        {MIN_KEY: "\U00010000", MAX_KEY: "\ue000"},
+    ],
+    ids=["no filter", "no base64", "cut off", "no range", "no range at all", "the order of Java"],
+)
+def test_a_file_that_says_too_little_may_hold_every_key(footer: dict[str, str | None]) -> None:
+    files = KeyedFiles()
+    keys = ["a", "b", "\ue000", "\U00010000"]
+    group = files.add("p", keys, bloom=SMALL)
+    files.say(group, footer)
+
+    assert homes(tag(BloomIndex(), files, *(("p", key) for key in [*keys, "c"]))) == [group] * 4 + [None]
+
+
+def test_a_filter_that_cannot_be_used_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    files = KeyedFiles()
+    group = files.add("p", ["a"], bloom=SMALL)
+    files.say(group, {FILTER: "AAAA"})
+
+    tag(BloomIndex(), files, ("p", "a"))
+
+    assert [record.levelname for record in caplog.records if group.file_id in record.getMessage()] == ["WARNING"]
+
+
+def test_files_that_are_ruled_out_by_known_footers_are_not_opened(
+    scattered: tuple[KeyedFiles, list[FileGroupId]],
+) -> None:
+    files, groups = scattered
+    index = BloomIndex()
+    assert len(files.opened) == 0
+    first = tag(index, files, ("p", "k31"))
+    opened_at_first = files.opened
+    second = tag(index, files, ("p", "k31"), ("p", "k5x"))
+    opened_then = files.opened
+
+    assert (homes(first), homes(second)) == ([groups[3]], [groups[3], None])
+    assert sorted(opened_at_first) == sorted(piece.base_file.path for piece in files.all_slices())
+    assert opened_then == [files.slices("p")[groups[3].file_id].base_file.path]
+    assert second.figures.bytes < first.figures.bytes
+
+
+@pytest.mark.parametrize(("ranges", "filters", "opened"), [(1 << 20, 1, 2), (1, 1, 11), (1, 1 << 20, 11)])
+def test_footers_that_take_too_much_memory_are_forgotten(
+    scattered: tuple[KeyedFiles, list[FileGroupId]],
+    monkeypatch: pytest.MonkeyPatch,
+    ranges: int,
+    filters: int,
+    opened: int,
+) -> None:
+    files, groups = scattered
+    everywhere = files.add("p", ["a", "z"], bloom=SMALL)
+    monkeypatch.setattr(bloom, "FOOTERS", KeyFooters(ranges=ranges, filters=filters))
+    assert len(files.opened) == 0
+    tag(BloomIndex(), files, ("p", "k31"))
+    assert len(files.opened) == 11
+
+    assert homes(tag(BloomIndex(), files, ("p", "k31"), ("p", "z"))) == [groups[3], everywhere]
+    assert len(files.opened) == opened
+
+
+@every_index
+def test_they_are_indexes_that_look_up_within_partitions(index: TableLookup) -> None:
+    group = FileGroupId("p", "f-0")
+
+    assert (index.needs_lookup, index.is_global, index.can_index_log_files) == (True, False, False)
+    assert len(index.misfits(keyed([("p", "a")]).record_keys, group)) == 0
+    assert index.rival_key(group) == "file group f-0"
