@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from indexes import INDEX, filters, groups, tagging
 from limits import FLUSH, LIMIT
 from loads import TURNS
 from long_life import LIFE, lives
@@ -27,7 +28,8 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((LIMIT, FLUSH, SIZE, LIFE, TURNS))}
+    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX)
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
         "limits": table(of(LIMIT, seconds)),
@@ -36,6 +38,9 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "promises": verdicts(seconds),
         "sizes": sizes(seconds),
         "life": lives(seconds),
+        "tagging": tagging(seconds),
+        "groups": groups(seconds),
+        "filters": filters(seconds),
     }
 
 

@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from indexes import INDEX, filters, groups, tagging
+from indexes import measure as measure_indexes
 from lineitem import prepare
 from loads import TURNS
 from long_life import LIFE, lives, measure
@@ -124,12 +126,14 @@ def main() -> None:
 
     print("a long life …", flush=True)
     seconds |= measure()
+    print("indexes …", flush=True)
+    seconds |= measure_indexes()
 
     results = {"scale": arguments.scale, "driver_memory": arguments.memory, "machine": machine(), "seconds": seconds}
     results |= {"wrong": wrong} if wrong else {}
     (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system below found what DuckDB expects.\n")
-    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((SIZE, LIFE, TURNS))}
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((SIZE, LIFE, TURNS, INDEX))}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
         if base in systems:
@@ -137,6 +141,7 @@ def main() -> None:
     print("### Loads in turns", table(of(TURNS, seconds)), sep="\n\n")
     print("### By size", sizes(seconds), sep="\n\n")
     print("### After a long life", lives(seconds), sep="\n\n")
+    print("### Indexes", tagging(seconds), groups(seconds), filters(seconds), sep="\n\n")
     print(verdicts(seconds))
     if wrong:
         raise SystemExit("\n".join(wrong))
