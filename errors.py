@@ -36,6 +36,7 @@ The tree::
         ├── CorruptFileError            CORRUPT_FILE           a data file cannot be read
         ├── MissingFileError            MISSING_FILE           a base file is gone that a commit names
         ├── BucketMisfitError           BUCKET_MISFIT          a base file holds keys of another bucket
+        ├── IndexMisfitError            INDEX_MISFIT           an index says what cannot be of the table
         └── UndoError                   UNDO                   what is to be undone or kept cannot be
 
 From a ``df.write`` Spark hands the user only text; its last line reads ``PyHudiError[CODE]: …`` and
@@ -59,6 +60,7 @@ __all__ = [
     "DataError",
     "DuplicateColumnError",
     "DuplicateKeyError",
+    "IndexMisfitError",
     "InvalidOptionError",
     "KeyNotFoundError",
     "MissingColumnError",
@@ -359,6 +361,12 @@ class BucketMisfitError(TableError):
     """A base file holds keys that belong to another bucket."""
 
     code = "BUCKET_MISFIT"
+
+
+class IndexMisfitError(TableError):
+    """An index that another package offers says what cannot be of the table."""
+
+    code = "INDEX_MISFIT"
 
 
 class UndoError(TableError):

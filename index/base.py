@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
@@ -145,7 +145,7 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class GroupKeys:
-    """All record keys that a file group holds after an instant; none where it is gone.
+    """All record keys that a file group holds; none where it is gone.
 
     Attributes:
         group: The file group.
@@ -167,15 +167,4 @@ class LookupIndex(Index, Protocol):
             view: The table's file slices as of the write's watermark.
             storage: Rooted at the table.
         """
-        ...
-
-    def committed(self, instant_time: str, groups: Iterable[GroupKeys]) -> None:
-        """Take note of what a completed instant made of its file groups; told again, it changes nothing.
-
-        Indexes that read the table have nothing to do. The groups are read only when they are asked for.
-        """
-        ...
-
-    def rolled_back(self, instant_time: str) -> None:
-        """Take note that an instant was undone, of which `committed` may have told."""
         ...

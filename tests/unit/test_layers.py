@@ -38,6 +38,7 @@ RANKS = {
     "operations/decisions": 14,
     "operations/rollback": 15,
     "operations/transaction": 16,
+    "operations/indexing": 17,
     "operations/services": 17,
     "operations/services/compaction": 18,
     "operations/planning": 18,

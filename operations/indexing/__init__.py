@@ -1,0 +1,1 @@
+"""What an index that lives outside of its table is told, and asked."""

@@ -1,0 +1,115 @@
+"""What happened to a table since a moment that an index outside of it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...errors import UnreadableTimeError
+from ...index.outside import News
+from ...storage.base import Storage
+from ...table.config import TableConfig
+from ...table.files.lost import open_view
+from ...table.files.names import FileGroupId
+from ...table.latest_schema import latest_schema
+from ...timeline.archive.lsm import archive_state, archived_bodies, archived_since, is_archived, seen_at
+from ...timeline.instants import WRITE_ACTIONS, Instant
+from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.watermark import Seen
+from .group_keys import read_keys
+from .position import parse_position, spell_position
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import CommitMetadata
+
+# They change how rows are kept, and no row.
+_SAME_KEYS = frozenset({"COMPACT", "LOG_COMPACT"})
+
+
+def find_news(storage: Storage, config: TableConfig, known: str | None) -> News | None:
+    """Return what became of a table's file groups since a moment, None where nothing did.
+
+    Where the table's history does not tell it, or went back behind that moment, all file groups are news.
+
+    Args:
+        storage: Rooted at the table.
+        config: The table's properties.
+        known: The moment, as it was told before; None where nothing is known.
+
+    Raises:
+        MissingFileError: A file that a completed write names is gone.
+        CorruptInstantError: An instant's file cannot be parsed.
+        StorageError: The store failed.
+    """
+    # Asked before the timeline, so that nothing is archived unseen in between.
+    archive = archive_state(storage, config.archive_folder)
+    timeline = load_timeline(storage, config)
+    until = spell_position(replace(timeline.watermark(), archive=archive))
+    if known == until:
+        return None
+    changed, undone = _changed(storage, config, timeline, known)
+    view = open_view(storage, timeline)
+    groups = [one.group for one in view.all_slices()] if changed is None else sorted(changed)
+    schema = latest_schema(storage, config, timeline) or pa.schema([])
+    return News(
+        table=storage.path,
+        since=known,
+        until=until,
+        anew=changed is None,
+        undone=undone,
+        groups=read_keys(storage, config, view, schema, groups),
+    )
+
+
+def _changed(
+    storage: Storage, config: TableConfig, timeline: Timeline, known: str | None
+) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
+    """Return the file groups that changed since a moment, None for all there are, and the writes undone since."""
+    mark = None if known is None else parse_position(known)
+    if mark is None:
+        return None, ()
+    folder = config.archive_folder
+    try:
+        seen = seen_at(storage, folder, timeline, mark)
+    except UnreadableTimeError:
+        return None, ()
+    undone = tuple(one for one in timeline.vanished(seen) if not is_archived(storage, folder, one))
+    archived = archived_since(storage, folder, timeline, seen)
+    since = (*timeline.completed_since(seen), *archived)
+    if undone or any(one.action == "restore" for one in since):
+        return None, undone
+    writes = _writes(storage, folder, timeline, seen, archived)
+    return (None if writes is None else _touched(writes)), ()
+
+
+def _writes(
+    storage: Storage, folder: str, timeline: Timeline, seen: Seen, archived: Iterable[Instant]
+) -> list[CommitMetadata] | None:
+    """Return what the writes since a moment did, None where the archive does not tell it."""
+    done = [timeline.files.read_commit(one) for one in timeline.completed_since(seen) if one.action in WRITE_ACTIONS]
+    gone = [one for one in archived if one.action in WRITE_ACTIONS]
+    bodies = archived_bodies(storage, folder, gone)
+    if len(bodies) < len(gone):
+        return None
+    from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+
+    for one in gone:
+        kind = ReplaceCommitMetadata if one.group == "replacecommit" else CommitMetadata
+        done.append(timeline.files.codec.decode(kind, bodies[one], f"{one.requested_time} in the archive"))
+    return done
+
+
+def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:
+    """Return the file groups that some writes wrote to or replaced."""
+    found: set[FileGroupId] = set()
+    for one in writes:
+        if one.operation_type in _SAME_KEYS:
+            continue
+        for partition, stats in one.partition_to_write_stats.items():
+            found |= {FileGroupId(partition, stat.file_id) for stat in stats if stat.file_id}
+        for partition, ids in one.replaced.items():
+            found |= {FileGroupId(partition, file_id) for file_id in ids}
+    return found
