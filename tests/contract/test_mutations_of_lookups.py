@@ -19,8 +19,8 @@ from pyhudi.table.files.bloom_filter import BloomFilter
 from pyhudi.table.files.key_footers import KeyFooters
 from pyhudi.table.merging.key_probe import KeyProbe
 from support.keyed_files import KeyedFiles
-from support.lookups import ROWS, Places, check_lookup, tables
 from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.tagging import ROWS, Places, check_lookup, tables
 
 
 def _check(index: TableLookup) -> None:

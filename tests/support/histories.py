@@ -19,13 +19,16 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
-from pyhudi.table.schema.columns import POSITION
+from pyhudi.table.config.property_keys import LOOKUP_INDEXES
+from pyhudi.table.schema.columns import FILE_GROUP, POSITION
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from support.checks import assert_whole, java_bucket
 from support.drive import carry_out, plan, rows_of, task, write
 from support.health import findings
 from support.logged_model import LoggedModel
+from support.looked_up_model import LookedUpModel
+from support.lookups import located
 from support.model import SCHEMA, Counts, Key, Model, Row, Step
 from support.places import Place, below, files_below, on_disk
 from support.readers import rows_by_hudi_rs
@@ -77,15 +80,20 @@ def check_history(
         life = Life(table, model, services, random.Random(seed))
         for step in history:
             parts = placed(step, chance) if bounds.colocated else step.parts()
+            looks_up = made.index_type in LOOKUP_INDEXES
             schema = parts[0].schema if parts else SCHEMA
+            if looks_up and bounds.colocated:
+                schema = schema.append(pa.field(FILE_GROUP, pa.string()))
 
             def planned_anew(step: Step = step, schema: pa.Schema = schema) -> WritePlan:
                 settings = replace(settings_of(step, bounds), upkeep=life.upkeep() if services else bounds.upkeep)
                 return plan(table, schema, operation=step.operation, table=made, settings=settings)
 
             if deaths and chance.random() < 0.4:
-                run_tasks(planned_anew(), parts, chance)
+                dying = planned_anew()
+                run_tasks(dying, located(dying, parts) if dying.located else parts, chance)
             planned = planned_anew()
+            parts = located(planned, parts) if planned.located else parts
             expected = model.apply(step.as_dealt())
             if expected is None:
                 with pytest.raises(DuplicateKeyError):
@@ -114,6 +122,8 @@ def model_of(made: TableSettings, bounds: WriteSettings) -> Model:
     ordered = bool(made.ordering_fields)
     if made.table_type != MERGE_ON_READ:
         return Model(ordered=ordered)
+    if made.index_type in LOOKUP_INDEXES:
+        return LookedUpModel(ordered=ordered)
     fields = list(made.record_key_fields or ())
 
     def bucket_of(key: Key) -> int:
@@ -133,7 +143,7 @@ def _assert_healthy(table: Place, *, whole: bool) -> None:
 def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:
     """Return what a step's options ask for, within the bounds."""
     settings = parse_options(step.options).write_settings()
-    kept = ("batch_size", "task_max_size", "colocated", "patience", "logs")
+    kept = ("batch_size", "task_max_size", "colocated", "patience", "logs", "lookup")
     return replace(settings, **{name: getattr(bounds, name) for name in kept})
 
 

@@ -1,68 +1,158 @@
-"""What a lookup finds, held against what a dict says of the table."""
+"""Tables whose keys are looked up: checks that the tests and the mutations of the code both run."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from hypothesis import strategies as st
-from pyhudi.index.base import Tags
-from pyhudi.index.lookup import TableLookup
-from pyhudi.table.files.bloom_filter import BloomSettings
-from pyhudi.table.files.names import FileGroupId
-from support.keyed_files import KeyedFiles, keyed
+import pyarrow as pa
+import pytest
+from pyhudi.errors import CommitConflictError
+from pyhudi.index.base import NOT_FOUND, KeyedRows
+from pyhudi.index.settings import FileSizes, LookupSettings
+from pyhudi.index.small_files import GroupSizes, deal
+from pyhudi.operations.planning.operation import REPLACING
+from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.transaction.since import snapshot
+from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.storage import Storage, open_storage
+from pyhudi.table.arrow.string_hash import hash64
+from pyhudi.table.config import load_config
+from pyhudi.table.files.file_group import FileSlice
+from pyhudi.table.files.lost import open_view
+from pyhudi.table.files.view import FileView
+from pyhudi.table.keys.generator import KeyGenerator
+from pyhudi.table.merging.merger import Meeting
+from pyhudi.table.schema.columns import FILE_GROUP
+from pyhudi.timeline.timeline import load_timeline
+from support.drive import plan, read, rows_of, task, write
+from support.health import findings
+from support.places import Place, below
 
-SMALL = BloomSettings(entries=100, false_positives=1e-6)
-# Numbers among them, whose order as texts is another, and characters of which UTF-8 and UTF-16 disagree.
-KEYS = st.text("ab129\u07ff\ue000\U00010000", min_size=1, max_size=4)
-Places = dict[tuple[str, str], set[FileGroupId]]
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
+TABLE = TableSettings(
+    record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), index_type="SIMPLE", bucket_count=None
+)
+LOGGED = replace(TABLE, table_type="MERGE_ON_READ")
+# Every write opens file groups for its new keys.
+APART = WriteSettings(lookup=LookupSettings(sizes=FileSizes(small=0)))
+PLACED = replace(APART, colocated=True)
 
 
-def tag(index: TableLookup, files: KeyedFiles, *rows: tuple[str, str]) -> Tags:
-    return index.tag(keyed(rows), files, files.storage)  # type: ignore[arg-type]
+def rows(*keys: int, value: int, p: str = "a", ts: int | None = None) -> pa.Table:
+    """Return rows of one partition, of the ordering value that they have as a value, where none is given."""
+    count = len(keys)
+    columns = [[f"k{key}" for key in keys], [p] * count, [value if ts is None else ts] * count, [value] * count]
+    return pa.table(columns, schema=SCHEMA)
 
 
-def homes(tags: Tags) -> list[FileGroupId | None]:
-    """The file group that each row was found in."""
-    return [None if code < 0 else tags.groups[code] for code in tags.codes.tolist()]
+def said(some: pa.Table, group: str) -> pa.Table:
+    """Return rows that say which file group they go to."""
+    return some.append_column(FILE_GROUP, pa.array([group] * some.num_rows))
 
 
-def all_homes(tags: Tags) -> dict[int, set[FileGroupId]]:
-    """All file groups that each row was found in, copies and all, by the row's position."""
-    found = defaultdict(set)
-    for row, group in enumerate(homes(tags)):
-        found[row] |= {group} - {None}
-    for row, code in zip(tags.copied.tolist(), tags.copy_codes.tolist(), strict=True):
-        assert tags.groups[code] not in found[row]
-        found[row].add(tags.groups[code])
+def slices(table: Place) -> list[FileSlice]:
+    """Return the newest slices of the table."""
+    storage = open_storage(str(table))
+    return open_view(storage, load_timeline(storage, load_config(storage))).all_slices()
+
+
+def homes(table: Place) -> Mapping[str, set[str]]:
+    """Return the file ids of the file groups in which each live key has rows."""
+    found: dict[str, set[str]] = {}
+    shown = read(table)
+    names, keys = shown.column("_hoodie_file_name").to_pylist(), shown.column("id").to_pylist()
+    for name, key in zip(names, keys, strict=True):
+        found.setdefault(key, set()).add(name.partition("_")[0])
     return found
 
 
-@st.composite
-def tables(draw: st.DrawFn) -> tuple[KeyedFiles, Places]:
-    """A table, and in which file groups each key of each partition is."""
-    files, places = KeyedFiles(), defaultdict(set)
-    for partition in draw(st.sets(st.sampled_from("pqr"))):
-        for _ in range(draw(st.integers(1, 3))):
-            keys = draw(st.lists(KEYS, unique=True, min_size=1, max_size=6))
-            filters = draw(st.sampled_from([None, SMALL, BloomSettings(1, 0.5)]))
-            group = files.add(partition, keys, bloom=filters, rows_a_group=draw(st.integers(1, 4)))
-            for _ in range(draw(st.integers(0, 2))):
-                logged = draw(st.lists(KEYS, unique=True, max_size=3))
-                files.add_log(partition, group, rows=logged, deletes=draw(st.lists(KEYS, max_size=2)))
-                keys += logged
-            for key in keys:
-                places[partition, key].add(group)
-    return files, places
+def home(table: Place, key: int) -> str:
+    """Return the one file id of a key."""
+    (only,) = homes(table)[f"k{key}"]
+    return only
 
 
-ROWS = st.lists(st.tuples(st.sampled_from("pqrs"), KEYS), max_size=20)
+def assert_healthy(table: Place) -> None:
+    """Assert that nothing is wrong with a table, in which no key is twice."""
+    assert findings(table) == []
 
 
-def check_lookup(index: TableLookup, files: KeyedFiles, places: Places, rows: list[tuple[str, str]]) -> None:
-    """Every key is found where it is and nowhere else, the rows' and all that there are."""
-    wanted = rows + list(places)
+def planned(table: Place, **options: Any) -> WritePlan:
+    """Plan a write of such rows."""
+    return plan(table, SCHEMA, **options)
 
-    tags = tag(index, files, *wanted)
 
-    assert all_homes(tags) == {row: places.get(key, set()) for row, key in enumerate(wanted)}
-    assert [home is None for home in homes(tags)] == [key not in places for key in wanted]
+def located(work: WritePlan, parts: Sequence[pa.Table]) -> list[pa.Table]:
+    """Return rows that say which file groups they go to, as whoever looked all of their keys up tells them.
+
+    Args:
+        work: The write.
+        parts: Its rows; those of one partition are in one part.
+    """
+    if work.opens_alone or work.operation in REPLACING:
+        return [said(part, "+0") for part in parts]
+    storage = work.transaction.storage()
+    timeline = snapshot(work.transaction, storage)
+    view = open_view(storage, timeline)
+    keys = KeyGenerator(work.config, work.schema)
+    return [_located(work, part.combine_chunks(), view, storage, keys) for part in parts]
+
+
+def _located(work: WritePlan, part: pa.Table, view: FileView, storage: Storage, keys: KeyGenerator) -> pa.Table:
+    batch = part.to_batches()[0]
+    record_keys, paths = keys.record_keys(batch), keys.partition_paths(batch)
+    tags = work.lookup.tag(KeyedRows(record_keys, paths), view, storage)
+    found = [work.rules.meeting is not Meeting.ADD and code != NOT_FOUND for code in tags.codes.tolist()]
+    path = paths[0].as_py()
+    sizes = work.settings.lookup.sizes
+    groups = GroupSizes.of(view, [path], sizes)
+    new = {key for key, there in zip(record_keys.to_pylist(), found, strict=True) if not there}
+    shares = deal({path: len(new)}, groups, sizes, sizes.record_bytes, work.instant_time)
+    places = shares[path].take(hash64(record_keys)).tolist() if new else []
+    joined = {shares[path].shares[place].file_id for place, there in zip(places, found, strict=False) if not there}
+    spelled = []
+    for row, there in enumerate(found):
+        share = None if there else shares[path].shares[places[row]]
+        file_id = tags.groups[tags.codes[row]].file_id if share is None else share.file_id
+        is_new = share is not None and share.number is not None
+        spelled.append(f"+{share.number}" if share and is_new else f"{'+' * (file_id in joined)}{file_id}")
+    return part.append_column(FILE_GROUP, pa.array(spelled, pa.string()))
+
+
+def check_one_new_key(folder: Place, made: TableSettings = TABLE) -> None:
+    """Assert that of two writers that add one key, each to a file group of its own, the later commit is refused."""
+    table = below(folder, "t")
+    write(table, [rows(1, value=1), rows(2, value=1, p="b")], table=made, settings=APART)
+    first, second = (planned(table, settings=APART) for _ in range(2))
+    theirs, mine = task(first, rows(5, 6, value=3), 0), task(second, rows(6, 7, value=2), 0)
+    commit_write(first, [theirs])
+    before = rows_of(table, "id", "value")
+    with pytest.raises(CommitConflictError, match=r"record key 'k6'.*partition 'a'"):
+        commit_write(second, [mine])
+    abort_write(second)
+
+    assert rows_of(table, "id", "value") == before
+    write(table, rows(6, 7, value=4), settings=APART)
+    assert [row for row in rows_of(table, "id", "value") if row[0] == "k6"] == [("k6", 4)]
+    assert_healthy(table)
+
+
+def check_new_keys_apart(folder: Place, made: TableSettings = TABLE) -> None:
+    """Assert that neither different keys nor one key of two partitions get writers into each other's way."""
+    table = below(folder, "t")
+    write(table, [rows(1, 2, value=1), rows(3, value=1, p="b")], table=made, settings=APART)
+    first, second = (planned(table, settings=APART) for _ in range(2))
+    theirs = [task(first, rows(5, 6, value=3), 0), task(first, rows(7, value=3, p="b"), 1)]
+    mine = [task(second, rows(7, 8, value=2), 0), task(second, rows(5, value=2, p="b"), 1)]
+    commit_write(first, theirs)
+    commit_write(second, mine)
+
+    assert rows_of(table, "p", "id", "value") == [
+        *(("a", f"k{key}", value) for key, value in [(1, 1), (2, 1), (5, 3), (6, 3), (7, 2), (8, 2)]),
+        *(("b", f"k{key}", value) for key, value in [(3, 1), (5, 2), (7, 3)]),
+    ]
+    assert_healthy(table)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
 from pyhudi.table.config import property_keys as key
 from pyhudi.table.config.key_types import KeyGeneratorType
+from pyhudi.table.config.property_keys import BLOOM, SIMPLE
 from pyhudi.timeline.writers.patience import Patience
 from support.histories import ROOMY, TINY, check_history
 from support.logged_model import without_copies
@@ -43,6 +45,9 @@ SERVED = {
     "restore": SERVICES,
     "compact": COMPACTIONS,
 }
+LOOKUPS = {"simple": SIMPLE, "bloom": BLOOM}
+# New keys fill small files up; or open file groups; or do both, of some rows each.
+SIZES = (FileSizes(), FileSizes(small=0), FileSizes(small=9000, largest=12_000, record_bytes=2500, telling=100.0))
 ADDING = {"upsert": "insert", "delete": "bulk_insert"}
 
 
@@ -61,15 +66,19 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
     history = random_history(seed, steps=steps, keys=6, partitions=PARTITIONS.get(kind, ("a", "ab")))
     logged = shape["type"] == "mor"
     made = replace(KEYS[kind], table_type="MERGE_ON_READ" if logged else None)
+    looks_up = shape["index"] in LOOKUPS
     if not generated:
-        made = replace(made, ordering_fields=ORDERING[shape["merge"]], bucket_count=3)
+        made = replace(made, ordering_fields=ORDERING[shape["merge"]], bucket_count=None if looks_up else 3)
+    if looks_up:
+        made = replace(made, index_type=LOOKUPS[shape["index"]])
     if generated:
         history = adding(history)
-    elif logged:
+    elif logged or looks_up:
+        # Each of the copies of a key that are in several file groups is updated.
         history = without_copies(history)
     check_history(
         history,
-        bounds=_bounds(shape),
+        bounds=_bounds(shape, seed),
         seed=seed,
         table=table,
         made=made,
@@ -77,7 +86,7 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
         services=(*SERVED[shape["service"]], *(COMPACTIONS if logged and shape["service"] == "restore" else ())),
         # What stands in this process's memory nobody else finds; the second writing-down of the format knows buckets
         # alone, and hudi-rs one ordering field.
-        whole=not generated and shape["store"] != "memory",
+        whole=not generated and not looks_up and shape["store"] != "memory",
         hudi_rs=shape["merge"] != "several-fields" and shape["store"] != "memory",
     )
 
@@ -88,7 +97,10 @@ def adding(history: Sequence[Step]) -> list[Step]:
     return [replace(steps[0], operation="insert"), *steps[1:]]
 
 
-def _bounds(shape: Shape) -> WriteSettings:
+def _bounds(shape: Shape, seed: int) -> WriteSettings:
     """Return how much a task keeps in memory, and whom it takes for dead."""
     bounds = replace(WAYS[shape["way"]], logs=LogSettings(block_format=shape["log"]))
+    # Which small file takes new keys in is a matter of bytes, of which the dict of log files knows nothing.
+    sizes = FileSizes(small=0) if shape["type"] == "mor" else SIZES[seed % len(SIZES)]
+    bounds = replace(bounds, lookup=LookupSettings(sizes=sizes))
     return replace(bounds, patience=IMPATIENT) if shape["service"] == "rollback" else bounds

@@ -31,7 +31,6 @@ TO_COME: frozenset[Property] = frozenset(
         ("version", "8"),
         ("version", "6"),
         ("index", "consistent"),
-        ("index", "simple"),
         ("index", "bloom"),
         ("index", "global"),
         ("index", "record"),
@@ -115,6 +114,13 @@ SHAPES = """
 9 mor none       generated     commit-time    avro    plain   local  archive
 9 mor bucket     unpartitioned several-fields avro    placed  s3     rollback
 9 mor bucket     simple        event-time     avro    plain   s3     compact
+9 cow simple     simple        event-time     avro    plain   local  none
+9 mor simple     composite     commit-time    parquet placed  s3     rollback
+9 cow simple     times         several-fields avro    spilled memory clean
+9 mor simple     unpartitioned event-time     avro    plain   local  archive
+9 cow simple     unpartitioned commit-time    avro    spilled memory savepoint
+9 mor simple     times         several-fields parquet placed  local  restore
+9 mor simple     simple        commit-time    parquet spilled memory compact
 8 mor simple     simple        partial-update parquet placed  local  archive
 6 mor consistent times         partial-update parquet spilled s3     clean
 8 mor bloom      composite     event-time     parquet plain   memory cluster

@@ -17,7 +17,7 @@ from pyhudi.table.files.bloom_filter import FILTER, BloomSettings
 from pyhudi.table.files.key_footers import KeyFooters
 from pyhudi.table.files.names import FileGroupId
 from support.keyed_files import KeyedFiles, keyed
-from support.lookups import ROWS, SMALL, Places, all_homes, check_lookup, homes, tables, tag
+from support.tagging import ROWS, SMALL, Places, all_homes, check_lookup, homes, tables, tag
 
 INDEXES: list[TableLookup] = [
     SimpleIndex(),
