@@ -12,6 +12,7 @@ from pathlib import Path
 
 from limits import FLUSH, LIMIT
 from loads import TURNS
+from lookups import LOOKUP
 
 OURS, OTHERS = "#c2410c", "#94a3b8"
 PANELS = {
@@ -38,7 +39,7 @@ def draw(results: Path, picture: Path) -> None:
         bars = {
             row: sum(by_phase[phase] for phase in phases) / len(phases)
             for row, by_phase in seconds.items()
-            if all(phase in by_phase for phase in phases) and not row.startswith((LIMIT, FLUSH, TURNS))
+            if all(phase in by_phase for phase in phases) and not row.startswith((LIMIT, FLUSH, TURNS, LOOKUP))
         }
         bars = dict(sorted(bars.items(), key=lambda bar: bar[1], reverse=True))
         colors = [OURS if row.startswith("pyhudi") else OTHERS for row in bars]

@@ -10,6 +10,7 @@ from limits import FORWARD, REWRITE, SINK
 from loads import BY_FORMAT as LOADED_BY_FORMAT
 from loads import BY_PARQUET, LOAD
 from loads import BY_TABLE as LOADED_BY_TABLE
+from lookups import INDEXES, by, theirs
 from sizes import DROPPED, FIRST, PLAIN_LOGS, TABLE_LOGS, THOUSANDTH
 from sizes import PHASES as SIZES
 from sizes import PLAIN as BY_FORMAT
@@ -75,6 +76,13 @@ PROMISES = [
     *(
         Promise(f"upsert of {THOUSANDTH} by {way}, against copy-on-write", ours, theirs, (THOUSANDTH,), 1 / 5, DROPPED)
         for way, ours, theirs in (("df.write", PLAIN_LOGS, BY_FORMAT), ("HudiTable.upsert", TABLE_LOGS, BY_TABLE))
+    ),
+    *(
+        Promise(
+            f"upsert by {way} under {index}, against Apache Hudi's", by(way, index), theirs(index), UPSERTS, 1 / 8, SINK
+        )
+        for index in INDEXES
+        for way in ("df.write", "HudiTable.upsert")
     ),
     Promise("full compaction, against a copy-on-write upsert", logs.COMPACTED, TABLE, UPSERTS, 1.3, REWRITE),
     Promise(f"to_df() of three columns, against {logs.THEIRS}", logs.TO_DF, logs.THEIRS, ("scan3",), 1 / 3, "Parquet"),

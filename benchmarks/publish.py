@@ -17,6 +17,7 @@ from indexes import INDEX, filters, groups, tagging
 from limits import FLUSH, LIMIT
 from loads import TURNS
 from long_life import LIFE, lives
+from lookups import LOOKUP, lookups
 from picture import draw
 from promises import verdicts
 from run import ROOT, of, table
@@ -28,7 +29,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX)
+    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -38,6 +39,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "promises": verdicts(seconds),
         "sizes": sizes(seconds),
         "life": lives(seconds),
+        "lookups": lookups(seconds),
         "tagging": tagging(seconds),
         "groups": groups(seconds),
         "filters": filters(seconds),

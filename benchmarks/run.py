@@ -22,6 +22,7 @@ from indexes import measure as measure_indexes
 from lineitem import prepare
 from loads import TURNS
 from long_life import LIFE, lives, measure
+from lookups import LOOKUP, lookups
 from promises import verdicts
 from sizes import SIZE, sizes
 from systems import BUNDLE, DELTA, ICEBERG, SYSTEMS
@@ -133,7 +134,7 @@ def main() -> None:
     results |= {"wrong": wrong} if wrong else {}
     (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system below found what DuckDB expects.\n")
-    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((SIZE, LIFE, TURNS, INDEX))}
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((SIZE, LIFE, TURNS, INDEX, LOOKUP))}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
         if base in systems:
@@ -141,7 +142,7 @@ def main() -> None:
     print("### Loads in turns", table(of(TURNS, seconds)), sep="\n\n")
     print("### By size", sizes(seconds), sep="\n\n")
     print("### After a long life", lives(seconds), sep="\n\n")
-    print("### Indexes", tagging(seconds), groups(seconds), filters(seconds), sep="\n\n")
+    print("### Indexes", lookups(seconds), tagging(seconds), groups(seconds), filters(seconds), sep="\n\n")
     print(verdicts(seconds))
     if wrong:
         raise SystemExit("\n".join(wrong))

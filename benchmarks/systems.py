@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from limits import FLUSHED, PLAIN, UNFLUSHED, limits
 from lineitem import KEYS, ORDERING, PARTITION, TERMS, point_key
 from loads import loads
+from lookups import INDEXES, plain, table, terms, theirs
 from merge_on_read import THEIRS, compacted
 from merge_on_read import by_format as logs_by_format
 from merge_on_read import by_table as logs_by_table
@@ -40,8 +41,10 @@ SAME_KEY = " and ".join(f"t.{column} = s.{column}" for column in (*KEYS, PARTITI
 NEWER = f"s.{ORDERING} >= t.{ORDERING}"
 
 
-def apache_hudi(run: Run, row: str = "Apache Hudi", table_type: str = "COPY_ON_WRITE") -> list[Any]:
-    """Apache Hudi itself: bucket index, everything else as it comes."""
+def apache_hudi(
+    run: Run, row: str = "Apache Hudi", table_type: str = "COPY_ON_WRITE", options: dict[str, str] = OPTIONS
+) -> list[Any]:
+    """Apache Hudi itself: bucket index unless another is asked for, everything else as it comes."""
     spark = run.session(
         spark__jars__packages=BUNDLE,
         spark__serializer="org.apache.spark.serializer.KryoSerializer",
@@ -52,7 +55,7 @@ def apache_hudi(run: Run, row: str = "Apache Hudi", table_type: str = "COPY_ON_W
     parallelism = {"hoodie.upsert.shuffle.parallelism": "8", "hoodie.bulkinsert.shuffle.parallelism": "8"}
 
     def write(rows: str) -> None:
-        writer = spark.read.parquet(rows).write.format("hudi").options(**OPTIONS, **parallelism)
+        writer = spark.read.parquet(rows).write.format("hudi").options(**options, **parallelism)
         writer = writer.option("hoodie.datasource.write.table.type", table_type)
         writer.option("hoodie.datasource.write.operation", "upsert").mode("append").save(run.table)
 
@@ -240,6 +243,14 @@ SYSTEMS = {
     "pyhudi-mor": System(partial(logs_by_format, options=OPTIONS)),
     "pyhudi-mor-table": System(logs_by_table),
     "pyhudi-mor-compact": System(compacted),
+    **{
+        f"hudi-cow-{index.lower()}": System(
+            partial(apache_hudi, row=theirs(index), options=terms(OPTIONS, index)), venv=".venv-hudi"
+        )
+        for index in INDEXES
+    },
+    **{f"pyhudi-{index.lower()}": System(partial(plain, index=index, options=OPTIONS)) for index in INDEXES},
+    **{f"pyhudi-table-{index.lower()}": System(partial(table, index=index)) for index in INDEXES},
     "sizes-plain": System(by_format),
     "sizes-table": System(by_table),
     "sizes-plain-mor": System(partial(by_format, logs=True)),
