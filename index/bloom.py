@@ -33,13 +33,13 @@ class BloomIndex(TableLookup):
         by_range = self.settings.prunes_by_ranges
         # Without its filter, which may be forgotten by now, the range may be enough.
         known = FOOTERS.known(storage, file) or KeyFooter(FOOTERS.range_of(storage, file))
-        possible = known.possible(wanted.keys, by_range=by_range)
+        possible = known.possible(wanted.filtered, by_range=by_range)
         if not len(possible):
             return Hits.none()
         with ExitStack() as stack:
             base = stack.enter_context(BaseFileReader(storage, file.path))
             if known.filter is None:
-                possible = FOOTERS.keep(storage, file, base.parquet).possible(wanted.keys, by_range=by_range)
+                possible = FOOTERS.keep(storage, file, base.parquet).possible(wanted.filtered, by_range=by_range)
             if not len(possible):
                 return Hits.none(base.parquet.metadata.serialized_size)
             some = wanted if len(possible) == len(wanted) else wanted.some(possible)

@@ -13,6 +13,7 @@ from ..errors import NullKeyError
 from ..storage.base import Storage
 from ..table.arrow.arrays import span_of
 from ..table.files.base_file import BaseFileReader
+from ..table.files.bloom_filter import FilterKeys
 from ..table.files.file_group import BaseFile, FileSlice, LogFile
 from ..table.files.footers import leaves_of, text_bounds
 from ..table.files.logs.log_contents import rows_of
@@ -36,11 +37,13 @@ class WantedKeys:
         keys: n keys.
         probe: Finds keys of files among them.
         bounds: Keys in order, between which files may lie that hold none of them: all, or the least and the greatest.
+        filtered: The keys as filters are asked for them.
     """
 
     keys: pa.StringArray
     probe: KeyProbe
     bounds: pa.StringArray
+    filtered: FilterKeys
 
     @classmethod
     def of(cls, keys: pa.StringArray, *, is_sorted: bool = False) -> WantedKeys:
@@ -57,7 +60,7 @@ class WantedKeys:
         else:
             span = pc.min_max(keys)
             bounds = pa.array([span["min"].as_py(), span["max"].as_py()], pa.string())  # O(1)
-        return cls(keys, KeyProbe.over(keys), bounds)
+        return cls(keys, KeyProbe.over(keys), bounds, FilterKeys(keys))
 
     def __len__(self) -> int:
         """Return n."""

@@ -11,7 +11,7 @@ three bytes: they are signed, and the first of them is the highest.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,12 +38,16 @@ class MurmurStrings:
             have so many words.
         lengths: How many bytes each string has.
         tails: What the last one to three bytes of each string add.
+        factors: What the hash is multiplied by then; 1 where there are no such bytes.
+        first: The first link of each string's chain, whose seed is 0.
     """
 
     rows: Rows
     words: tuple[Hashes, ...]
     lengths: Hashes
     tails: Hashes
+    factors: Hashes
+    first: Hashes
 
     def hashed(self, seeds: Hashes) -> Hashes:
         """Return the hash of each string, given the seed of each."""
@@ -53,7 +57,7 @@ class MurmurStrings:
             some *= _FACTOR
             some ^= words
         hashes ^= self.tails
-        np.multiply(hashes, _FACTOR, out=hashes, where=(self.lengths & np.uint32(_WORD - 1)) != 0)
+        hashes *= self.factors
         hashes ^= hashes >> np.uint32(13)
         hashes *= _FACTOR
         hashes ^= hashes >> np.uint32(15)
@@ -67,7 +71,8 @@ class MurmurStrings:
         """
         counts = np.searchsorted(places, [len(words) for words in self.words])
         words = tuple(words[places[:count]] for words, count in zip(self.words, counts.tolist(), strict=True) if count)
-        return MurmurStrings(self.rows[places], words, self.lengths[places], self.tails[places])
+        others = (self.lengths, self.tails, self.factors, self.first)
+        return MurmurStrings(self.rows[places], words, *(one[places] for one in others))
 
 
 def murmur_strings(strings: pa.Array) -> Iterator[MurmurStrings]:
@@ -102,7 +107,11 @@ def _ready(data: Bytes, offsets: Offsets, first: int) -> MurmurStrings:
         _mixed(every[starts[:count] + _WORD * number].astype(np.uint32, copy=False))
         for number, count in enumerate(having.tolist())
     )
-    return MurmurStrings(order + first, words, lengths.astype(np.uint32), _tails(padded, starts + lengths, lengths & 3))
+    tails = _tails(padded, starts + lengths, lengths & 3)
+    factors = np.where(lengths & 3, _FACTOR, np.uint32(1))
+    none = np.zeros(len(lengths), np.uint32)
+    strings = MurmurStrings(order + first, words, lengths.astype(np.uint32), tails, factors, none)
+    return replace(strings, first=strings.hashed(none))
 
 
 def _mixed(words: Hashes) -> Hashes:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import base64
 import math
 import struct
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...errors import InvalidOptionError
-from ..arrow.arrays import Mask, mask
+from ..arrow.arrays import Mask
 from ..arrow.murmur import Hashes, MurmurStrings, murmur_strings
 
 FILTER = "org.apache.hudi.bloomfilter"
@@ -95,11 +96,13 @@ class BloomFilterBuilder:
         """Add record keys, none null; a filter that grows depends on their order."""
         first_bits = self._rows_of(len(keys)) * self._size
         for strings in murmur_strings(keys):
-            starts = first_bits[strings.rows]
-            links = np.zeros(len(starts), np.uint32)
-            for _ in range(self._settings.hashes):
-                links = strings.hashed(links)
-                self._bits[starts + _positions(links, self._size)] = True
+            starts, links = first_bits[strings.rows], strings.first
+            in_one = bool((starts == starts[0]).all())
+            bits = self._bits[starts[0] :] if in_one else self._bits
+            for number in range(self._settings.hashes):
+                links = strings.hashed(links) if number else links
+                positions = _positions(links, self._size)
+                bits[positions if in_one else starts + positions] = True
 
     def footer(self) -> dict[str, str]:
         """Return what the file's footer says of its filter."""
@@ -142,6 +145,31 @@ class BloomFilterBuilder:
             self._turn += left
             self._in_row += left
         return rows
+
+
+class FilterKeys:
+    """Record keys that are held against many filters: what they have in common is worked out once, when it is needed.
+
+    Args:
+        keys: n record keys, none null.
+    """
+
+    def __init__(self, keys: pa.Array) -> None:
+        self.keys = keys
+        self._chunks: list[MurmurStrings] = []
+        self._lock = threading.Lock()
+
+    def between(self, start: int, end: int) -> Iterator[MurmurStrings]:
+        """Yield the keys from one position up to another, ready to be hashed on, in chunks."""
+        if start == end:
+            return
+        with self._lock:
+            if not self._chunks:
+                self._chunks = list(murmur_strings(self.keys))
+        step = len(self._chunks[0].rows)
+        for chunk in self._chunks[start // step : (end - 1) // step + 1]:
+            inside = (chunk.rows >= start) & (chunk.rows < end)
+            yield chunk if inside.all() else chunk.chosen(np.flatnonzero(inside))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +219,18 @@ class BloomFilter:
         Args:
             keys: n record keys, none null.
         """
-        # No writer can put an empty key into a filter.
-        found = mask(pc.equal(pc.binary_length(keys), 0))
-        for strings in murmur_strings(keys):
+        return self.may_hold_between(FilterKeys(keys), 0, len(keys))
+
+    def may_hold_between(self, keys: FilterKeys, start: int, end: int) -> Mask:
+        """Return which of some record keys the file may hold, from one position up to another."""
+        found = np.zeros(end - start, np.bool_)
+        for strings in keys.between(start, end):
             left = strings
+            # No writer can put an empty key into a filter.
+            found[left.rows[left.lengths == 0] - start] = True
             for row in self.rows:
                 held = row.holds(left)
-                found[left.rows[held]] = True
+                found[left.rows[held] - start] = True
                 if held.all():
                     break
                 left = left.chosen(np.flatnonzero(~held))
@@ -215,9 +248,9 @@ class _Row:
         found = np.zeros(len(strings.rows), np.bool_)
         places = np.arange(len(found))
         held = np.ones(len(found), np.bool_)
-        links = np.zeros(len(found), np.uint32)
-        for _ in range(self.hashes):
-            links = strings.hashed(links)
+        links = strings.first
+        for number in range(self.hashes):
+            links = strings.hashed(links) if number else links
             positions = _positions(links, self.size)
             held &= (self.bits[positions >> np.uint32(3)] >> (positions & np.uint32(7)).astype(np.uint8)) & 1 != 0
             left = np.flatnonzero(held)

@@ -19,7 +19,7 @@ from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ..arrow.arrays import span_of
 from .base_file import MAX_KEY, MIN_KEY, BaseFileReader
-from .bloom_filter import FILTER, OLD_FILTER, SIMPLE, TYPE_CODE, BloomFilter
+from .bloom_filter import FILTER, OLD_FILTER, SIMPLE, TYPE_CODE, BloomFilter, FilterKeys
 from .file_group import BaseFile
 
 logger = logging.getLogger("pyhudi")
@@ -89,19 +89,20 @@ class KeyFooter:
                 logger.warning("the bloom filter of the base file %s cannot be used: %s", path, error)
         return cls(KeyRange.told_by(footer), found)
 
-    def possible(self, keys: pa.StringArray, *, by_range: bool = True) -> Positions:
+    def possible(self, keys: pa.StringArray | FilterKeys, *, by_range: bool = True) -> Positions:
         """Return the positions of the keys that the file may hold; those that it holds are always among them.
 
         Args:
-            keys: n record keys in the order of their bytes, none null.
+            keys: n record keys in the order of their bytes, none null; as `FilterKeys` where many files are asked.
             by_range: Whether the range is looked at, beside the filter.
         """
-        start, end = 0, len(keys)
+        asked = keys if isinstance(keys, FilterKeys) else FilterKeys(keys)
+        start, end = 0, len(asked.keys)
         if by_range and self.range is not None:
-            start, end = span_of(keys, self.range.least, self.range.greatest)
-        if self.filter is None or start == end:
+            start, end = span_of(asked.keys, self.range.least, self.range.greatest)
+        if self.filter is None:
             return np.arange(start, end)
-        return start + np.flatnonzero(self.filter.may_hold(keys.slice(start, end - start)))
+        return start + np.flatnonzero(self.filter.may_hold_between(asked, start, end))
 
 
 class _Kept(Generic[T]):

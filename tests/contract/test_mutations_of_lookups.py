@@ -49,14 +49,14 @@ def check_simple(_: Path) -> None:
 
 
 def a_filter_denies_a_key(patch: Patch) -> None:
-    original = BloomFilter.may_hold
+    original = BloomFilter.may_hold_between
 
-    def may_hold(self: BloomFilter, keys: pa.Array) -> Any:
-        held = original(self, keys)
+    def may_hold_between(self: BloomFilter, *span: Any) -> Any:
+        held = original(self, *span)
         held[np.flatnonzero(held)[-1:]] = False
         return held
 
-    patch.setattr(BloomFilter, "may_hold", may_hold)
+    patch.setattr(BloomFilter, "may_hold_between", may_hold_between)
 
 
 def as_numbers(ordered: pa.Array, least: str | None, greatest: str | None) -> tuple[int, int]:

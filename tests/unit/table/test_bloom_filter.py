@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import InvalidOptionError
+from pyhudi.table.arrow import murmur as murmur_module
 from pyhudi.table.arrow.murmur import murmur_strings
 from pyhudi.table.files.bloom_filter import (
     DYNAMIC,
@@ -22,6 +23,7 @@ from pyhudi.table.files.bloom_filter import (
     BloomFilter,
     BloomFilterBuilder,
     BloomSettings,
+    FilterKeys,
 )
 from support.fixture_tables import unpack
 
@@ -102,7 +104,7 @@ def filter_of(footer: dict[str, str]) -> BloomFilter:
 def test_known_strings_hash_as_in_java(text: str, expected: int) -> None:
     (strings,) = murmur_strings(pa.array([text]))
 
-    assert strings.hashed(np.zeros(1, np.uint32)).view(np.int32).tolist() == [expected]
+    assert strings.first.view(np.int32).tolist() == [expected]
 
 
 @given(st.lists(st.text(CHARACTERS, max_size=30), max_size=30), st.integers(0, 5), st.data())
@@ -114,8 +116,8 @@ def test_whole_arrays_hash_as_single_strings_do(texts: list[str], start: int, da
     for strings in murmur_strings(array):  # the whole array, as it is small
         places = data.draw(st.sets(st.integers(0, len(strings.rows) - 1)))
         chosen = np.array(sorted(places), np.int64)
-        first = strings.hashed(np.zeros(len(strings.rows), np.uint32))
-        second = strings.chosen(chosen).hashed(first[chosen])
+        some = strings.chosen(chosen)
+        first, second = strings.first, some.hashed(some.first)
 
         assert sorted(strings.rows.tolist()) == [*range(len(array))]
         assert first.tolist() == [once[row] for row in strings.rows.tolist()]
@@ -155,6 +157,19 @@ def test_filters_of_apache_hudi_are_rebuilt_byte_for_byte(table: str, tmp_path: 
         rebuilt += 1
 
     assert rebuilt
+
+
+@given(st.lists(st.text(CHARACTERS, max_size=8), max_size=60), st.data())
+def test_keys_between_two_positions_are_held_as_single_ones_are(keys: list[str], data: st.DataObject) -> None:
+    held = filter_of(footer_of([key for key in keys[::2] if key], BloomSettings(3, 0.3, most_entries=9)))
+    start, end = sorted((data.draw(st.integers(0, len(keys))), data.draw(st.integers(0, len(keys)))))
+    asked = FilterKeys(pa.array(keys, pa.string()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(murmur_module, "_CHUNK_ROWS", data.draw(st.integers(1, 20)))
+        found = held.may_hold_between(asked, start, end).tolist()
+
+    assert found == [bool(held.may_hold(pa.array([key]))[0]) for key in keys[start:end]]
 
 
 @settings(max_examples=50)
