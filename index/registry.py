@@ -21,6 +21,7 @@ from .append import AppendIndex
 from .base import ComputedIndex, Index, LookupIndex
 from .bloom import BloomIndex
 from .bucket import BucketIndex
+from .everywhere import GlobalBloomIndex, GlobalSimpleIndex
 from .settings import LookupSettings
 from .simple import SimpleIndex
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "pyhudi.indexes"
 BUCKET = key.BUCKET
-SIMPLE = "SIMPLE"
-BLOOM = "BLOOM"
 BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
 
 IndexFactory = Callable[[TableConfig, LookupSettings], Index]
@@ -148,6 +147,8 @@ def _bucket(config: TableConfig) -> BucketIndex:
 
 
 _LOOKUPS: dict[str, Callable[[TableConfig, LookupSettings], LookupIndex]] = {
-    SIMPLE: lambda _, settings: SimpleIndex(settings),
-    BLOOM: lambda _, settings: BloomIndex(settings),
+    key.SIMPLE: lambda _, settings: SimpleIndex(settings),
+    key.GLOBAL_SIMPLE: lambda _, settings: GlobalSimpleIndex(settings),
+    key.BLOOM: lambda _, settings: BloomIndex(settings),
+    key.GLOBAL_BLOOM: lambda _, settings: GlobalBloomIndex(settings),
 }

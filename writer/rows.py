@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..errors import NullOrderingError
 from ..table.arrow.batches import rechunk
 from ..table.merging.row_spec import RowSpec
+from ..table.schema.columns import POSITION
 from ..table.schema.conform import conform
 from .routes import Numbers, Route, Router
 
@@ -20,11 +21,13 @@ class RowReader:
     Args:
         spec: What to keep of each row.
         router: Makes keys of rows, and says where they belong.
+        first: Where the first row stands, in a write that asks it, of rows that do not say it themselves.
     """
 
-    def __init__(self, spec: RowSpec, router: Router) -> None:
+    def __init__(self, spec: RowSpec, router: Router, first: int = 0) -> None:
         self._spec = spec
         self._router = router
+        self._next = first
 
     def routed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Route, pa.RecordBatch]]:
         """Yield the rows of each file group, whole chunks of input at a time, in the order they came.
@@ -35,7 +38,15 @@ class RowReader:
             PartitionValueError: A partition value makes no safe folder.
         """
         for chunk in rechunk(batches):
-            yield from self._cut(chunk)
+            yield from self._cut(self._numbered(chunk))
+
+    def _numbered(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows with where they stand, where that is to be known when they are no longer in their order."""
+        if POSITION not in self._spec.columns.names or POSITION in chunk.schema.names:
+            return chunk
+        numbers = pa.array(np.arange(self._next, self._next + chunk.num_rows))
+        self._next += chunk.num_rows
+        return chunk.append_column(pa.field(POSITION, pa.int64(), nullable=False), numbers)
 
     def _cut(self, chunk: pa.RecordBatch) -> Iterator[tuple[Route, pa.RecordBatch]]:
         routes = self._router.route(chunk)

@@ -56,7 +56,7 @@ class WritePlan:
         sort_columns: Columns that the rows of each file are sorted by.
         packed_schema: The table's data columns, an Arrow schema message, compressed: plans travel with every task.
         flagged: Whether incoming rows have a delete flag that the table does not keep.
-        positioned: Whether incoming rows say where they stood before they were moved, and it matters.
+        positioned: Whether it matters where incoming rows stood before they were moved, or cut by their partitions.
         located: Whether incoming rows say which file group they go to, having been looked up and placed.
         settings: How to go about the work.
         replays: Requested time of the completed instant of the same write id; nothing is to be done then.
@@ -128,6 +128,12 @@ class WritePlan:
         if self.rules.meeting is not Meeting.ADD or self.rules.fold or self.operation in {INSERT, DELETE_PARTITION}:
             return False
         return index_for(self.config).needs_lookup
+
+    @property
+    def moves_rows(self) -> bool:
+        """Whether a row whose key is in another partition than its own moves there, and is deleted where it was."""
+        merges = self.rules.meeting is Meeting.MERGE and self.operation != DELETE
+        return merges and self.settings.lookup.moves_rows and index_for(self.config).is_global
 
     @property
     def takes_rows(self) -> bool:
@@ -204,6 +210,9 @@ def plan_write(request: WriteRequest) -> WritePlan:
         patience=request.write.patience,
         durable=request.write.durable,
     )
+    everywhere = index_for(config).is_global
+    # A row that moves to another partition leaves a delete where it was.
+    leaves = everywhere and target.operation.rules.meeting is Meeting.MERGE and operation != DELETE
     plan = WritePlan(
         transaction=transaction,
         creates_table=not target.exists,
@@ -212,8 +221,8 @@ def plan_write(request: WriteRequest) -> WritePlan:
         rules=target.operation.rules,
         sort_columns=_sort_columns(target.operation, request.write, schema, storage.path),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
-        flagged=IS_DELETED in request.schema.names and IS_DELETED not in schema.names,
-        positioned=moved and target.operation.breaks_ties,
+        flagged=IS_DELETED not in schema.names and (IS_DELETED in request.schema.names or leaves),
+        positioned=target.operation.breaks_ties and (moved or everywhere),
         located=located and index_for(config).needs_lookup,
         settings=request.write,
         replays=replays,

@@ -7,8 +7,8 @@ them up: each file that may hold one is opened once, or once a pass where memory
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby
 
@@ -17,22 +17,27 @@ import pyarrow as pa
 
 from ...errors import KeyNotFoundError, UnsupportedTableError
 from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
+from ...index.lookup import by_partition
 from ...index.record_size import learned_record_bytes
 from ...index.small_files import GroupSizes, Shares, deal
 from ...storage.base import Storage
+from ...table.arrow.arrays import Mask
 from ...table.arrow.batches import concat, rechunk
-from ...table.arrow.spill import SpillWriter
+from ...table.arrow.spill import SpillWriter, local_spills
 from ...table.arrow.string_hash import hash64
 from ...table.config.property_keys import MERGE_ON_READ
+from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId, bucket_of
 from ...table.files.view import FileView
 from ...table.merging.merger import Meeting, MergeCounts, folded
 from ...table.schema.columns import RECORD_KEY
+from ...table.slices.merged_slice import MergedSlice
 from ...timeline.held import clustered_groups, held_groups, pending_compactions
 from ...timeline.timeline import Timeline
-from ...writer.buffer import Gathered, GroupRows, RowBuffers
+from ...writer.buffer import MERGE_RESERVE, Gathered, GroupRows, RowBuffers
 from ...writer.group_writer import GroupJob
+from ...writer.moved_rows import OldRows, settle, tombstones
 from ...writer.passes import Held, Portion, passes
 from ...writer.routes import Route
 from ...writer.rows import cut
@@ -99,12 +104,13 @@ def tag_rows(
     # Of a table, or of partitions, that the write replaces nothing is looked for.
     view = None if plan.operation in REPLACING else open_view(storage, timeline)
     nowhere, figures = MergeCounts(), None
-    if view is None or plan.rules.meeting is Meeting.ADD:
+    adds = view is None or plan.rules.meeting is Meeting.ADD
+    if adds and not (plan.rules.fold and plan.lookup.is_global):
         rows = _added(spilled)
     else:
-        lookup = _Lookup(plan, storage, local, view)
+        lookup = _Lookup(plan, storage, local, None if adds else view)
         rows = lookup.sort(spilled)
-        nowhere, figures = lookup.nowhere, lookup.figures
+        nowhere, figures = lookup.nowhere, None if adds else lookup.figures
     jobs = _jobs(plan, local, view, timeline, rows)
     paths = {job.group.partition_path for job, _ in jobs}
     known = {path for path in paths if view is not None and view.is_partition(path)}
@@ -120,6 +126,60 @@ def _added(spilled: Mapping[Route, GroupRows]) -> _Sorted:
     return _Sorted({}, new, {path: rows.rows for path, rows in new.items()})
 
 
+@dataclass(frozen=True, slots=True)
+class _Aims:
+    """Where n rows go, by the numbers of file groups, or of the new rows of partitions.
+
+    Attributes:
+        targets: n numbers; -1 for a row that goes nowhere.
+        copied: Positions of rows that go to a further file group, where inserts added their key without looking: once
+            for each of the others.
+        copies: The numbers of these others.
+        leaving: Positions of rows that delete their key in a file group.
+        left: The number of each of those.
+    """
+
+    targets: Positions
+    copied: Positions
+    copies: Positions
+    leaving: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+    left: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def further(self) -> Iterator[tuple[Positions, Positions, bool]]:
+        """Yield rows, ascending, that go elsewhere too, with where, and whether they are deletes there."""
+        for rows, numbers, leave in ((self.copied, self.copies, False), (self.leaving, self.left, True)):
+            order = np.argsort(rows, kind="stable")
+            yield rows[order], numbers[order], leave
+
+
+class _Pieces:
+    """Finds slices; those of a partition are put together once, however many are asked for.
+
+    Args:
+        view: The table's file slices; None for none.
+    """
+
+    def __init__(self, view: FileView | None) -> None:
+        self._view = view
+        self._slices: dict[str, dict[str, FileSlice]] = {}
+
+    def find(self, group: FileGroupId) -> FileSlice | None:
+        """Return the newest slice of a file group, None where there is none."""
+        path = group.partition_path
+        if path not in self._slices:
+            self._slices[path] = {} if self._view is None else self._view.slices(path)
+        return self._slices[path].get(group.file_id)
+
+
+def _unknown(plan: WritePlan, group: FileGroupId) -> UnsupportedTableError:
+    """Return the error of an index that names a file group which the table has not."""
+    return UnsupportedTableError(
+        f"The index {plan.config.index_type} says that keys of the table {plan.path} are in the file group "
+        f"{group.file_id} of partition {group.partition_path!r}, which the table has not.",
+        "Have the index made anew by the package that offers it.",
+    )
+
+
 class _Lookup:
     """Finds the file groups of spilled rows, pass by pass, and keeps the rows by these.
 
@@ -127,14 +187,15 @@ class _Lookup:
         plan: The write.
         storage: Rooted at the table.
         local: A folder of this process.
-        view: The table's file slices as of the write's watermark.
+        view: The table's file slices as of the write's watermark; None where all rows are added, and of those of one
+            key in several partitions one is.
 
     Attributes:
         nowhere: What became of rows that belong to no file group.
         figures: What it took so far.
     """
 
-    def __init__(self, plan: WritePlan, storage: Storage, local: Storage, view: FileView) -> None:
+    def __init__(self, plan: WritePlan, storage: Storage, local: Storage, view: FileView | None) -> None:
         self._plan = plan
         self._storage = storage
         self._local = local
@@ -142,6 +203,8 @@ class _Lookup:
         self._spec = plan.spec
         self._index = plan.lookup
         self._buffers = _buffers(plan, local, "tagged")
+        self._pieces = _Pieces(view)
+        self._open_spill = local_spills(local)
         self._groups: list[FileGroupId] = []
         self._numbers: dict[Route | FileGroupId, int] = {}
         self._routes: list[Route] = []
@@ -167,8 +230,10 @@ class _Lookup:
         )
 
     def _pass(self, held: Sequence[Held]) -> None:
-        tags = self._index.tag(_keyed(held), self._view, self._storage)
-        self.figures += tags.figures
+        if self._index.is_global:
+            self._pass_everywhere(held)
+            return
+        tags = self._tag(_keyed(held))
         # The last one is for keys that the table lacks, whose code is -1.
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = numbers[tags.codes]
@@ -178,7 +243,61 @@ class _Lookup:
             if len(absent):
                 targets[start + self._kept(one, absent)] = self._number(Route(one.portion.route.partition_path, _NEW))
             start += one.count
-        self._cut(held, targets, tags, numbers)
+        self._cut(held, _Aims(targets, tags.copied, numbers[tags.copy_codes]))
+
+    def _pass_everywhere(self, held: Sequence[Held]) -> None:
+        """Go on with the rows that win among their keys, whatever their partitions, and leave the others out."""
+        rows, keyed = concat([batch for one in held for batch in one.batches]), _keyed(held)
+        count, chosen = len(keyed), np.arange(len(keyed))
+        if self._folds:
+            chosen = folded(self._spec, rows)
+            some = pa.array(chosen)
+            rows, keyed = rows.take(some), KeyedRows(keyed.record_keys.take(some), keyed.paths.take(some))
+        tags = self._tag(keyed)
+        moves = self._plan.moves_rows
+        settled = settle(keyed, tags, self._spec.deleted(rows), self._old_rows().look(rows, tags.groups), moves=moves)
+        numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
+        targets = np.full(count, -1, np.int64)
+        some = pa.array(settled.new)
+        for path, places in by_partition(KeyedRows(keyed.record_keys.take(some), keyed.paths.take(some))):
+            absent = settled.new[places]
+            new = absent[self._live(path, rows.take(pa.array(absent)))]
+            targets[chosen[new]] = self._number(Route(path, _NEW))
+        first = np.unique(settled.rows, return_index=True)[1]
+        targets[chosen[settled.rows[first]]] = numbers[settled.codes[first]]
+        others = np.delete(np.arange(len(settled.rows)), first)
+        copied, copies = chosen[settled.rows[others]], numbers[settled.codes[others]]
+        self._cut(held, _Aims(targets, copied, copies, chosen[settled.leaving], numbers[settled.left]))
+
+    def _old_rows(self) -> OldRows:
+        return OldRows(self._storage, self._spec, self._plan.moves_rows, self._piece, self._read)
+
+    def _piece(self, group: FileGroupId) -> FileSlice:
+        piece = self._pieces.find(group)
+        if piece is None:
+            raise _unknown(self._plan, group)
+        return piece
+
+    def _read(self, piece: FileSlice, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        plan = self._plan
+        sees = (lambda _: True) if self._view is None else self._view.sees
+        memory = int(plan.settings.task_max_size * MERGE_RESERVE)
+        merged = MergedSlice(
+            self._storage, plan.config, piece, plan.schema, sees, memory=memory, open_spill=self._open_spill
+        )
+        return merged.batches(columns)
+
+    @property
+    def _folds(self) -> bool:
+        rules = self._plan.rules
+        return rules.fold or rules.meeting is Meeting.MERGE
+
+    def _tag(self, keyed: KeyedRows) -> Tags:
+        if self._view is None:
+            return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
+        tags = self._index.tag(keyed, self._view, self._storage)
+        self.figures += tags.figures
+        return tags
 
     def _kept(self, one: Held, absent: Positions) -> Positions:
         """Return which of the rows whose keys the table lacks are new rows: of each key the one that wins.
@@ -186,14 +305,20 @@ class _Lookup:
         Raises:
             KeyNotFoundError: A key was to be deleted, and the rules say that it must be found.
         """
-        rules = self._plan.rules
         rows = concat(one.batches).take(pa.array(absent))
-        if rules.fold or rules.meeting is Meeting.MERGE:
+        if self._folds:
             winners = folded(self._spec, rows)
             rows, absent = rows.take(pa.array(winners)), absent[winners]
+        return absent[self._live(one.portion.route.partition_path, rows)]
+
+    def _live(self, path: str, rows: pa.RecordBatch) -> Mask:
+        """Return which of the rows that win among keys which the table lacks are none of deletes, and count them.
+
+        Raises:
+            KeyNotFoundError: A key was to be deleted, and the rules say that it must be found.
+        """
         deleted = self._spec.deleted(rows)
-        path = one.portion.route.partition_path
-        if rules.must_find and deleted.any():
+        if self._plan.rules.must_find and deleted.any():
             key = rows.column(RECORD_KEY)[int(np.flatnonzero(deleted)[0])].as_py()  # one value, for the error
             raise KeyNotFoundError(
                 f"The record key {key!r} was to be deleted and is not in partition {path!r} of the table "
@@ -203,20 +328,20 @@ class _Lookup:
                 "default).",
             )
         self.nowhere.not_found += int(np.count_nonzero(deleted))
-        self._counts[path] += len(absent) - int(np.count_nonzero(deleted))
-        return absent[~deleted]
+        self._counts[path] += rows.num_rows - int(np.count_nonzero(deleted))
+        return ~deleted
 
-    def _cut(self, held: Sequence[Held], targets: Positions, tags: Tags, numbers: Positions) -> None:
-        """Keep the rows of a pass by where they go; those whose key is in several file groups go to each."""
-        order = np.argsort(tags.copied, kind="stable")
-        copied, copies = tags.copied[order], numbers[tags.copy_codes[order]]
-        start = 0
+    def _cut(self, held: Sequence[Held], aims: _Aims) -> None:
+        """Keep the rows of a pass by where they go."""
+        start, further = 0, list(aims.further())
         for chunk in rechunk(chain.from_iterable(one.portion.batches() for one in held)):
             end = start + chunk.num_rows
-            self._add(chunk, targets[start:end])
-            first, last = np.searchsorted(copied, [start, end])
-            if first < last:
-                self._add(chunk.take(pa.array(copied[first:last] - start)), copies[first:last])
+            self._add(chunk, aims.targets[start:end])
+            for rows, numbers, leave in further:
+                first, last = np.searchsorted(rows, [start, end])
+                if first < last:
+                    some = chunk.take(pa.array(rows[first:last] - start))
+                    self._add(tombstones(some) if leave else some, numbers[first:last])
             start = end
 
     def _add(self, rows: pa.RecordBatch, targets: Positions) -> None:
@@ -266,15 +391,11 @@ def _jobs(
         # Their keys differ, so that it is all the same which of them come first.
         waiting[group] = GroupRows(there.pieces + some.pieces, there.memory + some.memory)
         joined.add(group)
-    jobs = []
+    jobs, pieces = [], _Pieces(view)
     for group in sorted(waiting):
-        piece = None if view is None else view.slices(group.partition_path).get(group.file_id)
+        piece = pieces.find(group)
         if piece is None and group in rows.found:
-            raise UnsupportedTableError(
-                f"The index {plan.config.index_type} says that keys of the table {plan.path} are in the file group "
-                f"{group.file_id} of partition {group.partition_path!r}, which the table has not.",
-                "Have the index made anew by the package that offers it.",
-            )
+            raise _unknown(plan, group)
         jobs.append((GroupJob(group, piece, rewrites=piece is not None and group in joined), waiting[group]))
     return jobs
 

@@ -200,7 +200,8 @@ class _Task:
     ) -> RowBuffers:
         settings = self._plan.settings
         buffers = RowBuffers(settings.batch_size, settings.task_max_size, open_spill, flush)
-        reader = RowReader(self._plan.spec, self._router())
+        # As `pyhudi.colocate` counts: the partition in the upper bits, the row's place in it in the lower 33.
+        reader = RowReader(self._plan.spec, self._router(), self._token.partition << 33)
         with self._phases.phase("gather") as facts:
             try:
                 for route, rows in reader.routed(batches):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import Any, cast
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,20 +10,8 @@ from hypothesis import strategies as st
 from pyhudi.index.settings import FileSizes
 from pyhudi.index.small_files import GroupSizes, Shares, SmallFile, deal
 from pyhudi.table.arrow.string_hash import hash64
-from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile
-from pyhudi.table.files.names import FileGroupId, LogFileName, bucket_of
-from pyhudi.table.files.view import FileView
-
-INSTANT = "20260101000000000"
-SIZES = FileSizes(small=1000, largest=1200, record_bytes=10)
-
-
-def hashes(count: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    return np.random.default_rng(seed).integers(0, 1 << 64, count, np.uint64, endpoint=False)
-
-
-def dealt(rows: int, small: tuple[SmallFile, ...] = (), sizes: FileSizes = SIZES, record_bytes: float = 10) -> Shares:
-    return deal({"p": rows}, GroupSizes({"p": small}), sizes, record_bytes, INSTANT)["p"]
+from pyhudi.table.files.names import bucket_of
+from support.small_files import INSTANT, SIZES, SMALL, check_candidates, check_portions, check_rooms, dealt
 
 
 def test_small_files_are_filled_up_from_the_smallest_on_and_new_ones_take_the_rest() -> None:
@@ -66,29 +50,12 @@ def test_new_file_groups_have_the_ids_that_every_attempt_invents_and_no_bucket()
     assert {bucket_of(one) for one in ids} == {None}
 
 
-SMALL = st.lists(st.integers(0, 999), max_size=6).map(
-    lambda found: tuple(sorted(SmallFile(size, f"f{number}") for number, size in enumerate(found)))
-)
-
-
 @settings(deadline=None)
 @given(rows=st.integers(1, 5000), small=SMALL, largest=st.integers(1, 3000), record_bytes=st.floats(0.5, 400))
 def test_no_file_is_meant_to_grow_over_the_largest_size(
     rows: int, small: tuple[SmallFile, ...], largest: int, record_bytes: float
 ) -> None:
-    shares = dealt(rows, small, FileSizes(small=1000, largest=largest), record_bytes).shares
-    before = {one.file_id: one.size for one in small}
-
-    assert sum(one.rows for one in shares) == rows
-    assert min(one.rows for one in shares) >= 1
-    for one in shares:
-        grown = before.get(one.file_id, 0) + one.rows * record_bytes
-        assert grown <= largest + 1e-6 or (one.number is not None and one.rows == 1)
-    # Room that is left is left in the last one alone: no new file group is opened while a small file has some.
-    opened = [one for one in shares if one.number is not None]
-    rooms = sum(max(int((largest - one.size) / record_bytes), 0) for one in small)
-    assert (rows - rooms > 0) == bool(opened)
-    assert all(one.rows == opened[0].rows for one in opened[:-1])
+    check_rooms(rows, small, largest, record_bytes)
 
 
 @settings(deadline=None)
@@ -114,19 +81,7 @@ def test_every_hash_has_one_share_and_shares_are_as_wide_as_their_rows_are_many(
 def test_a_key_goes_to_one_place_in_whatever_order_and_portions_rows_come(
     rows: int, small: tuple[SmallFile, ...], seed: int, data: st.DataObject
 ) -> None:
-    shares, keys = dealt(rows, small), hashes(rows, seed)
-    whole = shares.take(keys)
-
-    order = np.random.default_rng(seed + 1).permutation(rows)
-    cuts = sorted(data.draw(st.lists(st.integers(0, rows), max_size=5)))
-    portions = np.concatenate([shares.take(part) for part in np.split(keys[order], cuts)])
-
-    assert (portions == whole[order]).all()
-    assert len(whole) == rows and whole.min() >= 0 and whole.max() < len(shares.shares)
-    # As many as are to go there, but for what chance does; nine standard deviations are none.
-    counts = np.bincount(whole, minlength=len(shares.shares))
-    for count, one in zip(counts.tolist(), shares.shares, strict=True):
-        assert abs(count - one.rows) <= 9 * (one.rows * (1 - one.rows / rows)) ** 0.5 + 9
+    check_portions(rows, small, seed, data.draw(st.lists(st.integers(0, rows), max_size=5)))
 
 
 def test_record_keys_that_only_count_up_are_dealt_out_evenly_too() -> None:
@@ -137,20 +92,6 @@ def test_record_keys_that_only_count_up_are_dealt_out_evenly_too() -> None:
 
     assert [one.rows for one in shares.shares] == [15_000, 15_020, 15_020, 14_960]
     assert np.abs(counts - [15_000, 15_020, 15_020, 14_960]).max() < 600
-
-
-def group(
-    file_id: str, size: int | None, logs: tuple[LogFile, ...] = (), partition_path: str = "p"
-) -> tuple[str, FileSlice]:
-    base = None if size is None else BaseFile(f"{partition_path}/{file_id}", size, file_id, "0-0-0", INSTANT)
-    return file_id, FileSlice(FileGroupId(partition_path, file_id), INSTANT, base, logs)
-
-
-def view(slices: Mapping[str, FileSlice]) -> FileView:
-    return cast(FileView, SimpleNamespace(slices=lambda path: slices if path == "p" else {}))
-
-
-LOG = LogFile("p/.log", 10, LogFileName("logged", INSTANT, 1))
 
 
 @pytest.mark.parametrize(
@@ -165,20 +106,4 @@ LOG = LogFile("p/.log", 10, LogFileName("logged", INSTANT, 1))
     ],
 )
 def test_small_files_have_no_logs_and_are_held_by_nobody(sizes: FileSizes, appends: bool, expected: list[str]) -> None:
-    known = dict(
-        [
-            group("b", 500),
-            group("c", 999),
-            group("d", 20),
-            group("large", 1000),
-            group("held", 10),
-            group("logged", 10, (LOG,)),
-            group("log only", None, (LOG,)),
-        ]
-    )
-    held = {("p", "held"), ("q", "d")}
-
-    found = GroupSizes.of(view(known), ["p", "q"], sizes, held=held, appends=appends)
-
-    assert [one.file_id for one in found.small.get("p", ())] == expected
-    assert not found.small.get("q")
+    check_candidates(sizes, appends, expected)

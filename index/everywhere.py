@@ -1,0 +1,37 @@
+"""Indexes that look for a key in all partitions, so that it is unique in the whole table.
+
+Sources: ``org.apache.hudi.index.simple.HoodieGlobalSimpleIndex``,
+``org.apache.hudi.index.bloom.HoodieGlobalBloomIndex``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..storage.base import Storage
+from ..table.files.view import FileView
+from .base import KeyedRows
+from .bloom import BloomIndex
+from .lookup import Search, TableLookup
+from .simple import SimpleIndex
+
+
+class EverywhereLookup(TableLookup):
+    """Looks for all keys in the file slices of all partitions."""
+
+    @property
+    def is_global(self) -> bool:
+        """True: a key is looked for wherever it may be."""
+        return True
+
+    def searches(self, rows: KeyedRows, view: FileView, storage: Storage) -> Iterator[Search]:
+        """Yield that all rows are looked for in all slices."""
+        yield Search(None, view.all_slices())
+
+
+class GlobalSimpleIndex(EverywhereLookup, SimpleIndex):
+    """Finds a record key by reading the keys of all file slices of the table."""
+
+
+class GlobalBloomIndex(EverywhereLookup, BloomIndex):
+    """Finds a record key by the footers of all base files, and by the keys of those that may hold it."""

@@ -1,0 +1,103 @@
+"""Tables whose keys are unique whatever their partition: rows move between partitions, or stay where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pyhudi.errors import DuplicateKeyError
+from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
+from support.drive import read, write
+from support.unique_keys import STEPS, Row, Shape, check_history, how, parts_of, shapes, shown, table
+
+SHAPES = [(index, kind) for index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM") for kind in (COPY_ON_WRITE, MERGE_ON_READ)]
+
+
+@pytest.mark.parametrize("examples", [8, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("index", "table_type"), SHAPES)
+def test_histories_of_unique_keys(
+    tmp_path_factory: pytest.TempPathFactory, index: str, table_type: str, examples: int
+) -> None:
+    """Whatever is written, the table holds what a dict by key alone would."""
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(shapes(index, table_type), STEPS)
+    def histories(shape: Shape, steps: list[Any]) -> None:
+        check_history(tmp_path_factory.mktemp("t") / "t", shape, steps)
+
+    histories()
+
+
+@pytest.mark.parametrize("table_type", [COPY_ON_WRITE, MERGE_ON_READ])
+def test_a_row_moves_with_its_partition_and_is_told_as_one_that_went_and_one_that_came(
+    tmp_path: Path, table_type: str
+) -> None:
+    path = tmp_path / "t"
+    write(
+        path,
+        parts_of([Row(1, "x", 1, 10), Row(2, "x", 1, 20), Row(3, "y", 5, 30)], 1),
+        table=table("GLOBAL_SIMPLE", table_type),
+    )
+
+    result = write(path, parts_of([Row(1, "y", 2, 11), Row(2, "x", 2, 21), Row(3, "x", 4, 31), Row(4, "z", 1, 40)], 1))
+
+    assert shown(path) == [("x", 2, "x", 2, 21), ("y", 1, "y", 2, 11), ("y", 3, "y", 5, 30), ("z", 4, "z", 1, 40)]
+    assert (result.inserts, result.updates, result.deletes) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("table_type", [COPY_ON_WRITE, MERGE_ON_READ])
+def test_a_row_that_came_back_is_not_met_by_what_its_first_place_says_of_it(tmp_path: Path, table_type: str) -> None:
+    """A log file deleted it there, in a file whose keys still name it."""
+    path = tmp_path / "t"
+    for row in (Row(1, "x", 1, 10), Row(1, "y", 3, 11), Row(1, "x", 2, 12), Row(1, "z", 4, 13), Row(1, "x", 5, 14)):
+        write(path, parts_of([row, Row(2, "x", row.ts, 0)], 1), table=table("GLOBAL_SIMPLE", table_type))
+
+    assert [one for one in shown(path) if one[1] == 1] == [("x", 1, "x", 5, 14)]
+
+
+def test_a_row_that_stays_holds_what_it_was_written_with(tmp_path: Path) -> None:
+    """As in Apache Hudi: it is in the partition of its key, and its column says what the write said."""
+    path = tmp_path / "t"
+    write(path, parts_of([Row(1, "x", 1, 10)], 1), table=table("GLOBAL_BLOOM"))
+    write(path, parts_of([Row(1, "y", 2, 11)], 1), settings=how(moves=False))
+
+    assert shown(path) == [("x", 1, "y", 2, 11)]
+
+
+@pytest.mark.parametrize("policy", ["drop", "fail"])
+def test_inserts_that_look_for_duplicates_look_in_all_partitions(tmp_path: Path, policy: str) -> None:
+    path = tmp_path / "t"
+    write(path, parts_of([Row(1, "x", 1, 10)], 1), table=table("GLOBAL_SIMPLE"))
+    rows = parts_of([Row(1, "y", 2, 11), Row(2, "y", 2, 20)], 1)
+    if policy == "fail":
+        with pytest.raises(DuplicateKeyError, match="'1'"):
+            write(path, rows, operation="insert", settings=how(insert_dup_policy=policy))
+    else:
+        result = write(path, rows, operation="insert", settings=how(insert_dup_policy=policy))
+        assert (result.inserts, result.dropped) == (1, 1)
+    assert [one[:2] for one in shown(path)] == [("x", 1), ("y", 2)][: 1 if policy == "fail" else 2]
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite_table"])
+def test_rows_of_one_key_are_folded_whatever_their_partitions(tmp_path: Path, operation: str) -> None:
+    parts = [
+        *parts_of([Row(1, "x", 3, 10), Row(2, "x", 1, 20)], 1),
+        *parts_of([Row(1, "y", 3, 11), Row(1, "z", 1, 12)], 1),
+    ]
+    path = tmp_path / "t"
+
+    write(path, parts, operation=operation, table=table("GLOBAL_SIMPLE"), settings=how(combine_before_insert=True))
+
+    assert shown(path) == [("x", 2, "x", 1, 20), ("y", 1, "y", 3, 11)]
+
+
+def test_ties_go_to_the_later_row_also_across_the_partitions_of_one_task(tmp_path: Path) -> None:
+    rows = [Row(key, "xyz"[(key + turn) % 3], 7, turn) for turn in range(3) for key in range(20)]
+    path = tmp_path / "t"
+
+    write(path, parts_of(rows, 2), table=table("GLOBAL_SIMPLE"))
+
+    assert shown(path) == sorted((row.p, row.id, row.p, 7, 2) for row in rows if row.v == 2)
+    assert read(path).num_rows == 20

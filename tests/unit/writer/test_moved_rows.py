@@ -1,0 +1,160 @@
+"""Where rows go under an index whose keys are unique in the whole table, whatever partitions they come with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyhudi.index.base import KeyedRows, Positions, Tags
+from pyhudi.storage import open_storage
+from pyhudi.table.files.file_group import FileSlice, LogFile
+from pyhudi.table.files.names import FileGroupId, LogFileName
+from pyhudi.table.merging.deletes import IS_DELETED
+from pyhudi.table.merging.row_spec import RowSpec
+from pyhudi.table.schema.columns import RECORD_KEY
+from pyhudi.writer.moved_rows import OldRows, Standing, settle, tombstones
+
+GROUPS = tuple(FileGroupId(path, f"{path}{number}") for path in "pqr" for number in (1, 2))
+
+
+def keyed(paths: list[str]) -> KeyedRows:
+    keys = pa.array([f"k{number}" for number in range(len(paths))], pa.string())
+    return KeyedRows(keys, pa.array(paths, pa.string()).dictionary_encode())
+
+
+def tags(places: list[list[int]]) -> Tags:
+    """Return tags of rows whose keys are in the file groups of these numbers."""
+    copies = [(row, code) for row, codes in enumerate(places) for code in codes[1:]]
+    return Tags(
+        GROUPS,
+        np.array([codes[0] if codes else -1 for codes in places], np.int32),
+        copied=np.array([row for row, _ in copies], np.int64),
+        copy_codes=np.array([code for _, code in copies], np.int32),
+    )
+
+
+PLACES = st.dictionaries(st.integers(0, 5), st.tuples(st.booleans(), st.booleans()), max_size=3)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(st.sampled_from("pqs"), PLACES, st.booleans()), max_size=12), st.booleans())
+def test_a_key_is_in_one_partition_afterwards(
+    rows: list[tuple[str, dict[int, tuple[bool, bool]], bool]], moves: bool
+) -> None:
+    """Each row has a partition, and places of its key: whether a row is left there, and whether that one wins."""
+    paths, places, deletes = ([one[part] for one in rows] for part in range(3))
+    asked: list[tuple[int, int]] = []
+
+    def look(positions: Positions, codes: np.ndarray) -> Standing:
+        pairs = list(zip(positions.tolist(), codes.tolist(), strict=True))
+        asked.extend(pairs)
+        live, wins = (np.array([places[row][code][part] for row, code in pairs], np.bool_) for part in (0, 1))
+        return Standing(live, live & wins)
+
+    found = settle(keyed(paths), tags([list(one) for one in places]), np.array(deletes, np.bool_), look, moves=moves)
+
+    meets, leaves = list(zip(found.rows, found.codes, strict=True)), list(zip(found.leaving, found.left, strict=True))
+    assert len({*meets}) == len(meets) and len({*leaves}) == len(leaves) and len({*asked}) == len(asked)
+    assert found.new.tolist() == sorted({*found.new.tolist()})
+    for row, (path, there, delete) in enumerate(rows):
+        at_home = {code for code in there if GROUPS[code].partition_path == path}
+        elsewhere = {*there} - at_home
+        met, left, looked_at = ({code for one, code in pairs if one == row} for pairs in (meets, leaves, asked))
+        if delete:
+            assert (met, left, looked_at) == ({*there}, set(), set())
+            assert (row in found.new) == (not there)
+            continue
+        assert looked_at == ({*there} if len(there) > 1 else elsewhere)
+        live = {code for code in there if there[code][0] or code not in looked_at} or at_home
+        if moves and any(there[code][1] for code in live & elsewhere):
+            assert (met, left, row in found.new) == (set(), set(), False)
+            continue
+        assert left == (live & elsewhere if moves else set())
+        assert met == live - left
+        assert (row in found.new) == (not met)
+        # What is added, or stays, is in one partition alone where rows move.
+        assert not moves or {GROUPS[code].partition_path for code in met} <= {path}
+
+
+def test_rows_of_a_table_without_their_keys_are_all_new() -> None:
+    found = settle(keyed(["p", "q"]), Tags((), np.full(2, -1, np.int32)), np.zeros(2, np.bool_), _never, moves=True)
+
+    assert found.new.tolist() == [0, 1]
+    assert not len(found.rows) and not len(found.leaving)
+
+
+def _never(rows: Positions, codes: np.ndarray) -> Standing:
+    raise AssertionError("there is nothing to look at")
+
+
+LOG = LogFile("p/.log", 10, LogFileName("p1", "1", 1))
+
+
+@dataclass
+class Slices:
+    """Slices that are told by their file groups, with the times that their keys have."""
+
+    times: dict[FileGroupId, dict[str, int | None]]
+    logs: tuple[LogFile, ...] = ()
+    read: list[FileGroupId] = field(default_factory=list)
+
+    def old_rows(self, *ordering: str, judges: bool = True) -> OldRows:
+        spec = RowSpec(pa.schema([pa.field("ts", pa.int64(), nullable=False)]), ordering, deletes=False)
+        return OldRows(open_storage("memory://moved"), spec, judges, self._piece, self._read)
+
+    def _piece(self, group: FileGroupId) -> FileSlice:
+        return FileSlice(group, "1", None, self.logs)
+
+    def _read(self, piece: FileSlice, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        self.read.append(piece.group)
+        for key, time in self.times[piece.group].items():
+            row = {RECORD_KEY: pa.array([key]), "ts": pa.array([time], pa.int64())}
+            yield pa.RecordBatch.from_arrays([row[name] for name in columns.names], schema=columns)
+
+
+INCOMING = pa.record_batch({RECORD_KEY: [f"k{number}" for number in range(4)], "ts": [10, 20, 30, 40]})
+
+
+def test_a_row_that_is_newer_where_it_was_wins() -> None:
+    slices = Slices({GROUPS[0]: {"k0": 11, "k1": 20, "other": 99, "k2": None}, GROUPS[2]: {"k3": 41, "k0": 9}})
+    look = slices.old_rows("ts").look(INCOMING, GROUPS)
+
+    found = look(np.array([0, 3, 1, 2, 0, 1]), np.array([0, 2, 0, 0, 2, 2], np.int32))
+
+    assert found.wins.tolist() == [True, True, False, False, False, False]
+    assert found.live.tolist() == [True, True, True, True, True, False]
+    assert sorted(slices.read) == [GROUPS[0], GROUPS[2]]
+
+
+@pytest.mark.parametrize(("ordering", "judges"), [((), True), (("ts",), False)])
+def test_base_files_are_not_read_where_no_row_is_judged(ordering: tuple[str, ...], judges: bool) -> None:
+    slices = Slices({GROUPS[0]: {"k0": 11}})
+    found = slices.old_rows(*ordering, judges=judges).look(INCOMING, GROUPS)(np.array([0]), np.array([0], np.int32))
+
+    assert (found.live.tolist(), found.wins.tolist(), slices.read) == ([True], [False], [])
+
+
+def test_log_files_may_have_deleted_a_row_also_of_a_key_that_comes_twice() -> None:
+    slices = Slices({GROUPS[0]: {"k0": 11}}, (LOG,))
+    twice = pa.record_batch({RECORD_KEY: ["k1", "k0", "k1", "k0"], "ts": [1, 1, 1, 1]})
+    look = slices.old_rows("ts", judges=False).look(twice, GROUPS)
+
+    found = look(np.arange(4), np.zeros(4, np.int32))
+
+    assert (found.live.tolist(), found.wins.tolist()) == ([False, True, False, True], [False] * 4)
+
+
+@pytest.mark.parametrize("flag", [pa.field(IS_DELETED, pa.bool_()), pa.field(IS_DELETED, pa.bool_(), nullable=False)])
+def test_a_tombstone_is_a_delete_with_the_values_of_its_row(flag: pa.Field) -> None:
+    schema = pa.schema([pa.field(RECORD_KEY, pa.string()), pa.field("ts", pa.int64()), flag])
+    rows = pa.RecordBatch.from_arrays([pa.array(["a", "b"]), pa.array([1, 2]), pa.array([False, False])], schema=schema)
+
+    found = tombstones(rows)
+
+    assert found.schema == schema
+    assert found.to_pydict() == {RECORD_KEY: ["a", "b"], "ts": [1, 2], IS_DELETED: [True, True]}
