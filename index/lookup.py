@@ -38,6 +38,10 @@ class Search:
     pieces: Sequence[FileSlice]
 
 
+Unit = tuple[WantedKeys, FileSlice]
+"""Some keys, and a slice in which they are looked for."""
+
+
 @dataclass(frozen=True)
 class TableLookup:
     """An index that reads the keys of the table's own files.
@@ -103,15 +107,30 @@ class TableLookup:
             NullKeyError: A file holds rows without a record key.
             StorageError: A file is gone.
         """
+
+        def look(units: Sequence[Unit]) -> list[Hits]:
+            return for_each(storage, lambda unit: self.look(storage, unit[1], unit[0], view.sees), units, computes=True)
+
+        return self.tag_by(rows, view, storage, look)
+
+    def tag_by(
+        self, rows: KeyedRows, view: FileView, storage: Storage, look: Callable[[Sequence[Unit]], Sequence[Hits]]
+    ) -> Tags:
+        """Return where each row's key is, the files being opened by somebody else.
+
+        Args:
+            rows: Rows of one write, or of a part of it; a key may come several times.
+            view: The table's file slices as of the write's watermark.
+            storage: Rooted at the table.
+            look: Returns what `look` does for each pair of keys and a slice; pairs of the same keys come together.
+        """
         began = time.monotonic()
         found = _Found(len(rows))
         searches = [
             _KeyedSearch.of(search, rows, sort=self.sorts_keys) for search in self.searches(rows, view, storage)
         ]
         units = [(search, piece) for search in searches for piece in search.pieces]
-        looks = for_each(
-            storage, lambda unit: self.look(storage, unit[1], unit[0].wanted, view.sees), units, computes=True
-        )
+        looks = look([(search.wanted, piece) for search, piece in units])
         hits = {id(search): list[tuple[FileGroupId, Hits]]() for search in searches}
         for (search, piece), seen in zip(units, looks, strict=True):
             hits[id(search)].append((piece.group, seen))

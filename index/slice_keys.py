@@ -132,6 +132,27 @@ def confirm(storage: Storage, piece: FileSlice, wanted: WantedKeys, sees: Callab
         return hits_of_base(base, piece.base, wanted) + found
 
 
+def keys_of(storage: Storage, piece: FileSlice, sees: Callable[[str], bool]) -> Iterator[pa.StringArray]:
+    """Yield all record keys of a file slice, of its base file and of the rows in its log files.
+
+    Args:
+        storage: Rooted at the table.
+        piece: The slice.
+        sees: Returns whether the blocks of an instant, given its requested time, may be seen.
+
+    Raises:
+        CorruptFileError: A file cannot be read.
+        NullKeyError: A file holds rows without a record key.
+        StorageError: A file is gone.
+    """
+    if piece.base is not None:
+        with BaseFileReader(storage, piece.base.path) as base:
+            yield from _keys(base.batches(_KEYS), f"The base file {piece.base.path}")
+    for block in effective_blocks([read_blocks(storage, log.path) for log in piece.logs], sees):
+        if block.is_data:
+            yield from _keys(rows_of(storage, block, _KEYS), f"{block.shown[:1].upper()}{block.shown[1:]}")
+
+
 def hits_of_base(base: BaseFileReader, file: BaseFile, wanted: WantedKeys) -> Hits:
     """Return which wanted keys a base file holds; row groups between whose bounds no key lies are left out.
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -27,18 +26,19 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from ...errors import DuplicateColumnError, InvalidOptionError, MissingColumnError
+from ...errors import DuplicateColumnError, InvalidOptionError, OptionConflictError
+from ...index.registry import index_for
 from ...operations.planning.adopted_table import changes_to
 from ...operations.planning.columns import key_schema
 from ...operations.planning.request import TableSettings
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig, load_config
 from ...table.latest_schema import latest_schema
-from ...table.schema.columns import POSITION
 from ...timeline.timeline import load_timeline
 from ..options.sources import READING, resolve_options
 from ..source.paths import AnyPath, absolute_for
 from ..source.spark_types import to_arrow
+from .key_columns import check_columns, has_arrow_batches, has_arrow_udf, refuse_name, with_position
 from .slot_expression import slot_expression
 from .slots import Placement, Slots
 
@@ -87,6 +87,7 @@ def colocate(
         TableError: There is no table that pyhudi can write.
         MissingColumnError: The rows lack a key or partition column.
         MissingOptionError: The table does not say how many buckets it has.
+        OptionConflictError: The table's index looks keys up.
     """
     spark = df.sparkSession
     path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
@@ -94,6 +95,12 @@ def colocate(
     config, _ = changes_to(load_config(storage), TableSettings(bucket_count=buckets), path)
     if config.generates_keys:
         return df
+    if index_for(config).needs_lookup:
+        raise OptionConflictError(
+            f"The table {path} has the index {config.index_type}, which tells no file group of a key by itself: what "
+            "was looked up now may be elsewhere when the rows are written.",
+            "Use HudiTable.upsert, which looks keys up, places the rows and writes them against the same moment.",
+        )
     if tasks is not None and tasks < 1:
         raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
     return place(df, placement_of(df, config, storage, tasks))
@@ -163,7 +170,7 @@ def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) ->
 
 def can_place(df: DataFrame, placement: Placement) -> bool:
     """Return whether this Spark can bring the rows of a slot into one partition."""
-    return _has_arrow_udf(df) or slot_expression(placement, df.schema) is not None or find_spec("pandas") is not None
+    return has_arrow_batches(df) or slot_expression(placement, df.schema) is not None
 
 
 def place(df: DataFrame, placement: Placement, *, breaks_ties: bool = True) -> DataFrame:
@@ -178,19 +185,11 @@ def place(df: DataFrame, placement: Placement, *, breaks_ties: bool = True) -> D
         MissingColumnError: The rows lack a key or partition column.
         DuplicateColumnError: A column has a name that pyhudi needs.
     """
-    missing = [name for name in placement.columns if name not in df.columns]
-    if missing:
-        raise MissingColumnError(
-            f"The rows to be written lack {', '.join(map(repr, missing))}, from which the table "
-            f"{placement.config.name!r} takes its keys and partitions.",
-            "Add the column, or correct the case of its name.",
-        )
+    check_columns(df, placement)
     slot = slot_expression(placement, df.schema)
-    if breaks_ties and POSITION not in df.columns:
-        _refuse_name(df, POSITION)
-        # The partition in the upper 31 bits, the row's place in it in the lower 33.
-        df = df.withColumn(POSITION, sf.monotonically_increasing_id())
-    if slot is None and _has_arrow_udf(df):
+    if breaks_ties:
+        df = with_position(df)
+    if slot is None and has_arrow_udf(df):
         slot = _slot_column(placement)
     if slot is None:
         return _place_through_python(df, placement)
@@ -205,11 +204,6 @@ def _by_hash(df: DataFrame, placement: Placement, integer: Column | str) -> Data
     return df.repartition(placement.tasks, integer) if placement.exactly else df.repartition(integer)
 
 
-def _has_arrow_udf(df: DataFrame) -> bool:
-    """Return whether this Spark, 4.1 or later, calls Python with the columns that decide and no others."""
-    return hasattr(type(df), "repartitionById")
-
-
 def _slot_column(placement: Placement) -> Any:
     arrow_udf: Any = sf.arrow_udf  # type: ignore[attr-defined]  # absent from Spark 4.0
 
@@ -219,13 +213,8 @@ def _slot_column(placement: Placement) -> Any:
     return arrow_udf(slot, IntegerType())(*map(sf.col, placement.columns))
 
 
-def _refuse_name(df: DataFrame, name: str) -> None:
-    if name in map(str.lower, df.columns):
-        raise DuplicateColumnError(f"The rows have a column {name!r}, a name that pyhudi needs.", "Rename it.")
-
-
 def _place_through_python(df: DataFrame, placement: Placement) -> DataFrame:
-    _refuse_name(df, _SLOT)
+    refuse_name(df, _SLOT)
     stand_ins = pa.array(integers_by_slot(placement.tasks))
 
     def add_slot(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

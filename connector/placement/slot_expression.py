@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StructType
 
 from ...errors import UnsupportedTypeError
 from ...index.bucket import BucketIndex
 from ...index.registry import index_for
-from ...table.config.key_types import KeyGeneratorType, PartitionType
-from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
-from ...table.schema.avro import is_avro_name
-from ..source.spark_types import to_arrow
+from ...table.config.key_types import KeyGeneratorType
+from .key_text import deciding_types, path_text, quoted
 from .slots import Placement
 
 if TYPE_CHECKING:
@@ -73,8 +71,7 @@ class _Columns:
     @classmethod
     def of(cls, placement: Placement, schema: StructType) -> _Columns | None:
         config = placement.config
-        given = to_arrow(StructType([field for field in schema.fields if field.name in placement.columns]))
-        known = given if placement.schema is None else placement.schema
+        given, known = deciding_types(placement, schema)
         keys = []
         for field in config.record_key_fields:
             whole = all(field in one.names and pa.types.is_integer(one.field(field).type) for one in (given, known))
@@ -84,7 +81,7 @@ class _Columns:
         if len(keys) == 1 and config.key_generator is KeyGeneratorType.COMPLEX:
             # The name is part of such a key and of its hash.
             return None
-        path = _path(placement, schema, given, known)
+        path = path_text(placement, schema, given, known)
         return None if path is None else cls(tuple(keys), path)
 
     def hash(self, index: BucketIndex) -> str:
@@ -93,30 +90,9 @@ class _Columns:
         hashed = "1L"
         for field, bits in self.keys:
             if field in wanted:
-                of_field = f"coalesce({_digits_hash(f'cast({_quoted(field)} as bigint)', bits)}, 0L)"
+                of_field = f"coalesce({_digits_hash(f'cast({quoted(field)} as bigint)', bits)}, 0L)"
                 hashed = _low_bits(f"{hashed} * 31L + {of_field}")
         return hashed
-
-
-def _path(placement: Placement, schema: StructType, given: pa.Schema, known: pa.Schema) -> str | None:
-    config = placement.config
-    if config.key_generator is KeyGeneratorType.NON_PARTITION or not config.partition_fields:
-        return "''"
-    if config.url_encode or any(kind is not PartitionType.SIMPLE for kind in config.partition_types):
-        return None
-    segments = []
-    for field in config.partition_fields:
-        if field not in given.names or field not in known.names:
-            return None
-        kinds = [one.field(field).type for one in (given, known)]
-        whole = all(map(pa.types.is_integer, kinds))
-        spelt_alike = pa.types.is_date(kinds[0]) or schema[field].dataType == StringType()
-        # The name of a column that Hudi can hold needs no quotes within a text.
-        if not (whole or (spelt_alike and kinds[0] == kinds[1])) or not is_avro_name(field):
-            return None
-        text = f"coalesce(nullif(cast({_quoted(field)} as string), ''), '{HIVE_DEFAULT_PARTITION}')"
-        segments.append(f"concat('{field}=', {text})" if config.hive_style else text)
-    return f"concat_ws('/', {', '.join(segments)})"
 
 
 def _digits_hash(number: str, bits: int) -> str:
@@ -143,7 +119,3 @@ def _at(values: list[int], position: str) -> str:
 
 def _low_bits(number: str) -> str:
     return f"(({number}) & {_LOW_BITS}L)"
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

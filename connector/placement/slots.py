@@ -38,6 +38,19 @@ class Placement:
         """The columns that decide."""
         return list(dict.fromkeys(map(root_of, (*self.config.record_key_fields, *self.config.partition_fields))))
 
+    def spelled(self, rows: pa.RecordBatch) -> tuple[pa.StringArray, pa.StringArray]:
+        """Return the record key and the partition path of every row.
+
+        Args:
+            rows: At least the deciding columns.
+
+        Raises:
+            NullKeyError: A record key is null or empty.
+            PartitionValueError: A value makes no safe folder.
+        """
+        keys = KeyGenerator(self.config, self.schema)
+        return keys.record_keys(rows), keys.partition_paths(rows).dictionary_decode()
+
     def slots(self, rows: pa.RecordBatch) -> Slots:
         """Return the slot of every row, n integers from 0 to ``tasks`` - 1.
 

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import NullType, StructField, StructType
 
 from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .paths import FORMAT, ONLY_PATH, PINNED, absolute
+from .paths import FORMAT, LOOKED_UP, ONLY_PATH, PINNED, absolute
 
 if TYPE_CHECKING:
     from ...timeline.watermark import Watermark
@@ -74,7 +74,8 @@ class PyHudiDataSource(DataSource):
         from .writer import HudiWriter  # noqa: PLC0415
 
         options, path = self._parsed(reading=False)
-        return HudiWriter.planned(path, options, schema, overwrite=overwrite)
+        looked_up = self._given(LOOKED_UP)
+        return HudiWriter.planned(path, options, schema, overwrite=overwrite, looked_up=looked_up)
 
     # Spark asks for these two when the query runs; a source is told nothing sooner by which it could know a stream.
 
@@ -92,15 +93,19 @@ class PyHudiDataSource(DataSource):
 
         path = self._path()
         tell_what_spark_shows(self.options)
-        said = {name: value for name, value in self.options.items() if name.lower() != PINNED}
+        said = {name: value for name, value in self.options.items() if name.lower() not in {PINNED, LOOKED_UP}}
         return resolve_options(said, path, READING if reading else WRITING).options, path
 
     def _given_pin(self) -> Watermark | None:
         """Return the moment that `HudiTable.to_df` gave, None where somebody else reads."""
         from .pin import parse  # noqa: PLC0415
 
-        text = next((value for name, value in self.options.items() if name.lower() == PINNED), None)
+        text = self._given(PINNED)
         return None if text is None else parse(text)
+
+    def _given(self, option: str) -> str | None:
+        """Return what `HudiTable` gave as an option that is none of a user's."""
+        return next((value for name, value in self.options.items() if name.lower() == option), None)
 
     def _path(self) -> str:
         from ..options.parsing import path_of  # noqa: PLC0415

@@ -21,6 +21,7 @@ from ...reader.snapshot import Snapshot
 from ...reader.window import COMMIT_TIME
 from ...table.files.file_group import FileSlice
 from ...table.schema.casts import fits, keeps_values
+from ...table.schema.columns import FILE_NAME, RECORD_KEY
 from ...table.schema.types import children, is_list, sql_name
 from .spark_types import to_spark
 
@@ -82,6 +83,19 @@ def _scan_slices(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileS
     frames = [_scan(spark, columns, alike)] if alike else []
     frames += [_cast(_scan(spark, _scanned(schema, columns), files), schema, columns) for schema, files in others]
     return reduce(DataFrame.union, frames)
+
+
+def scan_record_keys(spark: SparkSession, files: Sequence[str]) -> DataFrame:
+    """Return the record key of every row of some base files, and beside it the name of its file, as meta columns.
+
+    The name is Spark's own: what a row says of its file may be older than the file.
+
+    Args:
+        spark: The session.
+        files: Their URIs.
+    """
+    keys = _scan(spark, pa.schema([pa.field(RECORD_KEY, pa.string())]), files)
+    return keys.select(RECORD_KEY, sf.col("_metadata.file_name").alias(FILE_NAME))
 
 
 def lacks_file_system(error: Exception) -> bool:

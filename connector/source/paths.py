@@ -28,6 +28,8 @@ FORMAT = "pyhudi"
 ONLY_PATH = "hoodie.pyhudi.only.path"
 # Given by `HudiTable.to_df` to the data source, which then reads as of this moment, and the slices with logs alone.
 PINNED = "hoodie.pyhudi.read.pinned"
+# Given by `HudiTable` with rows whose file groups it looked up: what that took.
+LOOKED_UP = "hoodie.pyhudi.write.looked.up"
 
 # Set by Spark (``PythonWorkerFactory``) for its Python processes: the name of the session's folder, or none.
 _SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"

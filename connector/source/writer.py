@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -44,8 +44,17 @@ class HudiWriter(DataSourceArrowWriter):
         self._log_level = log_level
 
     @classmethod
-    def planned(cls, path: str, options: HudiOptions, schema: StructType, *, overwrite: bool) -> HudiWriter:
+    def planned(
+        cls, path: str, options: HudiOptions, schema: StructType, *, overwrite: bool, looked_up: str | None = None
+    ) -> HudiWriter:
         """Plan a write of rows of ``schema``.
+
+        Args:
+            path: The table's path.
+            options: The write's.
+            schema: The rows' columns.
+            overwrite: Whether the mode is ``overwrite``.
+            looked_up: What it took to find the rows' file groups, as `HudiTable` spells it; None where nobody did.
 
         Raises:
             PyHudiError: The options, the schema or the table do not allow it.
@@ -54,7 +63,12 @@ class HudiWriter(DataSourceArrowWriter):
         from .spark_types import to_arrow  # noqa: PLC0415
 
         with shown_logs(options.log_level):
-            plan = plan_write(options.to_write_request(path, to_arrow(schema), overwrite=overwrite))
+            request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite)
+            if looked_up is not None:
+                from .looked_up import parse  # noqa: PLC0415
+
+                request = replace(request, write=replace(request.write, looked_up=parse(looked_up)))
+            plan = plan_write(request)
         return cls(plan, options.log_level)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> HudiMessage:

@@ -7,12 +7,15 @@ import logging
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ...index.registry import index_for
+from ...operations.planning.request import WriteSettings
 from ...operations.planning.target import Target, find_target
 from ...operations.result import CommitResult, find_write, with_services
 from ...operations.services.compaction.means import Means
@@ -26,12 +29,14 @@ from ...timeline.timeline import Timeline, load_timeline
 from ..options.model import HudiOptions
 from ..options.names import OPTIONS, name_of
 from ..options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
-from ..options.types import Placing
 from ..placement.choice import places
 from ..placement.colocate import can_place, place, placement_of
+from ..placement.tagging import Tagging, tag
 from ..source.datasource import PyHudiDataSource
 from ..source.logs import level_here
+from ..source.looked_up import spell
 from ..source.own_errors import own_errors
+from ..source.paths import LOOKED_UP
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .service_tasks import SparkTasks
@@ -85,14 +90,9 @@ def write_placed(
     named = bool(options.write_id) and target.exists
     until = load_timeline(storage, target.config).greatest_time() if named else None
     make_active(spark)
-    with own_errors():
-        placed = _placed(df, target, storage, options.place_rows)
-        if placed is None:
-            settings[OPTIONS["commit_merge_max_bytes"].key] = str(_NO_BOUND)
-        else:
-            settings[OPTIONS["colocated"].key] = "true"
-        rows = df if placed is None else placed
-        rows.write.format(PyHudiDataSource.name()).options(**settings).mode("append").save(path)
+    with own_errors(), ExitStack() as kept:
+        rows, more = _brought_together(df, target, storage, options, request.write, kept)
+        rows.write.format(PyHudiDataSource.name()).options(**{**settings, **more}).mode("append").save(path)
     # A first write that came without rows, and was to leave no instant then, has made no table.
     made = find_config(storage) if creates else load_config(storage)
     timeline = None if made is None else load_timeline(storage, made)
@@ -126,16 +126,39 @@ def spark_means(spark: SparkSession, path: str, options: HudiOptions) -> Means:
     )
 
 
-def _placed(df: DataFrame, target: Target, storage: Storage, wish: Placing) -> DataFrame | None:
-    """Return the rows of each file group in one task; None where the commit is to merge them."""
+def _brought_together(
+    df: DataFrame, target: Target, storage: Storage, options: HudiOptions, settings: WriteSettings, kept: ExitStack
+) -> tuple[DataFrame, dict[str, str]]:
+    """Return the rows as they are to be written, and the options that say what was done to them.
+
+    Args:
+        df: The rows.
+        target: The table of the write, and what is to be done to it.
+        storage: Rooted at it.
+        options: The options of the write.
+        settings: The same as the write itself takes them.
+        kept: Forgets on its end what Spark keeps until the rows are written.
+    """
+    left = {OPTIONS["commit_merge_max_bytes"].key: str(_NO_BOUND)}
     # Where keys are generated, each task writes file groups of its own. What was placed before says where it stood.
-    if target.config.generates_keys or not (POSITION in df.columns or places(df, wish)):
-        return None
+    if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
+        return df, left
+    if index_for(target.config).needs_lookup:
+        reach = partial(open_storage, storage.path, dict(options.storage_options))
+        work = Tagging(target, storage, settings, reach, SparkTasks(df.sparkSession, "lookup"))
+        tagged = tag(df, work, kept)
+        if tagged is None:
+            return df, left
+        more = {OPTIONS["colocated"].key: "true", OPTIONS["based_on"].key: tagged.moment}
+        if tagged.figures is not None:
+            more[LOOKED_UP] = spell(tagged.figures)
+        return tagged.rows, more
     placement = placement_of(df, target.config, storage)
     if not can_place(df, placement):
         logger.warning(_MERGED_BY_THE_COMMIT, storage.path)
-        return None
-    return place(df, placement, breaks_ties=target.operation.breaks_ties)
+        return df, left
+    rows = place(df, placement, breaks_ties=target.operation.breaks_ties)
+    return rows, {OPTIONS["colocated"].key: "true"}
 
 
 def delete_partitions(

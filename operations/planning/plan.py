@@ -314,6 +314,25 @@ def _pin(
     return now, timeline, replace(timeline.watermark(), archive=archive), going
 
 
+def seen_moment(storage: Storage, config: TableConfig, based_on: str = "") -> tuple[Timeline, str]:
+    """Return what a write that was planned now would see, and that moment as the option ``based_on`` takes it.
+
+    Whoever looks something up for a write before it is planned pins the write to what was seen.
+
+    Args:
+        storage: Rooted at the table, which need not be there yet.
+        config: Its properties, as they are or will be.
+        based_on: The moment that the rows were made at, if they were made from the table.
+
+    Raises:
+        CommitConflictError: That moment cannot be told any more.
+    """
+    _, timeline, _, _ = _pin(storage, config, based_on)
+    if based_on:
+        return timeline.as_of_completion(based_on.partition(":")[0]), based_on
+    return timeline, spell_moment(timeline.completed)
+
+
 def _times(count: int, timeline: Timeline, config: TableConfig) -> list[str]:
     times: list[str] = []
     greatest = timeline.greatest_time()

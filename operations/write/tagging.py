@@ -19,12 +19,14 @@ from ...errors import KeyNotFoundError, UnsupportedTableError
 from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
 from ...index.lookup import by_partition
 from ...index.record_size import learned_record_bytes
+from ...index.settings import FileSizes
 from ...index.small_files import GroupSizes, Shares, deal
 from ...storage.base import Storage
 from ...table.arrow.arrays import Mask
 from ...table.arrow.batches import concat, rechunk
 from ...table.arrow.spill import SpillWriter, local_spills
 from ...table.arrow.string_hash import hash64
+from ...table.config import TableConfig
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
@@ -386,7 +388,8 @@ def _jobs(
     """Return the file groups that are written, found and new rows of one together."""
     waiting: dict[FileGroupId, GroupRows] = dict(rows.found)
     joined: set[FileGroupId] = set()
-    for group, some in _placed(plan, local, _shares(plan, view, timeline, rows.counts), rows.new).items():
+    shares = shares_of(plan.config, plan.settings.lookup.sizes, view, timeline, rows.counts, plan.instant_time)
+    for group, some in _placed(plan, local, shares, rows.new).items():
         there = waiting.get(group, GroupRows())
         # Their keys differ, so that it is all the same which of them come first.
         waiting[group] = GroupRows(there.pieces + some.pieces, there.memory + some.memory)
@@ -400,22 +403,38 @@ def _jobs(
     return jobs
 
 
-def _shares(
-    plan: WritePlan, view: FileView | None, timeline: Timeline, counts: Mapping[str, int]
+def shares_of(
+    config: TableConfig,
+    sizes: FileSizes,
+    view: FileView | None,
+    timeline: Timeline,
+    counts: Mapping[str, int],
+    instant_time: str = "",
 ) -> Mapping[str, Shares]:
-    """Deal the places of new rows out."""
-    sizes = plan.settings.lookup.sizes
+    """Deal the places of new rows out.
+
+    Args:
+        config: The table's properties.
+        sizes: Which files are small, and how large they get.
+        view: The table's file slices as of the write's watermark; None where no file takes new rows in.
+        timeline: As of the write's watermark.
+        counts: How many new rows each partition gets.
+        instant_time: Of the write; "" where the ids of new file groups do not matter yet.
+
+    Raises:
+        PyHudiError: The store or an instant fails.
+    """
     groups = GroupSizes()
     if view is not None:
         held = {*held_groups(pending_compactions(timeline)), *clustered_groups(timeline)}
-        appends = plan.config.table_type == MERGE_ON_READ
+        appends = config.table_type == MERGE_ON_READ
         some = [path for path, count in counts.items() if count]
         found = GroupSizes.of(view, some, sizes, held=held, appends=appends).small
         # What looks like a bucket is left to its keys, by which writers with a bucket index would look for it.
         groups = GroupSizes(
             {path: tuple(one for one in small if bucket_of(one.file_id) is None) for path, small in found.items()}
         )
-    return deal(counts, groups, sizes, learned_record_bytes(timeline, sizes), plan.instant_time)
+    return deal(counts, groups, sizes, learned_record_bytes(timeline, sizes), instant_time)
 
 
 def _placed(

@@ -60,6 +60,24 @@ def check_safe(value: str | None, field: str, config: TableConfig) -> None:
     )
 
 
+def check_safe_path(path: str, table: str) -> None:
+    """Refuse a partition path that `check_safe` lets no values make.
+
+    Args:
+        path: Relative to the table's root; "" where the table has no partitions.
+        table: For messages.
+
+    Raises:
+        PartitionValueError: Shows the path.
+    """
+    reason = _danger(path, leading=True) if path else None
+    if reason is not None:
+        raise PartitionValueError(
+            f"Rows for the table {table} would make the partition {path!r}: {reason}.",
+            "Change the values of the partition columns.",
+        )
+
+
 def _named(text: str, field: str, config: TableConfig) -> str:
     return f"{field}={text}" if config.hive_style else text
 

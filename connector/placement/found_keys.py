@@ -1,0 +1,215 @@
+"""The keys of rows with the file groups that hold them: few looked up by tasks, many joined by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as sf
+
+from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, Tags
+from ...operations.planning.spread_lookup import LookTask, SeenTable, tag_spread
+from ...storage.parallel import for_each
+from ...table.keys.partition_paths import check_safe_path
+from .key_columns import KEY, PATH, has_arrow_batches
+from .table_keys import GROUP, spark_tasks, table_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ...index.lookup import TableLookup
+    from ...table.files.view import FileView
+    from ...timeline.timeline import Timeline
+    from .tagging import Tagging
+
+# So many keys come to the driver, and are looked up by tasks; more are joined.
+FEW_KEYS = 1 << 18
+
+_ROWS, _LEAST, _GREATEST = "_pyhudi_rows", "_pyhudi_least", "_pyhudi_greatest"
+_FIELDS = pa.schema([pa.field(name, pa.string()) for name in (PATH, KEY, GROUP)])
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """The partitions that rows belong to.
+
+    Attributes:
+        table: By partition path how many rows have a key, and the least and the greatest key.
+    """
+
+    table: pa.Table
+
+    @classmethod
+    def of(cls, keyed: DataFrame, table: str) -> Met:
+        """Return the partitions of rows, which are made for it.
+
+        Args:
+            keyed: Rows with keys and paths.
+            table: For messages.
+
+        Raises:
+            PartitionValueError: A path is none inside the table.
+        """
+        key = sf.col(KEY)
+        aggregates = [sf.count(key).alias(_ROWS), sf.min(key).alias(_LEAST), sf.max(key).alias(_GREATEST)]
+        found = keyed.groupBy(PATH).agg(*aggregates).toArrow()
+        for path in found.column(PATH).to_pylist():  # O(partitions)
+            check_safe_path(path, table)
+        return cls(found)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows each partition gets."""
+        return _counts(self.table.column(PATH), self.table.column(_ROWS))
+
+    @property
+    def rows(self) -> int:
+        """How many rows have a key."""
+        return sum(self.counts.values())
+
+    @property
+    def spans(self) -> pa.Table:
+        """By partition path the least and the greatest key."""
+        return self.table.select([PATH, _LEAST, _GREATEST])
+
+    @property
+    def between(self) -> tuple[str, str]:
+        """The least and the greatest key of all, in the order of their bytes; there must be one."""
+        span = pc.min_max(self.table.column(_LEAST)), pc.min_max(self.table.column(_GREATEST))
+        return span[0]["min"].as_py(), span[1]["max"].as_py()  # O(1)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKeys:
+    """All keys of a write, once each, or once for each file group that holds them.
+
+    Attributes:
+        keys: Partition path, key, and file id; null where the table lacks the key.
+        new: How many keys of each partition the table lacks.
+        groups: In how many file groups some were found.
+        figures: What it took.
+        is_few: Whether every executor can hold them.
+    """
+
+    keys: DataFrame
+    new: Mapping[str, int]
+    groups: int
+    figures: LookupFigures
+    is_few: bool
+
+    def figures_after(self, seconds: float) -> LookupFigures:
+        """Return what it took, with the seconds of all of it."""
+        return replace(self.figures, seconds=round(seconds, 3))
+
+
+def look_up(
+    keyed: DataFrame,
+    met: Met,
+    index: TableLookup,
+    work: Tagging,
+    view: FileView,
+    timeline: Timeline,
+    keep: Callable[[DataFrame], DataFrame],
+) -> FoundKeys | None:
+    """Return where the keys of rows are; None where this Spark cannot read the files that may hold them.
+
+    Args:
+        keyed: Rows with keys and paths.
+        met: Their partitions.
+        index: Looks keys up.
+        work: The write.
+        view: The table's file slices as of `timeline`.
+        timeline: What the lookup sees.
+        keep: Makes Spark keep rows that are used twice.
+
+    Raises:
+        PyHudiError: A file cannot be read.
+    """
+    table = SeenTable.at(timeline, work.target.config, work.reach)
+    if met.rows <= FEW_KEYS:
+        return _few(keyed, LookTask(table, index), work, view)
+    return _many(keyed, met, table, work, view, keep)
+
+
+def _few(keyed: DataFrame, task: LookTask, work: Tagging, view: FileView) -> FoundKeys:
+    spark = keyed.sparkSession
+    wanted = keyed.select(PATH, KEY).where(sf.col(KEY).isNotNull()).distinct().toArrow()
+    keys, paths = _array(wanted, KEY), _array(wanted, PATH)
+    rows = KeyedRows(keys, paths.dictionary_encode())
+    tags = tag_spread(task, rows, view, work.storage, work.spread, spark_tasks(spark))
+    ids = _file_ids(tags)
+    absent = paths.filter(ids.is_null()).value_counts()
+    again = pa.array(tags.copied)
+    found = pa.table(
+        [
+            pa.concat_arrays([paths, paths.take(again)]),
+            pa.concat_arrays([keys, keys.take(again)]),
+            pa.concat_arrays([ids, _ids_at(tags, tags.copy_codes)]),
+        ],
+        schema=_FIELDS,
+    )
+    new = _counts(absent.field("values"), absent.field("counts"))
+    return FoundKeys(_local(keyed, found), new, len(tags.groups), tags.figures, is_few=True)
+
+
+def _file_ids(tags: Tags) -> pa.StringArray:
+    """Return the file id of every row's key, null where the table lacks it."""
+    return _ids_at(tags, tags.codes)
+
+
+def _ids_at(tags: Tags, codes: Any) -> pa.StringArray:
+    ids = pa.array([one.file_id for one in tags.groups], pa.string())
+    return ids.take(pa.array(codes, pa.int32(), mask=np.asarray(codes) == NOT_FOUND))
+
+
+def _local(keyed: DataFrame, table: pa.Table) -> DataFrame:
+    """Return a table of this process as a DataFrame; Spark Connect looks at no types where there are no rows."""
+    spark = keyed.sparkSession
+    if table.num_rows:
+        return spark.createDataFrame(table)
+    return spark.createDataFrame([], ", ".join(f"{name} string" for name in table.schema.names))
+
+
+def _many(
+    keyed: DataFrame,
+    met: Met,
+    table: SeenTable,
+    work: Tagging,
+    view: FileView,
+    keep: Callable[[DataFrame], DataFrame],
+) -> FoundKeys | None:
+    spark = keyed.sparkSession
+    found = for_each(work.storage, view.slices, met.counts)
+    pieces = [piece for slices in found for piece in slices.values()]
+    # A key that was not among those counted is in none of these partitions, or not between their bounds: it is left
+    # out, so that its row is refused.
+    asked = keyed.select(PATH, KEY).distinct().join(spark.createDataFrame(met.spans), PATH)
+    asked = asked.where(sf.col(KEY).between(sf.col(_LEAST), sf.col(_GREATEST))).select(PATH, KEY)
+    if pieces:
+        keys = table_keys(spark, work.storage, pieces, table, met.between, in_python=has_arrow_batches(keyed))
+        if keys is None:
+            return None
+        # A file may hold a key twice.
+        asked = asked.join(keys, [PATH, KEY], "left").select(PATH, KEY, GROUP).distinct()
+    else:
+        asked = asked.withColumn(GROUP, sf.lit(None).cast("string"))
+    tagged = keep(asked)
+    counted = tagged.groupBy(PATH, GROUP).agg(sf.count("*").alias(_ROWS)).toArrow()
+    absent = counted.filter(pc.is_null(counted.column(GROUP)))
+    hits = counted.num_rows - absent.num_rows
+    figures = LookupFigures(files=len(pieces), candidates=len(pieces), false_positives=len(pieces) - hits)
+    return FoundKeys(tagged, _counts(absent.column(PATH), absent.column(_ROWS)), hits, figures, is_few=False)
+
+
+def _array(table: pa.Table, name: str) -> pa.StringArray:
+    """Return a column of texts as one array."""
+    column = table.column(name).cast(pa.string()).combine_chunks()
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _counts(names: Any, counts: Any) -> dict[str, int]:
+    return dict(zip(names.to_pylist(), counts.to_pylist(), strict=True))  # O(partitions)

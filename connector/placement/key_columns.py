@@ -1,0 +1,124 @@
+"""The record key and the partition path of every row as columns of a DataFrame, as the write will spell them.
+
+Spark computes them itself where it can (`key_text`). Else the key and partition columns, and no others, go through
+Python; on Spark 4.0, which has no such functions, whole rows do, for which that Spark wants pandas installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StringType, StructField, StructType
+
+from ...errors import DuplicateColumnError, MissingColumnError
+from ...table.schema.columns import POSITION
+from .key_text import KeyText
+from .slots import Placement
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEY, PATH = "_pyhudi_key", "_pyhudi_path"
+_BOTH = "_pyhudi_key_and_path"
+_FIELDS = [StructField(KEY, StringType()), StructField(PATH, StringType())]
+
+
+def has_arrow_udf(df: DataFrame) -> bool:
+    """Return whether this Spark, 4.1 or later, calls Python with the columns that decide and no others."""
+    return hasattr(type(df), "repartitionById")
+
+
+def has_arrow_batches(df: DataFrame) -> bool:
+    """Return whether this Spark takes whole batches from Python: on 4.0 pandas has to be installed for it."""
+    return has_arrow_udf(df) or find_spec("pandas") is not None
+
+
+def can_spell(df: DataFrame, placement: Placement) -> bool:
+    """Return whether this Spark can compute the keys of the rows."""
+    return has_arrow_batches(df) or KeyText.of(placement, df.schema) is not None
+
+
+def with_keys(df: DataFrame, placement: Placement) -> DataFrame:
+    """Return the rows with their record keys and partition paths.
+
+    Where Spark spells the keys a row without one has a null, which the write refuses by name; Python refuses it itself.
+
+    Args:
+        df: The rows.
+        placement: Says which columns decide, and what types the table has them in.
+
+    Raises:
+        MissingColumnError: The rows lack a key or partition column.
+        DuplicateColumnError: A column has a name that pyhudi needs.
+    """
+    check_columns(df, placement)
+    for name in (KEY, PATH, _BOTH):
+        refuse_name(df, name)
+    text = KeyText.of(placement, df.schema)
+    if text is not None:
+        return df.withColumns({KEY: sf.expr(text.key), PATH: sf.expr(text.path)})
+    if has_arrow_udf(df):
+        made = df.withColumn(_BOTH, _udf(placement))
+        return made.withColumns({name: sf.col(_BOTH)[name] for name in (KEY, PATH)}).drop(_BOTH)
+    return _through_python(df, placement)
+
+
+def check_columns(df: DataFrame, placement: Placement) -> None:
+    """Refuse rows without the columns that decide where they go.
+
+    Raises:
+        MissingColumnError: One is absent.
+    """
+    missing = [name for name in placement.columns if name not in df.columns]
+    if missing:
+        raise MissingColumnError(
+            f"The rows to be written lack {', '.join(map(repr, missing))}, from which the table "
+            f"{placement.config.name!r} takes its keys and partitions.",
+            "Add the column, or correct the case of its name.",
+        )
+
+
+def refuse_name(df: DataFrame, name: str) -> None:
+    """Refuse rows that have a column of a name that is needed for another.
+
+    Raises:
+        DuplicateColumnError: They do.
+    """
+    if name in map(str.lower, df.columns):
+        raise DuplicateColumnError(f"The rows have a column {name!r}, a name that pyhudi needs.", "Rename it.")
+
+
+def with_position(df: DataFrame) -> DataFrame:
+    """Return the rows with where each of them stood, unless they say so already.
+
+    Raises:
+        DuplicateColumnError: A column has that name but for its case.
+    """
+    if POSITION in df.columns:
+        return df
+    refuse_name(df, POSITION)
+    # The partition in the upper 31 bits, the row's place in it in the lower 33.
+    return df.withColumn(POSITION, sf.monotonically_increasing_id())
+
+
+def _udf(placement: Placement) -> Any:
+    arrow_udf: Any = sf.arrow_udf  # type: ignore[attr-defined]  # absent from Spark 4.0
+
+    def spell(*columns: pa.Array) -> pa.Array:
+        keys, paths = placement.spelled(pa.RecordBatch.from_arrays(list(columns), names=placement.columns))
+        return pa.StructArray.from_arrays([keys, paths], names=[KEY, PATH])
+
+    return arrow_udf(spell, StructType(_FIELDS))(*map(sf.col, placement.columns))
+
+
+def _through_python(df: DataFrame, placement: Placement) -> DataFrame:
+    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            fields = [*batch.schema, pa.field(KEY, pa.string()), pa.field(PATH, pa.string())]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *placement.spelled(batch)], schema=pa.schema(fields))
+
+    return df.mapInArrow(add, StructType([*df.schema.fields, *_FIELDS]))

@@ -1,0 +1,116 @@
+"""Record keys and partition paths in Spark's SQL, for tables where Spark spells them as `KeyGenerator` does.
+
+The record key fields are whole numbers, strings or booleans; the partition path is made of whole numbers, days or
+strings, without URL encoding. Nothing else is spelt here: one key that differs by a byte is a second row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.types import StringType, StructType
+
+from ...errors import UnsupportedTypeError
+from ...table.config.key_types import KeyGeneratorType, PartitionType
+from ...table.keys.generator import EMPTY_KEY, NULL_KEY
+from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
+from ...table.schema.avro import is_avro_name
+from ..source.spark_types import to_arrow
+from .slots import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class KeyText:
+    """What makes keys and paths of rows, in Spark's SQL.
+
+    Attributes:
+        key: The record key; null where a row has none, which is an error.
+        path: The partition path.
+    """
+
+    key: str
+    path: str
+
+    @classmethod
+    def of(cls, placement: Placement, schema: StructType) -> KeyText | None:
+        """Return how Spark spells the keys of rows; None where only Python can tell.
+
+        Args:
+            placement: Says which columns decide, and which types the table has them in.
+            schema: Of the rows, with the deciding columns.
+        """
+        try:
+            given, known = deciding_types(placement, schema)
+        except UnsupportedTypeError:
+            # Whoever writes the rows says what is wrong with them.
+            return None
+        path = path_text(placement, schema, given, known)
+        key = _key_text(placement, schema, given, known)
+        return None if path is None or key is None else cls(key, path)
+
+
+def deciding_types(placement: Placement, schema: StructType) -> tuple[pa.Schema, pa.Schema]:
+    """Return the deciding columns as the rows have them, and as the table has them.
+
+    Raises:
+        UnsupportedTypeError: A column has a type that no table has.
+    """
+    given = to_arrow(StructType([field for field in schema.fields if field.name in placement.columns]))
+    return given, given if placement.schema is None else placement.schema
+
+
+def path_text(placement: Placement, schema: StructType, given: pa.Schema, known: pa.Schema) -> str | None:
+    """Return the partition path of a row in Spark's SQL; None where only Python can tell.
+
+    Args:
+        placement: Says which columns make it.
+        schema: Of the rows.
+        given: The deciding columns as the rows have them.
+        known: The same as the table has them.
+    """
+    config = placement.config
+    if config.key_generator is KeyGeneratorType.NON_PARTITION or not config.partition_fields:
+        return "''"
+    if config.url_encode or any(kind is not PartitionType.SIMPLE for kind in config.partition_types):
+        return None
+    segments = []
+    for field in config.partition_fields:
+        if field not in given.names or field not in known.names:
+            return None
+        kinds = [one.field(field).type for one in (given, known)]
+        whole = all(map(pa.types.is_integer, kinds))
+        spelt_alike = pa.types.is_date(kinds[0]) or schema[field].dataType == StringType()
+        # The name of a column that Hudi can hold needs no quotes within a text.
+        if not (whole or (spelt_alike and kinds[0] == kinds[1])) or not is_avro_name(field):
+            return None
+        text = f"coalesce(nullif(cast({quoted(field)} as string), ''), '{HIVE_DEFAULT_PARTITION}')"
+        segments.append(f"concat('{field}=', {text})" if config.hive_style else text)
+    return f"concat_ws('/', {', '.join(segments)})"
+
+
+def _key_text(placement: Placement, schema: StructType, given: pa.Schema, known: pa.Schema) -> str | None:
+    config = placement.config
+    texts = []
+    for field in config.record_key_fields:
+        if field not in given.names or field not in known.names or not is_avro_name(field):
+            return None
+        kinds = [one.field(field).type for one in (given, known)]
+        whole = all(map(pa.types.is_integer, kinds))
+        spelt_alike = pa.types.is_boolean(kinds[0]) or schema[field].dataType == StringType()
+        if not (whole or (spelt_alike and kinds[0] == kinds[1])):
+            return None
+        texts.append(f"cast({quoted(field)} as string)")
+    if len(texts) == 1 and config.key_generator is not KeyGeneratorType.COMPLEX:
+        return f"nullif({texts[0]}, '')"
+    parts = [
+        f"'{',' if position else ''}{field}:', coalesce(if({text} = '', '{EMPTY_KEY}', {text}), '{NULL_KEY}')"
+        for position, (field, text) in enumerate(zip(config.record_key_fields, texts, strict=True))
+    ]
+    some = " or ".join(f"coalesce({text}, '') <> ''" for text in texts)
+    return f"if({some}, concat({', '.join(parts)}), null)"
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as it stands in SQL."""
+    return f"`{name.replace('`', '``')}`"

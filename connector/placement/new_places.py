@@ -1,0 +1,84 @@
+"""Where new keys go, as a column: each by its hash to one of the shares that were dealt out to its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as sf
+
+from ...index.small_files import Shares
+from ...table.schema.columns import NEW_GROUP
+from .key_columns import KEY, PATH
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# The first new file group of the row's partition.
+FIRST_NEW = f"{NEW_GROUP}0"
+_BITS, _NAMES, _TAKING = "_pyhudi_bits", "_pyhudi_names", "_pyhudi_taking"
+# A partition has about so many times as many slots as shares, in powers of two, so that a share is met within some
+# hundredths; but so many at most.
+_SLOTS_BITS, _MOST_BITS = 6, 20
+
+
+def with_places(
+    rows: DataFrame, shares: Mapping[str, Shares], name: str, found: Column | None, *, appends: bool
+) -> DataFrame:
+    """Return rows with a column that says to which file group each goes.
+
+    Args:
+        rows: Rows with keys and paths.
+        shares: What was dealt out, by partition path; a new key of another partition goes to its first new group.
+        name: Of the column.
+        found: The file id where a key was found, null for a new one; None where all are new.
+        appends: Whether rows of file groups that are there go to log files, but for those that new keys join.
+    """
+    if not shares:
+        return rows.withColumn(name, _first(found, sf.lit(FIRST_NEW)))
+    places = rows.sparkSession.createDataFrame(_table(shares, appends=appends))
+    joined = rows.join(places, PATH, "left")
+    # Spark's own hash does as well as any: what counts is that every task of the write takes the same.
+    slot = sf.expr(f"cast(shiftrightunsigned(xxhash64({KEY}), 64 - {_BITS}) as int)")
+    new = sf.coalesce(sf.get(sf.col(_NAMES), slot), sf.lit(FIRST_NEW))
+    if found is not None and appends:
+        # All rows of a file group that gets a new base file say so, those that were found in it too.
+        taking = sf.coalesce(sf.array_contains(sf.col(_TAKING), found), sf.lit(False))
+        found = sf.when(taking, sf.concat(sf.lit(NEW_GROUP), found)).otherwise(found)
+    return joined.withColumn(name, _first(found, new)).drop(_BITS, _NAMES, _TAKING)
+
+
+def _first(found: Column | None, new: Column) -> Column:
+    return new if found is None else sf.coalesce(found, new)
+
+
+def _table(shares: Mapping[str, Shares], *, appends: bool) -> pa.Table:
+    """Return by partition how many bits of a hash tell the slot, each slot's name, and which groups are there."""
+    bits, names, taking = [], [], []
+    for dealt in shares.values():
+        spelled = [
+            f"{NEW_GROUP}{one.number}" if one.number is not None else f"{NEW_GROUP if appends else ''}{one.file_id}"
+            for one in dealt.shares
+        ]
+        bits.append(_bits(len(spelled)))
+        middles = (np.arange(1 << bits[-1], dtype=np.uint64) << np.uint64(64 - bits[-1])) + np.uint64(
+            1 << (63 - bits[-1])
+        )
+        names.append(pa.array(spelled, pa.string()).take(pa.array(dealt.take(middles))))
+        taking.append([one.file_id for one in dealt.shares if one.number is None])
+    offsets = np.cumsum([0, *(1 << one for one in bits)]).astype(np.int32)
+    return pa.table(
+        {
+            PATH: pa.array([*shares], pa.string()),
+            _BITS: pa.array(bits, pa.int32()),
+            _NAMES: pa.ListArray.from_arrays(pa.array(offsets), pa.concat_arrays(names)),
+            _TAKING: pa.array(taking, pa.list_(pa.string())),
+        }
+    )
+
+
+def _bits(shares: int) -> int:
+    # At least one: Java takes a shift by 64 for none.
+    return 1 if shares == 1 else min((shares - 1).bit_length() + _SLOTS_BITS, _MOST_BITS)

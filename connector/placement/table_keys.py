@@ -1,0 +1,120 @@
+"""The record keys of a table's file slices as a DataFrame, for a join with those of rows.
+
+Spark's own Parquet reader reads base files. Slices with log files, and all where Spark has no access to the table's
+store, are read by tasks in Python, each slice by one of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import pickle
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from ...errors import NullKeyError
+from ...storage.base import Storage
+from ...table.files.file_group import FileSlice
+from ...table.schema.columns import FILE_NAME, RECORD_KEY
+from ..source.parquet_scan import scan_record_keys
+from .key_columns import KEY, PATH
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ...operations.planning.spread_lookup import SeenTable
+
+logger = logging.getLogger("pyhudi")
+
+GROUP = "_pyhudi_found"
+_PIECE = "_pyhudi_piece"
+# A task in Python takes about so much of files, of which it reads the keys alone.
+_BYTES_OF_A_TASK = 1 << 30
+
+
+def table_keys(
+    spark: SparkSession,
+    storage: Storage,
+    pieces: Sequence[FileSlice],
+    table: SeenTable,
+    between: tuple[str, str],
+    *,
+    in_python: bool,
+) -> DataFrame | None:
+    """Return the record keys of some slices, each as often as it stands there, with partition path and file id.
+
+    Args:
+        spark: The session.
+        storage: Rooted at the table.
+        pieces: The slices, at least one.
+        table: The same table, for tasks.
+        between: The least and the greatest key that matter; others may be left out.
+        in_python: Whether this Spark takes whole batches from Python.
+
+    Returns:
+        None where only Python can read them, and may not.
+    """
+    names = [piece.base.name for piece in pieces if piece.base is not None]
+    # Spark tells of each key the name of its file, and no two files of one table have one, unless somebody copied them.
+    plain = [one for one in pieces if not one.logs] if len(set(names)) == len(names) else []
+    frames = []
+    if plain:
+        try:
+            frames = [_scanned(spark, storage, plain, between)]
+        except Exception:
+            logger.info("table %s: Spark cannot read its files, so that Python does", storage.path, exc_info=True)
+            plain = []
+    rest = [one for one in pieces if one.logs or not plain]
+    if rest and not in_python:
+        return None
+    frames += [_read_in_python(spark, rest, table)] if rest else []
+    return reduce(DataFrame.union, frames)
+
+
+def _scanned(spark: SparkSession, storage: Storage, pieces: Sequence[FileSlice], between: tuple[str, str]) -> DataFrame:
+    files = pa.table(
+        {
+            FILE_NAME: pa.array([one.base_file.name for one in pieces], pa.string()),
+            PATH: pa.array([one.partition_path for one in pieces], pa.string()),
+            GROUP: pa.array([one.file_id for one in pieces], pa.string()),
+        }
+    )
+    keys = scan_record_keys(spark, [storage.uri(one.base_file.path) for one in pieces])
+    # Spark Connect looks for the files no earlier than somebody asks.
+    _ = keys.schema
+    missing = NullKeyError(
+        f"Base files of the table {storage.path} hold rows without a record key, so that none can be looked up.",
+        "A table written without meta columns (hoodie.populate.meta.fields=false) has no keys: write it anew, or go on "
+        "with the writer that made it.",
+    )
+    # Spark ends the line with a code of its own otherwise.
+    key = sf.coalesce(sf.col(RECORD_KEY), sf.raise_error(sf.lit(f"{missing}\n")))
+    wanted = sf.col(RECORD_KEY).isNull() | sf.col(RECORD_KEY).between(*between)
+    found = keys.where(wanted).select(key.alias(KEY), FILE_NAME)
+    return found.join(sf.broadcast(spark.createDataFrame(files)), FILE_NAME).select(PATH, KEY, GROUP)
+
+
+def _read_in_python(spark: SparkSession, pieces: Sequence[FileSlice], table: SeenTable) -> DataFrame:
+    tasks = min(len(pieces), math.ceil(sum(one.size for one in pieces) / _BYTES_OF_A_TASK) + spark_tasks(spark))
+    packed = pa.table({_PIECE: pa.array([pickle.dumps(one) for one in pieces], pa.binary())})
+
+    def keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            packs = batch.column(0).to_pylist()  # O(files)
+            for piece, found in table.keys(map(pickle.loads, packs)):
+                path, group = (pa.repeat(text, len(found)) for text in (piece.partition_path, piece.file_id))
+                yield pa.RecordBatch.from_arrays([path, found, group], names=[PATH, KEY, GROUP])
+
+    # By turns, so that no task has more than its share.
+    spread = spark.createDataFrame(packed).repartition(tasks)
+    return spread.mapInArrow(keys, f"{PATH} string, {KEY} string, {GROUP} string")
+
+
+def spark_tasks(spark: SparkSession) -> int:
+    """Return into how many tasks Spark shuffles, which a session tells on Spark Connect too."""
+    return max(1, int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200))

@@ -1,0 +1,193 @@
+"""Rows brought to the file groups that hold their keys, under an index that looks keys up: `HudiTable`'s way.
+
+The rows get their keys, and are kept while they are needed twice. Which partitions they belong to and how many they
+are tells where to look. Few keys come to the driver, and tasks look them up, each file slice opened by one of them,
+once. Many are joined by Spark with those of the table's files. What comes of either is a table of keys, each with its
+file groups or the place that it gets as a new one; with that the rows are joined and brought together.
+
+The rows may come out otherwise when Spark makes them again, because they were not kept, or because an executor was lost
+that kept some. So no key counts as new because nobody looked it up: a row whose key is not in the table of keys fails
+the write. And the write is pinned to the moment of the lookup: what others commit in between is held against it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from ...errors import PlacementError
+from ...index.base import LookupFigures
+from ...index.lookup import TableLookup
+from ...index.registry import lookup_for
+from ...operations.planning.operation import DELETE_PARTITION, INSERT, UPSERT
+from ...operations.planning.plan import seen_moment
+from ...operations.planning.request import WriteSettings
+from ...operations.planning.target import Target
+from ...operations.services.service import Executor
+from ...operations.write.tagging import shares_of
+from ...storage.base import Storage
+from ...table.config.property_keys import MERGE_ON_READ
+from ...table.files.lost import open_view
+from ...table.merging.merger import Meeting
+from ...table.schema.columns import FILE_GROUP, NEW_GROUP
+from .colocate import placement_of
+from .found_keys import FoundKeys, Met, look_up
+from .key_columns import KEY, PATH, can_spell, refuse_name, with_keys, with_position
+from .key_text import quoted
+from .new_places import FIRST_NEW, with_places
+from .table_keys import GROUP, spark_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from .slots import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Tagging:
+    """A write whose rows are to be tagged.
+
+    Attributes:
+        target: Its table, and what it does to it.
+        storage: Rooted at the table.
+        settings: How it goes about its work.
+        reach: Opens the table's store, in tasks too.
+        spread: Runs calls as tasks.
+    """
+
+    target: Target
+    storage: Storage
+    settings: WriteSettings
+    reach: Callable[[], Storage]
+    spread: Executor
+
+    @property
+    def index(self) -> TableLookup | None:
+        """The table's index; None where Spark cannot look keys up as it does.
+
+        An index of another package asks something outside of the table, and one of the whole table may move rows: the
+        commit does both.
+        """
+        found = lookup_for(self.target.config, self.settings.lookup)
+        return found if isinstance(found, TableLookup) and not found.is_global else None
+
+    @property
+    def places(self) -> bool:
+        """Whether file groups have to be found for rows; tasks open their own for those that meet no other."""
+        operation = self.target.operation
+        adds = operation.rules.meeting is Meeting.ADD and not operation.rules.fold
+        return operation.name != DELETE_PARTITION and (operation.name == INSERT or not adds)
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether it matters which keys the table has."""
+        return self.target.operation.rules.meeting is not Meeting.ADD
+
+    @property
+    def appends(self) -> bool:
+        """Whether rows of file groups that are there go to log files."""
+        return self.target.config.table_type == MERGE_ON_READ
+
+    @property
+    def fills(self) -> bool:
+        """Whether new rows may join small files."""
+        return self.target.operation.name in {INSERT, UPSERT}
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """Rows that say to which file groups they go, those of each in one partition of Spark's.
+
+    Attributes:
+        rows: The rows.
+        moment: What the write is to be based on.
+        figures: What the lookup took; None where nothing was looked up.
+    """
+
+    rows: DataFrame
+    moment: str
+    figures: LookupFigures | None
+
+
+def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
+    """Return rows with the file groups that they go to; None where the commit has to look their keys up.
+
+    Args:
+        df: The rows.
+        work: The write.
+        kept: Forgets on its end what Spark keeps until the rows are written.
+
+    Raises:
+        PyHudiError: The rows or the table do not allow the write.
+    """
+    index = work.index
+    placement = placement_of(df, work.target.config, work.storage)
+    if index is None or not work.places or not can_spell(df, placement):
+        return None
+    began = time.monotonic()
+    timeline, moment = seen_moment(work.storage, work.target.config, work.settings.based_on)
+    rows = with_position(df) if work.target.operation.breaks_ties else df
+    for name in (FILE_GROUP, GROUP):
+        refuse_name(rows, name)
+    keep = _keeper(kept, caches=work.settings.lookup.caches)
+    keyed = keep(with_keys(rows, placement))
+    met = Met.of(keyed, work.storage.path)
+    view = open_view(work.storage, timeline)
+    found: FoundKeys | None = None
+    if work.looks_up:
+        found = look_up(keyed, met, index, work, view, timeline, keep)
+        if found is None:
+            return None
+    new = met.counts if found is None else found.new
+    shares = shares_of(work.target.config, work.settings.lookup.sizes, view if work.fills else None, timeline, new)
+    if found is None:
+        said = with_places(keyed, shares, FILE_GROUP, None, appends=work.appends)
+    else:
+        keys = with_places(found.keys, shares, FILE_GROUP, sf.col(GROUP), appends=work.appends).drop(GROUP)
+        said = _joined(keyed, keys, found, work.storage.path)
+    groups = sum(len(one.shares) for one in shares.values()) + (0 if found is None else found.groups)
+    figures = None if found is None else found.figures_after(time.monotonic() - began)
+    return Tagged(_together(said, rows.columns, groups, placement), moment, figures)
+
+
+def _keeper(kept: ExitStack, *, caches: bool) -> Callable[[DataFrame], DataFrame]:
+    """Return what makes Spark keep rows from their first use on, until the end of a stack."""
+
+    def keep(rows: DataFrame) -> DataFrame:
+        if caches:
+            rows = rows.persist()
+            kept.callback(rows.unpersist)
+        return rows
+
+    return keep
+
+
+def _joined(keyed: DataFrame, keys: DataFrame, found: FoundKeys, table: str) -> DataFrame:
+    """Return rows with what their keys say; one row for each of several file groups that hold its key."""
+    changed = PlacementError(
+        f"Rows for the table {table} have other keys now than when these were looked up: their query does not give the "
+        "same rows each time, and Spark ran it again.",
+        "Write the rows somewhere first, or persist them, and upsert what was written.",
+    )
+    # Spark ends the line with a code of its own otherwise.
+    refusal = sf.raise_error(sf.lit(f"{changed}\n"))
+    said = keyed.join(sf.broadcast(keys) if found.is_few else keys, [PATH, KEY], "left")
+    # A row without a key is refused by the task that writes it, which says which one it is.
+    said_or_not: Column = sf.when(sf.col(KEY).isNull(), sf.lit(FIRST_NEW)).otherwise(
+        sf.coalesce(sf.col(FILE_GROUP), refusal)
+    )
+    return said.withColumn(FILE_GROUP, said_or_not)
+
+
+def _together(rows: DataFrame, columns: Sequence[str], groups: int, placement: Placement) -> DataFrame:
+    """Return rows with those of each file group in one partition, and with some of their columns alone."""
+    by = [sf.col(PATH), sf.expr(f"ltrim('{NEW_GROUP}', {FILE_GROUP})")]
+    # Where a number is asked for, Spark puts no small partitions together by itself.
+    tasks = min(spark_tasks(rows.sparkSession), max(groups, 1)) if placement.exactly else None
+    placed = rows.repartition(*by) if tasks is None else rows.repartition(tasks, *by)
+    return placed.select(*(sf.col(quoted(name)) for name in columns), FILE_GROUP)

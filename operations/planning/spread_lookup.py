@@ -1,0 +1,126 @@
+"""A lookup whose files are opened by the tasks of an executor: each file slice by one of them, once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...index.base import KeyedRows, Tags
+from ...index.lookup import TableLookup, Unit
+from ...index.slice_keys import Hits, WantedKeys, keys_of
+from ...storage.base import Storage
+from ...table.config import TableConfig
+from ...table.files.file_group import FileSlice
+from ...table.files.view import FileView
+from ...timeline.instant_files import open_instants
+from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline
+from ...timeline.watermark import Seen
+from ..services.service import Executor
+
+# The keys that are looked for in each of some slices.
+_Wanted = tuple[pa.StringArray, tuple[FileSlice, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTable:
+    """A table as a lookup sees it, small enough to travel with every task.
+
+    Attributes:
+        reach: Opens the table's store.
+        config: The table's properties.
+        instants: What is seen of the timeline.
+        seen: The moment of it; None for the present.
+    """
+
+    reach: Callable[[], Storage]
+    config: TableConfig
+    instants: tuple[Instant, ...]
+    seen: Seen | None
+
+    @classmethod
+    def at(cls, timeline: Timeline, config: TableConfig, reach: Callable[[], Storage]) -> SeenTable:
+        """Return the table as of a timeline."""
+        return cls(reach, config, timeline.instants, timeline.seen)
+
+    def open(self) -> tuple[Storage, Callable[[str], bool]]:
+        """Return the table's store, and what tells of an instant whether its rows may be seen."""
+        storage = self.reach()
+        return storage, Timeline(self.instants, open_instants(storage, self.config), self.seen).is_committed
+
+    def keys(self, pieces: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray]]:
+        """Yield all record keys of some slices, with the slice of each array.
+
+        Raises:
+            PyHudiError: A file cannot be read.
+        """
+        storage, sees = self.open()
+        for piece in pieces:
+            for found in keys_of(storage, piece, sees):
+                yield piece, found
+
+
+@dataclass(frozen=True, slots=True)
+class LookTask:
+    """What one task does with its slices.
+
+    Attributes:
+        table: The table.
+        index: Looks keys up in a slice.
+    """
+
+    table: SeenTable
+    index: TableLookup
+
+    def __call__(self, share: Sequence[_Wanted]) -> list[Hits]:
+        """Return which keys each slice of a share holds, in their order."""
+        storage, sees = self.table.open()
+        found = []
+        for keys, pieces in share:
+            wanted = WantedKeys.of(keys, is_sorted=self.index.sorts_keys)
+            found += [self.index.look(storage, piece, wanted, sees) for piece in pieces]
+        return found
+
+
+def tag_spread(task: LookTask, rows: KeyedRows, view: FileView, storage: Storage, spread: Executor, most: int) -> Tags:
+    """Return where each row's key is, as `TableLookup.tag` does.
+
+    Args:
+        task: What is done with the slices.
+        rows: The rows.
+        view: The table's file slices as of the write's watermark.
+        storage: Rooted at the table.
+        spread: Runs the tasks.
+        most: Into how many tasks slices are spread, unless one would test more keys than it should.
+
+    Raises:
+        PyHudiError: A file cannot be read.
+    """
+
+    def look(units: Sequence[Unit]) -> list[Hits]:
+        size = max(1, math.ceil(len(units) / most))
+        shares = list(_shares(units, size, task.index.settings.keys_per_task))
+        return [hits for found in spread(task, shares) for hits in found]
+
+    return task.index.tag_by(rows, view, storage, look)
+
+
+def _shares(units: Sequence[Unit], size: int, keys: int) -> Iterator[list[_Wanted]]:
+    """Yield what each task is to do: up to so many slices, and so many pairs of a key and a slice, at least one."""
+    share: list[_Wanted] = []
+    last: WantedKeys | None = None
+    slices, pairs = 0, 0
+    for wanted, piece in units:
+        if share and (slices == size or pairs + len(wanted) > keys):
+            yield share
+            share, last, slices, pairs = [], None, 0, 0
+        if wanted is last:
+            share[-1] = (share[-1][0], (*share[-1][1], piece))
+        else:
+            share.append((wanted.keys, (piece,)))
+        last, slices, pairs = wanted, slices + 1, pairs + len(wanted)
+    if share:
+        yield share

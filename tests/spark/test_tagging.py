@@ -1,0 +1,294 @@
+"""Keys looked up by Spark and rows placed by the file groups found: the same table as the commit makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhudi import HudiTable, colocate
+from pyhudi.connector.placement import found_keys, table_keys, tagging
+from pyhudi.connector.placement.key_columns import KEY, PATH, with_keys
+from pyhudi.connector.placement.key_text import KeyText
+from pyhudi.connector.placement.slots import Placement
+from pyhudi.connector.table import writing
+from pyhudi.connector.write_job import write
+from pyhudi.errors import (
+    CommitConflictError,
+    NullKeyError,
+    OptionConflictError,
+    PartitionValueError,
+    PlacementError,
+)
+from pyhudi.operations.result import CommitResult
+from pyhudi.table.config import TableConfig
+from pyhudi.table.config.key_types import KeyGeneratorType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+PLACED, LEFT = ({"hoodie.pyhudi.place.rows": wish} for wish in ("always", "never"))
+COLUMNS = "id string, ts int, n int, p string"
+DROP = {"hoodie.datasource.insert.dup.policy": "drop"}
+SMALL, LARGEST = "hoodie.parquet.small.file.limit", "hoodie.parquet.max.file.size"
+ESTIMATE = "hoodie.copyonwrite.record.size.estimate"
+NO_PACKING = {SMALL: 0}
+
+
+def many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have all keys joined by Spark, as many are."""
+    monkeypatch.setattr(found_keys, "FEW_KEYS", -1)
+
+
+def read_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have all keys joined, and the table's read where Spark has no access to its store."""
+
+    def refuse(*_: Any) -> DataFrame:
+        raise RuntimeError("No FileSystem for scheme")
+
+    many_keys(monkeypatch)
+    monkeypatch.setattr(table_keys, "scan_record_keys", refuse)
+
+
+WAYS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "few": lambda _: None,
+    "many": many_keys,
+    "in python": read_in_python,
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each way of looking keys up."""
+    WAYS[request.param](monkeypatch)
+    return str(request.param)
+
+
+def create(spark: SparkSession, path: Path, schema: str, **table: Any) -> HudiTable:
+    given = {"record_key": "id", "partition_by": "p", "order_by": "ts", "index": "SIMPLE", **table}
+    return HudiTable.create(spark, str(path), schema, **given)
+
+
+def made(spark: SparkSession, numbers: str, n: int, ts: str = "1") -> DataFrame:
+    """Return rows of some numbers in four of Spark's partitions, 400 keys and those above 10,000."""
+    key = "if(number < 10000, number % 400, number)"
+    rows = spark.sql(f"select explode({numbers}) number").repartition(4, "number")
+    return rows.selectExpr(
+        f"concat('k', {key}) id", f"cast({ts} as int) ts", f"cast({n} * 1000 + number div 400 as int) n",
+        f"concat('p', {key} % 3) p",
+    )  # fmt: skip
+
+
+def shown(table: HudiTable) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in table.to_df(["id", "ts", "n", "p"]).collect())
+
+
+def told(done: CommitResult) -> tuple[int, ...]:
+    return done.inserts, done.updates, done.deletes, done.not_found, done.dropped
+
+
+STEPS: list[Callable[[HudiTable, SparkSession, dict[str, Any]], CommitResult]] = [
+    # Into a table without files.
+    lambda table, spark, how: table.upsert(made(spark, "sequence(0, 299)", 1), **how),
+    # Some are found and some new; two rows of one key are tied, or the one that comes later loses.
+    lambda table, spark, how: table.upsert(made(spark, "sequence(100, 900)", 2, "number % 3"), **how),
+    # A second row of keys that are there, which later writes find in both file groups.
+    lambda table, spark, how: table.insert(made(spark, "sequence(0, 9)", 3), **how, **NO_PACKING),
+    lambda table, spark, how: table.upsert(made(spark, "sequence(5, 30)", 4, "5"), **how),
+    lambda table, spark, how: table.insert(made(spark, "array(3, 10001, 10002)", 5, "9"), **how, **DROP),
+    lambda table, spark, how: table.delete(made(spark, "array(1, 2, 7, 150, 10002, 10003)", 0), **how),
+    lambda table, spark, how: table.upsert(made(spark, "sequence(0, 20)", 6, "7"), **how),
+]
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_table_is_the_one_that_the_commit_makes(
+    spark: SparkSession, tmp_path: Path, way: str, table_type: str
+) -> None:
+    ours, theirs = (create(spark, tmp_path / name, COLUMNS, table_type=table_type) for name in ("a", "b"))
+
+    for number, step in enumerate(STEPS):
+        placed, left = step(ours, spark, PLACED), step(theirs, spark, LEFT)
+        assert told(placed) == told(left), number
+        assert shown(ours) == shown(theirs), number
+        assert ("tasks.spill" in placed.seconds, "tasks.spill" in left.seconds) == (False, True), number
+        assert placed.lookup.files == left.lookup.files, number
+    assert placed.lookup.files > 0
+    assert not ours.validate(deep=True).collect()
+
+
+@pytest.mark.oldest
+def test_ties_go_to_the_row_that_stood_later(spark: SparkSession, tmp_path: Path) -> None:
+    """However rows are moved to where their keys are: forty rows of each of fifty keys, half of them found."""
+    tied = spark.range(0, 2_000, numPartitions=4).selectExpr("id % 50 id", "1 ts", "cast(id as int) n", "id % 2 p")
+    table = create(spark, tmp_path / "t", "id long, ts int, n int, p long")
+    table.upsert(tied.where("id < 25"), **PLACED)
+
+    done = table.upsert(tied, **PLACED)
+
+    assert (done.inserts, done.updates) == (25, 25)
+    assert sorted(row.n for row in table.to_df(["n"]).collect()) == list(range(1_950, 2_000))
+
+
+def test_new_keys_join_small_files_and_open_as_many_as_it_takes(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    """By the size that is assumed for a row: at 1,000 bytes, files of 50 rows in 3 partitions of 100."""
+    table = create(spark, tmp_path / "t", COLUMNS)
+    sizes = {ESTIMATE: 1000, LARGEST: 50_000, SMALL: 40_000}
+    first = table.upsert(made(spark, "sequence(0, 299)", 1), **PLACED, **sizes)
+    ids = {row[0] for row in table.to_df(["_hoodie_file_name"]).distinct().collect()}
+
+    joined = table.insert(made(spark, "sequence(300, 308)", 2), **PLACED, **sizes)
+    apart = table.upsert(made(spark, "sequence(309, 311)", 2), **PLACED, **{**sizes, SMALL: 0})
+
+    assert (first.inserts, first.files, len(ids)) == (300, 6, 6)
+    groups = table.to_df().selectExpr("n", "substring_index(_hoodie_file_name, '_', 1) file_id").distinct().collect()
+    of_first = {row.file_id for row in groups if row.n < 2000}
+    assert joined.files == 3 and joined.inserts == 9
+    assert apart.files == 3 and apart.inserts == 3
+    assert len({row.file_id for row in groups} - of_first) == 3, "only those that were to be apart"
+
+
+@pytest.mark.parametrize("way_of_many", [False, True], ids=["few", "many"])
+@pytest.mark.parametrize("caches", [True, False], ids=["kept", "made twice"])
+def test_a_query_that_gives_other_rows_each_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caches: bool, way_of_many: bool
+) -> None:
+    """A row whose key was not looked up is no new row; where the rows are kept it was."""
+    if way_of_many:
+        many_keys(monkeypatch)
+    table = create(spark, tmp_path / "t", COLUMNS)
+    before = made(spark, "sequence(0, 9)", 1)
+    table.upsert(before)
+    given = {**PLACED, "hoodie.simple.index.use.caching": caches}
+    other = before.withColumn("id", sf.expr("uuid()"))
+
+    if caches:
+        assert table.upsert(before.union(other), **given).inserts == 10
+        assert table.to_df().count() == 20
+        assert spark._jsparkSession.sharedState().cacheManager().isEmpty(), "nothing is kept any longer"
+    else:
+        with pytest.raises(PlacementError, match="other keys now"):
+            table.upsert(before.union(other), **given)
+        assert shown(table) == sorted(tuple(row) for row in before.collect())
+        assert table.upsert(before.withColumn("n", sf.lit(7)), **given).updates == 10
+
+
+class Between:
+    """Has something done after a lookup, right before the rows are written."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, then: Callable[[], Any]) -> None:
+        self._tag = tagging.tag
+        self._monkeypatch = monkeypatch
+        self._then = then
+        monkeypatch.setattr(writing, "tag", self)
+
+    def __call__(self, *args: Any) -> Any:
+        found = self._tag(*args)
+        self._monkeypatch.setattr(writing, "tag", self._tag)
+        self._then()
+        return found
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "conflict"),
+    [
+        ("sequence(0, 9)", "array(5)", True),
+        ("array(10001)", "array(10001)", True),
+        ("array(10001)", "array(10004)", False),
+    ],
+    ids=["the same file groups", "the same new key", "other new keys"],
+)
+def test_a_commit_between_the_lookup_and_the_write(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mine: str, theirs: str, conflict: bool
+) -> None:
+    """It is a conflict where it changed what the lookup saw, and never an update that is lost or a key twice."""
+    table = create(spark, tmp_path / "t", COLUMNS)
+    table.upsert(made(spark, "sequence(0, 20)", 1))
+    Between(monkeypatch, lambda: table.upsert(made(spark, theirs, 2, "5"), **LEFT, **NO_PACKING))
+
+    if conflict:
+        with pytest.raises(CommitConflictError):
+            table.upsert(made(spark, mine, 3, "4"), **PLACED, **NO_PACKING)
+    else:
+        table.upsert(made(spark, mine, 3, "4"), **PLACED, **NO_PACKING)
+
+    keys = [(row[0], row[3]) for row in shown(table)]
+    assert len(keys) == len(set(keys))
+    assert {row[2] // 1000 for row in shown(table)} == ({1, 2} if conflict else {1, 2, 3})
+
+
+def test_a_table_that_appears_between_the_lookup_and_the_write(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    named = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p",
+        "hoodie.index.type": "SIMPLE",
+    }
+    df = made(spark, "sequence(0, 9)", 1)
+    Between(monkeypatch, lambda: write(spark, df.where("n < 2000"), path, "upsert", {**named, **LEFT}))
+
+    with pytest.raises(CommitConflictError):
+        write(spark, df, path, "upsert", {**named, **PLACED})
+
+    assert HudiTable(spark, path).to_df().count() == 10
+
+
+@pytest.mark.parametrize("key", ["id string", "id decimal(9, 2)"], ids=["by Spark", "by Python"])
+def test_bad_rows_are_refused_by_name(spark: SparkSession, tmp_path: Path, key: str) -> None:
+    table = create(spark, tmp_path / "t", f"{key}, ts int, n int, p string")
+    good = "select 1 id, 1 ts, 1 n, 'a' p union all select 2, 1, 1, "
+
+    def rows(last: str) -> DataFrame:
+        return spark.sql(good + last).selectExpr(f"cast(id as {key.partition(' ')[2]}) id", "ts", "n", "p")
+
+    table.upsert(rows("'b'"))
+    with pytest.raises(NullKeyError, match="1 of"):
+        table.upsert(spark.sql("select * from {df} union all select null, 1, 1, 'b'", df=rows("'b'")), **PLACED)
+    with pytest.raises(PartitionValueError, match=r"'\.\.'"):
+        table.upsert(rows("'..'"), **PLACED)
+    with pytest.raises(OptionConflictError, match="SIMPLE"):
+        colocate(rows("'b'"), table)
+    assert table.to_df().count() == 2
+
+
+TABLES: list[tuple[dict[str, Any], bool]] = [
+    ({"record_key_fields": ["id"]}, True),
+    ({"record_key_fields": ["text"], "partition_fields": ["short"]}, True),
+    ({"record_key_fields": ["yes"], "partition_fields": ["d"], "hive_style": True}, True),
+    ({"record_key_fields": ["text", "short", "yes"], "partition_fields": ["p"]}, True),
+    ({"record_key_fields": ["id"], "partition_fields": ["p", "d"], "hive_style": True}, True),
+    ({"record_key_fields": ["text"], "key_generator": KeyGeneratorType.COMPLEX, "partition_fields": ["p"]}, True),
+    ({"record_key_fields": ["d"]}, False),
+    ({"record_key_fields": ["price", "at"], "partition_fields": ["p"]}, False),
+    ({"record_key_fields": ["inner.id", "text"]}, False),
+    ({"record_key_fields": ["id"], "partition_fields": ["p"], "url_encode": True}, False),
+    ({"record_key_fields": ["padded"]}, False),
+]
+
+
+@pytest.mark.oldest
+@pytest.mark.parametrize(("table", "by_spark"), TABLES, ids=str)
+def test_keys_are_spelt_as_the_write_spells_them(spark: SparkSession, table: dict[str, Any], by_spark: bool) -> None:
+    """Byte by byte, by whichever of the two can: those of nulls, empty texts, negative numbers and odd characters."""
+    fields = table["record_key_fields"]
+    rows = spark.sql(
+        "select * from values "
+        "(1L, 1S, 'a', true, date'2024-02-29', 'p', 1.10, timestamp'2024-01-01 00:00:00.000001'), "
+        "(-9223372036854775807L, -5S, '日本:,', false, date'0001-01-01', '', -0.01, timestamp'1969-12-31 23:59:59.5'), "
+        "(0L, null, '__null__', null, null, null, 0.00, null), "
+        "(7L, 7S, '', true, date'9999-12-31', 'a/b', null, timestamp'2024-07-01 12:00:00') "
+        "as t(id, short, text, yes, d, p, price, at)"
+    ).selectExpr("*", "named_struct('id', id) inner", "cast('x' as char(3)) padded")  # fmt: skip
+    where = Placement(TableConfig.new(name="t", **table), None, 3)
+    rows = rows.where(f"coalesce({', '.join(f'cast({one} as string)' for one in fields)}, '') <> ''")
+
+    assert (KeyText.of(where, rows.schema) is not None) == by_spark
+    found = with_keys(rows, where).toArrow()
+    [batch] = found.combine_chunks().to_batches()
+    keys, paths = where.spelled(batch)
+    assert batch.column(KEY).to_pylist() == keys.to_pylist()
+    assert batch.column(PATH).to_pylist() == paths.to_pylist()
+    assert batch.num_rows >= 2
