@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ from ..storage.parallel import for_each
 from ..table.files.file_group import FileSlice
 from ..table.files.names import FileGroupId
 from ..table.files.view import FileView
-from .base import NOT_FOUND, Buckets, GroupKeys, KeyedRows, LookupFigures, Positions, Tags
+from .base import NOT_FOUND, Buckets, KeyedRows, LookupFigures, Positions, Tags
 from .settings import LookupSettings
 from .slice_keys import Hits, WantedKeys
 
@@ -145,12 +145,6 @@ class TableLookup:
     def rival_key(self, group: FileGroupId) -> str:
         """Return the file group itself: keys have no place that two writers could open twice."""
         return f"file group {group.file_id}"
-
-    def committed(self, instant_time: str, groups: Iterable[GroupKeys]) -> None:
-        """Do nothing: the table says where its keys are."""
-
-    def rolled_back(self, instant_time: str) -> None:
-        """Do nothing: the table says where its keys are."""
 
 
 def by_partition(rows: KeyedRows) -> Iterator[tuple[str, Positions]]:

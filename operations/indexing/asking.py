@@ -51,10 +51,15 @@ def _check_codes(tags: Tags, rows: KeyedRows, storage: Storage, config: TableCon
             storage,
             config,
         )
-    for some in (codes, np.asarray(tags.copy_codes)):
-        if len(some) and not (some.min() >= NOT_FOUND and some.max() < len(tags.groups)):
+    for what, numbers, least, most in (
+        ("codes", codes, NOT_FOUND, len(tags.groups)),
+        ("codes of further places", np.asarray(tags.copy_codes), 0, len(tags.groups)),
+        ("positions of further places", np.asarray(tags.copy_rows), 0, len(rows)),
+    ):
+        if len(numbers) and not (least <= numbers.min() and numbers.max() < most):
             raise _misfit(
-                f"named {len(tags.groups)} file groups and answered with codes from {some.min()} to {some.max()}",
+                f"answered for {len(rows)} keys with {len(tags.groups)} file groups and with {what} from "
+                f"{numbers.min()} to {numbers.max()}",
                 storage,
                 config,
             )

@@ -21,6 +21,7 @@ from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import heartbeat, owner
 from ...writer.group_writer import GroupOutcome
 from ..decisions import retired_metadata
+from ..indexing.telling import tell
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
@@ -80,6 +81,7 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         abort_write(plan)
         return result
     _tidy(plan, storage)
+    tell(index_for(plan.config, plan.settings.lookup), storage, plan.config, plan.instant_time)
     if plan.creates_table:
         announce(plan.config, plan.path)
     settings = plan.settings

@@ -43,6 +43,8 @@ from ...writer.moved_rows import OldRows, settle, tombstones
 from ...writer.passes import Held, Portion, passes
 from ...writer.routes import Route
 from ...writer.rows import cut
+from ..indexing.asking import ask
+from ..indexing.telling import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson
@@ -110,6 +112,8 @@ def tag_rows(
     if adds and not (plan.rules.fold and plan.lookup.is_global):
         rows = _added(spilled)
     else:
+        if not adds:
+            catch_up(plan.lookup, storage, plan.config)
         lookup = _Lookup(plan, storage, local, None if adds else view)
         rows = lookup.sort(spilled)
         nowhere, figures = lookup.nowhere, None if adds else lookup.figures
@@ -297,7 +301,7 @@ class _Lookup:
     def _tag(self, keyed: KeyedRows) -> Tags:
         if self._view is None:
             return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
-        tags = self._index.tag(keyed, self._view, self._storage)
+        tags = ask(self._index, keyed, self._view, self._storage, self._plan.config)
         self.figures += tags.figures
         return tags
 

@@ -12,6 +12,7 @@ from pyhudi.errors import PyHudiError
 from support.bad_inputs import COLUMNS, CREATIONS, GOOD, KEYED, OPTIONS, OTHERS, QUERIES, ROWS, UNDOING, Act, Case
 from support.drive import write
 from support.sick_tables import SICK, Sick
+from support.strange_index import misled
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 EXAMPLES = dict(re.findall(r"^```text\nPyHudiError\[(\w+)\]: (.+?)\n```$", PAGE.read_text("utf-8"), re.M | re.S))
@@ -35,7 +36,10 @@ def occupied(path: Path) -> Act:
 
 
 OCCUPIED = Case("path of something else", errors.NotATableError, ("{path}",), occupied)
-CASES: list[Case | Sick] = [*ROWS, *COLUMNS, *OPTIONS, *OTHERS, *UNDOING, *QUERIES, *SICK, *CREATIONS, OCCUPIED]
+MISLED = Case("index that names a file group of another table", errors.IndexMisfitError, ("{path}",), misled)
+# They find no table, or another one than most.
+ALONE = [*CREATIONS, OCCUPIED, MISLED]
+CASES: list[Case | Sick] = [*ROWS, *COLUMNS, *OPTIONS, *OTHERS, *UNDOING, *QUERIES, *SICK, *ALONE]
 
 
 def likened(text: str) -> str:
@@ -54,7 +58,7 @@ def said(case: Case | Sick, path: Path) -> str:
         case.spoil(path)
         act: Act = partial(write, path, GOOD)
     else:
-        if case not in [*CREATIONS, OCCUPIED]:
+        if case not in ALONE:
             write(path, case.good, table=case.table)
         act = case.prepare(path)
     with pytest.raises(PyHudiError) as raised:

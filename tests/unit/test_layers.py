@@ -43,6 +43,7 @@ RANKS = {
     "operations/services/compaction": 18,
     "operations/planning": 18,
     "operations/write": 19,
+    "testing": 20,
     "connector/options": 20,
     "connector/source": 21,
     "connector/placement": 22,
@@ -62,6 +63,8 @@ IO_EXCEPTIONS = {
     "reader/merging.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
     "operations/write/task.py": "a task's spills go to a temporary folder of the machine it runs on",
     "operations/services/compaction/compactor.py": "and those of a compaction's tasks",
+    "testing/indexes.py": "the tests of an index write tables to temporary folders",
+    "testing/outside_indexes.py": "and take them away",
     "operations/write/merge_spills.py": "so do the commit's, which also asks for the number of cores",
 }
 

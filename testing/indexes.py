@@ -1,0 +1,361 @@
+"""What an index has to do for a table, as tests that its author inherits.
+
+An example::
+
+    class TestMyIndex(IndexContract, unittest.TestCase):
+        index = "MY_INDEX"
+
+        def own_options(self) -> Mapping[str, str]:
+            return {"path": f"{self.folder}/keys.db"}
+
+`unittest` and pytest run them alike. Each test writes small tables through the index, in a folder of its own, without
+Spark, of both table types. An index that lives outside of the table inherits from `OutsideIndexContract` instead.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import random
+import tempfile
+import unittest
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint, EntryPoints
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import CommitConflictError, NullKeyError
+from ..index.base import NOT_FOUND, KeyedRows, LookupIndex
+from ..index.registry import ENTRY_POINTS, index_for
+from ..operations.write.abort import abort_write
+from ..table.config import load_config
+from ..table.files.names import FileGroupId
+from ..timeline.writers.patience import Patience
+from .tables import ROWS, DrivenTable, rows_of
+
+TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+KEY, PARTITION, FILE = "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"
+
+Row = tuple[str, str, int, str]
+
+
+class Model:
+    """What a table should hold.
+
+    Args:
+        is_global: Whether a key is there once in the whole table.
+    """
+
+    def __init__(self, *, is_global: bool) -> None:
+        self.is_global = is_global
+        self.rows: dict[tuple[str, ...], Row] = {}
+
+    def upsert(self, *rows: Row) -> None:
+        """Put rows in, of which the greater ts wins, and the later one where both are the same."""
+        for row in rows:
+            known = self.rows.get(self._name(row))
+            if known is None or row[2] >= known[2]:
+                self.rows[self._name(row)] = row
+
+    def delete(self, *rows: Row) -> None:
+        """Take the rows of these keys out."""
+        for row in rows:
+            self.rows.pop(self._name(row), None)
+
+    def empty(self, *partitions: str) -> None:
+        """Take all rows of some partitions out."""
+        self.rows = {name: row for name, row in self.rows.items() if row[1] not in partitions}
+
+    def has(self, row: Row) -> bool:
+        """Return whether the key of a row is there."""
+        return self._name(row) in self.rows
+
+    def _name(self, row: Row) -> tuple[str, ...]:
+        return row[:1] if self.is_global else row[:2]
+
+
+if TYPE_CHECKING:
+    _Base = unittest.TestCase
+else:
+    _Base = object
+
+
+class IndexContract(_Base):
+    """Tests that every index passes.
+
+    Attributes:
+        index: The index's name, as ``hoodie.index.type`` has it.
+        entry_point: Where it is, as ``package.module:object``, if its package is not installed.
+        folder: An empty folder of the test that runs.
+    """
+
+    index: str
+    entry_point: str = ""
+    folder: str
+
+    def own_options(self) -> Mapping[str, str]:
+        """Return the options of the index, ``hoodie.pyhudi.index.*`` without that prefix; called once a table."""
+        return {}
+
+    def setUp(self) -> None:
+        """Make the folder, and let the index be found."""
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="pyhudi-")
+        self.folder = folder.name
+        self.addCleanup(folder.cleanup)
+        if self.entry_point:
+            offering = offered(self.index, self.entry_point)
+            offering.__enter__()
+            self.addCleanup(offering.__exit__, None, None, None)
+
+    def tables(self, **terms: Any) -> Iterator[tuple[DrivenTable, Model]]:
+        """Yield a new table of each type with what it should hold, each within a sub-test."""
+        for table_type in TABLE_TYPES:
+            with self.subTest(table_type):
+                table = self.table(table_type.lower(), table_type=table_type, **terms)
+                yield table, Model(is_global=self.index_of(table, made=False).is_global)
+
+    def table(self, name: str, **terms: Any) -> DrivenTable:
+        """Return a table that is not made yet, in the test's folder."""
+        return DrivenTable.keyed(f"{self.folder}/{name}", self.index, self.own_options(), **terms)
+
+    def index_of(self, table: DrivenTable, *, made: bool = True) -> Any:
+        """Return a table's index, as a write opens it."""
+        config = load_config(table.storage) if made else table.plan(ROWS).config
+        return index_for(config, table.settings.lookup)
+
+    def check(self, table: DrivenTable, model: Model) -> None:
+        """Hold the table's rows against the model, and each key's file group against what the index says of it."""
+        found = table.read()
+        shown = sorted(zip(*(found.column(name).to_pylist() for name in ROWS.names), strict=True))
+        self.assertEqual(shown, sorted(model.rows.values()))
+        index = self.index_of(table)
+        if index.needs_lookup:
+            self.check_tags(table, index)
+
+    def check_tags(self, table: DrivenTable, index: LookupIndex) -> None:
+        """Ask for every key of the table, each twice, and for others in between; and hold it against the rows."""
+        rows = table.read()
+        keys, paths = rows.column(KEY).to_pylist(), rows.column(PARTITION).to_pylist()
+        ids = [name.partition("_")[0] for name in rows.column(FILE).to_pylist()]
+        where: dict[tuple[str, ...], FileGroupId] = {}
+        for key, path, file_id in zip(keys, paths, ids, strict=True):
+            where[(key,) if index.is_global else (key, path)] = FileGroupId(path, file_id)
+        known = sorted({*paths, "x", "nowhere"})
+        strangers = [(f"{key}!", path) for key, path in zip(keys[:5], paths, strict=False)]
+        elsewhere = [(key, known[(known.index(path) + 1) % len(known)]) for key, path in zip(keys, paths, strict=True)]
+        asked = [*zip(keys, paths, strict=True), *strangers, *elsewhere, ("!", "x"), *zip(keys, paths, strict=True)]
+        tags = index.tag(keyed(asked), table.view(), table.storage)
+        self.assertEqual(len(tags.codes), len(asked))
+        self.assertTrue(np.issubdtype(np.asarray(tags.codes).dtype, np.integer))
+        for (key, path), code in zip(asked, tags.codes, strict=True):
+            expected = where.get((key,) if index.is_global else (key, path))
+            said = None if code == NOT_FOUND else tags.groups[code]
+            self.assertEqual(said, expected, f"where the key {key!r} of partition {path!r} is")
+        self.assertEqual(len(index.tag(keyed([]), table.view(), table.storage).codes), 0)
+
+    def test_rows_are_inserted_updated_and_deleted(self) -> None:
+        """Keys are found where writes of several tasks put them, and not where deletes took them away."""
+        for table, model in self.tables():
+            first = [(f"k{number}", "xyz"[number % 3], 1, "first") for number in range(40)]
+            table.write(rows_of(*first[:25]), rows_of(*first[25:]))
+            model.upsert(*first)
+            self.check(table, model)
+
+            second = [(f"k{number}", "xyz"[number % 3], 2, "second") for number in range(0, 60, 3)]
+            result = table.write(rows_of(*second[10:]), rows_of(*second[:10]))
+            self.assertEqual((result.inserts, result.updates), (6, 14))
+            model.upsert(*second)
+            self.check(table, model)
+
+            gone = [(f"k{number}", "xyz"[number % 3], 3, "") for number in range(0, 80, 4)]
+            there = sum(model.has(row) for row in gone)
+            result = table.write(rows_of(*gone), operation="delete")
+            self.assertEqual((result.deletes, result.not_found), (there, len(gone) - there))
+            model.delete(*gone)
+            self.check(table, model)
+
+    def test_a_key_in_another_partition(self) -> None:
+        """A row whose partition changed is a second one, or moves where a key is unique in the whole table."""
+        for table, model in self.tables():
+            first = [(f"k{number}", "x", 5, "first") for number in range(12)]
+            table.write(rows_of(*first))
+            model.upsert(*first)
+            moved = [*((f"k{number}", "y", 6, "moved") for number in range(4)), ("k4", "y", 4, "late")]
+            table.write(rows_of(*moved))
+            model.upsert(*moved)
+            self.check(table, model)
+
+            gone = [("k0", "y", 7, ""), ("k1", "x", 7, ""), ("k9", "y", 7, "")]
+            table.write(rows_of(*gone), operation="delete")
+            model.delete(*gone)
+            self.check(table, model)
+
+    def test_a_key_several_times_in_one_batch(self) -> None:
+        """Rows of one key meet, whichever tasks they come in, whether the table has the key or not."""
+        for table, model in self.tables():
+            for ts in (1, 2):
+                parts = [[(f"k{n % 5}", "x", ts, f"{ts} {task} {n}") for n in range(15)] for task in range(3)]
+                table.write(*(rows_of(*part) for part in parts))
+                model.upsert(*(row for part in parts for row in part))
+                self.check(table, model)
+
+    def test_replaced_file_groups(self) -> None:
+        """Keys of file groups that were overwritten or deleted are new ones when they come again."""
+        for table, model in self.tables():
+            first = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(20)]
+            table.write(rows_of(*first))
+            table.write(rows_of(("k0", "x", 2, "over")), operation="insert_overwrite")
+            model.upsert(*first)
+            model.empty("x")
+            model.upsert(("k0", "x", 2, "over"))
+            self.check(table, model)
+
+            result = table.write(rows_of(*first))
+            self.assertEqual(result.inserts, 9)
+            model.upsert(*first)
+            self.check(table, model)
+
+            table.write(rows_of(*first[:1]), operation="delete_partition")
+            model.empty("x")
+            table.write(rows_of(("k2", "x", 1, "again"), ("k3", "y", 2, "second")))
+            model.upsert(("k2", "x", 1, "again"), ("k3", "y", 2, "second"))
+            self.check(table, model)
+
+            table.write(rows_of(("k1", "x", 1, "alone")), operation="insert_overwrite_table")
+            model.empty("x", "y")
+            model.upsert(("k1", "x", 1, "alone"))
+            self.check(table, model)
+
+    def test_failed_writes(self) -> None:
+        """What a write left that failed, or whose process died, holds no key."""
+        for table, model in self.tables():
+            first = [(f"k{number}", "x", 1, "first") for number in range(6)]
+            table.write(rows_of(*first))
+            model.upsert(*first)
+            again = [(f"k{number}", "x", 2, "failed") for number in range(3, 12)]
+            for dies in (False, True):
+                planned = table.plan(ROWS)
+                table.task(planned, rows_of(*again), 0)
+                if not dies:
+                    abort_write(planned)
+                self.check(table, model)
+            patience = Patience(eager=True)
+            later = [(f"k{number}", "x", 3, "later") for number in range(4, 9)]
+            table.write(rows_of(*later), patience=patience)
+            model.upsert(*later)
+            self.check(table, model)
+
+    def test_an_empty_table(self) -> None:
+        """A table without rows has no key, be it new or emptied."""
+        for table, model in self.tables():
+            rows = [(f"k{number}", "x", 1, "first") for number in range(4)]
+            table.write(rows_of())
+            self.check(table, model)
+            table.write(rows_of(*rows), operation="delete")
+            self.check(table, model)
+            for ts in (1, 2):
+                some = [(key, p, ts, value) for key, p, _, value in rows]
+                table.write(rows_of(*some))
+                model.upsert(*some)
+                self.check(table, model)
+                table.write(rows_of(*some), operation="delete")
+                model.delete(*some)
+                self.check(table, model)
+
+    def test_log_files_and_their_compaction(self) -> None:
+        """Keys are found through updates and deletes in log files, and through the compaction that takes these in."""
+        table = self.table("logs", table_type="MERGE_ON_READ")
+        model = Model(is_global=self.index_of(table, made=False).is_global)
+        for ts in range(1, 9):
+            rows = [(f"k{number % 9}", "xy"[number % 2], ts, f"{ts}") for number in range(ts, ts + 5)]
+            rows = list({row[:1]: row for row in rows}.values())
+            table.write(rows_of(*rows))
+            model.upsert(*rows)
+            gone = [(f"k{ts}", "xy"[ts % 2], ts, "")]
+            table.write(rows_of(*gone), operation="delete")
+            model.delete(*gone)
+            self.check(table, model)
+
+    def test_keys_of_all_kinds(self) -> None:
+        """Keys are texts, whatever is in them."""
+        texts = [" ", "a:1,b:2", "é:日", "😀", "x" * 3000, "__null__", "0", "00", "k\n", "K", "k", "%20", "'; --"]
+        for table, model in self.tables():
+            for ts in (1, 2):
+                rows = [(text, "x", ts, f"{number}") for number, text in enumerate(texts)]
+                table.write(rows_of(*rows))
+                model.upsert(*rows)
+                self.check(table, model)
+
+    def test_nulls_are_refused(self) -> None:
+        """A row without a key is refused, and the index is as it was."""
+        for table, model in self.tables():
+            first = [(f"k{number}", "x", 1, "first") for number in range(4)]
+            table.write(rows_of(*first))
+            model.upsert(*first)
+            with self.assertRaises(NullKeyError):
+                table.write(rows_of(("k9", "x", 1, "new"), (None, "x", 1, "nobody")))
+            self.check(table, model)
+
+    def test_two_writers_of_one_new_key(self) -> None:
+        """Of two writes that put one new key in at once, one fails, whoever opened a file group for it first."""
+        for table, model in self.tables():
+            first = [(f"k{number}", "x", 1, "first") for number in range(4)]
+            table.write(rows_of(*first))
+            model.upsert(*first)
+            ours, theirs = ("new", "x", 2, "ours"), ("new", "x", 2, "theirs")
+            planned = table.plan(ROWS)
+            result = table.task(planned, rows_of(ours), 0)
+            table.write(rows_of(theirs))
+            with self.assertRaises(CommitConflictError):
+                table.finish(planned, lambda result=result: [result])
+            model.upsert(theirs)
+            self.check(table, model)
+            table.write(rows_of(ours))
+            model.upsert(ours)
+            self.check(table, model)
+
+    def test_a_long_life(self) -> None:
+        """After each of many writes, drawn at random, the table and the index agree."""
+        for table, model in self.tables():
+            chance = random.Random(7)  # noqa: S311 (the same life each time)
+            for ts in range(1, 25):
+                names = [f"k{chance.randrange(60)}" for _ in range(chance.randrange(1, 20))]
+                rows = [(name, chance.choice("xyz"), ts, f"{ts}") for name in dict.fromkeys(names)]
+                if chance.random() < 0.3:
+                    table.write(rows_of(*rows), operation="delete")
+                    model.delete(*rows)
+                else:
+                    table.write(*(rows_of(*rows[start::2]) for start in range(min(2, len(rows)))))
+                    model.upsert(*rows)
+                self.check(table, model)
+
+
+def keyed(rows: list[tuple[str, str]]) -> KeyedRows:
+    """Return keys and partition paths as an index is asked for them."""
+    found: defaultdict[str, int] = defaultdict(lambda: len(found))
+    codes = [found[path] for _, path in rows]
+    paths = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(list(found), pa.string()))
+    return KeyedRows(pa.array([key for key, _ in rows], pa.string()), paths)
+
+
+@contextmanager
+def offered(index: str, entry_point: str) -> Iterator[None]:
+    """Let an index be found in this process as if a package that offers it were installed.
+
+    Args:
+        index: Its name.
+        entry_point: Where it is, as ``package.module:object``.
+    """
+    installed = importlib.metadata.entry_points
+
+    def found(**wanted: str) -> EntryPoints:
+        ours = EntryPoints([EntryPoint(index, entry_point, ENTRY_POINTS)])
+        return EntryPoints([*installed(**wanted), *ours.select(**wanted)])
+
+    with mock.patch("importlib.metadata.entry_points", found):
+        yield

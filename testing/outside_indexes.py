@@ -1,0 +1,194 @@
+"""What an index that lives outside of its tables has to do besides, as tests that its author inherits."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from unittest import mock
+
+import pyarrow as pa
+
+from ..index.base import GroupKeys
+from ..index.outside import News
+from ..operations.indexing.news import find_news
+from ..operations.services.restore import restore
+from ..operations.services.rollback import rollback
+from ..operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
+from ..table.config import load_config
+from ..table.files.names import FileGroupId
+from .indexes import IndexContract, Model, Row
+from .tables import DrivenTable, rows_of
+
+# Where a write tells the index of its commit; without it the index learns of that by the next write.
+TELLING = "pyhudi.operations.write.commit.tell"
+
+
+class OutsideIndexContract(IndexContract):
+    """Tests that every index passes that keeps what it knows outside of its tables.
+
+    Two tables may be given the same options.
+    """
+
+    def test_a_commit_is_told_at_once(self) -> None:
+        """Once a write is complete, the index knows it, and its news told again change nothing."""
+        for table, model in self.tables():
+            for ts in (1, 2):
+                rows = [(f"k{number}", "xy"[number % 2], ts, f"{ts}") for number in range(ts, 12)]
+                table.write(rows_of(*rows))
+                model.upsert(*rows)
+            index = self.index_of(table)
+            position = index.position(table.storage.path)
+            self.assertIsNotNone(position)
+            self.assertIsNone(find_news(table.storage, load_config(table.storage), position))
+
+            stale = find_news(table.storage, load_config(table.storage), None)
+            self.assertFalse(stale is not None and index.committed(stale))
+            self.assertEqual(index.position(table.storage.path), position)
+            self.check(table, model)
+
+    def test_news_that_begin_elsewhere_change_nothing(self) -> None:
+        """What happened since another moment than the index stands at is left out as a whole."""
+        for table, model in self.tables():
+            rows = [(f"k{number}", "x", 1, "first") for number in range(6)]
+            table.write(rows_of(*rows))
+            model.upsert(*rows)
+            index = self.index_of(table)
+            position = index.position(table.storage.path)
+            strange = [GroupKeys(FileGroupId("x", "nobody-0"), pa.array(["k1", "k99"]))]
+            for anew in (False, True):
+                news = News(table.storage.path, "another moment", "later", anew=anew, undone=(), groups=strange)
+                self.assertFalse(index.committed(news))
+                self.assertFalse(index.rolled_back(news))
+            self.assertEqual(index.position(table.storage.path), position)
+            self.check(table, model)
+
+    def test_news_that_break_off_change_nothing(self) -> None:
+        """Where a file cannot be read half-way, nothing of what was read before it is noted."""
+        for table, model in self.tables():
+            rows = [(f"k{number}", "x", 1, "first") for number in range(6)]
+            table.write(rows_of(*rows))
+            model.upsert(*rows)
+            index = self.index_of(table)
+            position = index.position(table.storage.path)
+
+            def groups() -> Iterator[GroupKeys]:
+                yield GroupKeys(FileGroupId("x", "nobody-0"), pa.array(["k1", "k99"]))
+                raise OSError("the disk is gone")
+
+            for anew in (False, True):
+                news = News(table.storage.path, position, "later", anew=anew, undone=(), groups=groups())
+                with self.assertRaisesRegex(OSError, "the disk is gone"):
+                    index.committed(news)
+            self.assertEqual(index.position(table.storage.path), position)
+            self.check(table, model)
+
+    def test_writes_that_nobody_told_of_are_caught_up_with(self) -> None:
+        """Inserts, deletes and overwrites by others are known before the next lookup."""
+        for table, model in self.tables():
+            first = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(20)]
+            more = [(f"k{number}", "xyz"[number % 3], 2, "more") for number in range(15, 30)]
+            over = [("k3", "y", 3, "over"), ("k50", "y", 3, "over")]
+            last = [(f"k{number}", "xyz"[number % 3], 4, "last") for number in range(0, 60, 2)]
+            table.write(rows_of(*first))
+            model.upsert(*first)
+            with mock.patch(TELLING):
+                table.write(rows_of(*more))
+                model.upsert(*more)
+                table.write(rows_of(*first[:5]), operation="delete")
+                model.delete(*first[:5])
+                table.write(rows_of(*over), operation="insert_overwrite")
+                model.empty("y")
+                model.upsert(*over)
+            table.write(rows_of(*last))
+            model.upsert(*last)
+            self.check(table, model)
+
+    def test_writes_that_were_archived_meanwhile_are_caught_up_with(self) -> None:
+        """An index that was not told for so long that its table's timeline forgot is told all the same."""
+        archives = Upkeep(CleanSettings(commits=1), ArchiveSettings(min_commits=2, max_commits=3))
+        for table, model in self.tables():
+            for ts in range(1, 12):
+                rows = [(f"k{number}", "xy"[number % 2], ts, f"{ts}") for number in range(ts, ts + 4)]
+                if ts in {1, 11}:
+                    table.write(rows_of(*rows), upkeep=archives)
+                else:
+                    with mock.patch(TELLING):
+                        table.write(rows_of(*rows), operation="insert_overwrite", upkeep=archives)
+                    model.empty("x", "y")
+                model.upsert(*rows)
+            self.check(table, model)
+
+    def test_an_index_that_fails_after_a_commit_fails_no_write(self) -> None:
+        """The commit stands, and the next write tells the index of both."""
+        for table, model in self.tables():
+            kind = type(self.index_of(table, made=False))
+            for ts, fails in ((1, False), (2, True), (3, False)):
+                rows = [(f"k{number}", "x", ts, f"{ts}") for number in range(ts, ts + 5)]
+                if fails:
+                    planned = table.plan(rows_of(*rows).schema)
+                    result = table.task(planned, rows_of(*rows), 0)
+                    with mock.patch.object(kind, "committed", side_effect=OSError("the database is away")):
+                        table.finish(planned, lambda result=result: [result])
+                else:
+                    table.write(rows_of(*rows))
+                model.upsert(*rows)
+            self.check(table, model)
+
+    def test_writes_that_were_rolled_back(self) -> None:
+        """What rollbacks took back is told with their names, and forgotten."""
+        for table, model in self.tables():
+            self._undo_two(table, model, restores=False)
+
+    def test_writes_that_were_restored_from(self) -> None:
+        """What a restore took back is told with their names, and forgotten."""
+        for table, model in self.tables():
+            self._undo_two(table, model, restores=True)
+
+    def _undo_two(self, table: DrivenTable, model: Model, *, restores: bool) -> None:
+        first = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(8)]
+        kept = table.write(rows_of(*first)).instant
+        model.upsert(*first)
+        undone = [
+            table.write(rows_of(("k0", "x", 2, "undone"), ("k20", "x", 2, "undone"))).instant,
+            table.write(rows_of(("k20", "x", 3, "undone"), ("k30", "z", 2, "undone"))).instant,
+        ]
+        if restores:
+            restore(table.storage, kept)
+        else:
+            for one in reversed(undone):
+                rollback(table.storage, one)
+        last = [("k20", "x", 1, "new"), ("k0", "x", 1, "again")]
+        kind = type(self.index_of(table))
+        with mock.patch.object(kind, "rolled_back", autospec=True, side_effect=kind.rolled_back) as told:
+            result = table.write(rows_of(*last))
+        self.assertEqual([call.args[1].undone for call in told.call_args_list], [tuple(undone)])
+        self.assertEqual((result.inserts, result.updates), (1, 1))
+        model.upsert(*last)
+        self.check(table, model)
+
+    def test_a_table_that_is_made_anew(self) -> None:
+        """What the index knows of a table goes with the table, though another one takes its place."""
+        for table, model in self.tables():
+            first = [(f"k{number}", "x", 1, "first") for number in range(8)]
+            table.write(rows_of(*first))
+            shutil.rmtree(table.path)
+            second = [(f"k{number}", "x", 1, "second") for number in range(4, 12)]
+            result = table.write(rows_of(*second))
+            self.assertEqual((result.inserts, result.updates), (8, 0))
+            model.upsert(*second)
+            self.check(table, model)
+
+    def test_two_tables_of_one_index(self) -> None:
+        """Keys of one table are not those of another one."""
+        for table, model in self.tables():
+            other = DrivenTable(f"{table.path}_2", table.terms, table.settings)
+            theirs = type(model)(is_global=model.is_global)
+            for ts in (1, 2):
+                ours = [(f"k{number}", "x", ts, "ours") for number in range(8)]
+                table.write(rows_of(*ours))
+                model.upsert(*ours)
+                rows: list[Row] = [(f"k{number}", "x", ts, "theirs") for number in range(4, 12)]
+                other.write(rows_of(*rows))
+                theirs.upsert(*rows)
+            self.check(table, model)
+            self.check(other, theirs)

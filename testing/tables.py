@@ -1,0 +1,142 @@
+"""A table that is written and read without Spark, as Spark would call it: plan, tasks, commit or abort."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from ..index.settings import LookupSettings
+from ..operations.planning.plan import WritePlan, plan_write
+from ..operations.planning.request import TableSettings, WriteRequest, WriteSettings
+from ..operations.result import CommitResult
+from ..operations.write.abort import abort_write
+from ..operations.write.commit import commit_write
+from ..operations.write.task import TaskResult, run_task
+from ..reader.merging import MergeTerms, merge_slice
+from ..storage import open_storage
+from ..storage.base import Storage
+from ..table.config import load_config
+from ..table.files.lost import WholeView, open_view
+from ..table.files.names import WriteToken
+from ..table.latest_schema import latest_schema
+from ..table.schema.columns import with_meta
+from ..timeline.timeline import load_timeline
+
+ROWS = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.string())])
+
+
+@dataclass
+class DrivenTable:
+    """One table at a path of this machine.
+
+    Attributes:
+        path: Where it is.
+        terms: What is said of it when it is made.
+        write: How writes go about their work.
+    """
+
+    path: str
+    terms: TableSettings
+    settings: WriteSettings = field(default_factory=WriteSettings)
+
+    @classmethod
+    def keyed(
+        cls, path: str, index: str, own: Mapping[str, str], table_type: str = "COPY_ON_WRITE", **terms: Any
+    ) -> DrivenTable:
+        """Return a table of the columns `ROWS`, which is keyed by id, partitioned by p and ordered by ts.
+
+        Args:
+            path: Where it is.
+            index: Its index.
+            own: The options of the index, ``hoodie.pyhudi.index.*`` without that prefix.
+            table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
+            terms: What is said of it besides, or otherwise.
+        """
+        known: dict[str, Any] = {
+            "record_key_fields": ("id",),
+            "partition_fields": ("p",),
+            "ordering_fields": ("ts",),
+            "index_type": index,
+            "table_type": table_type,
+            "bucket_count": 3 if index == "BUCKET" else None,
+        }
+        settings = WriteSettings(lookup=LookupSettings(own=dict(own)))
+        return cls(path, TableSettings(**{**known, **terms}), settings)
+
+    def plan(self, schema: pa.Schema, operation: str = "upsert", **settings: Any) -> WritePlan:
+        """Plan a write, and send the plan through pickle, as Spark does.
+
+        Args:
+            schema: The incoming columns.
+            operation: Hudi's name of it.
+            settings: What is to be otherwise than in `settings`.
+        """
+        time.sleep(0.002)  # or two writes might begin in one millisecond
+        request = WriteRequest(
+            path=self.path,
+            operation=operation,
+            overwrite=False,
+            schema=schema,
+            table=self.terms,
+            write=replace(self.settings, **settings),
+        )
+        planned: WritePlan = pickle.loads(pickle.dumps(plan_write(request)))  # noqa: S301 (made a moment ago)
+        return planned
+
+    def task(self, planned: WritePlan, rows: pa.Table, number: int) -> TaskResult:
+        """Run one task of a write over its rows, some at a time."""
+        token = WriteToken(number, 1, 100 + number)
+        return run_task(planned, iter(rows.to_batches(max_chunksize=7)), token)
+
+    def commit(self, planned: WritePlan, parts: Sequence[pa.Table]) -> CommitResult:
+        """Run one task for each part, and finish the write."""
+        return self.finish(planned, lambda: [self.task(planned, rows, number) for number, rows in enumerate(parts)])
+
+    def finish(self, planned: WritePlan, results: Callable[[], Sequence[TaskResult]]) -> CommitResult:
+        """Commit what the tasks return; abort and raise where anything fails."""
+        try:
+            return commit_write(planned, results())
+        except BaseException:
+            abort_write(planned)
+            raise
+
+    def write(self, *parts: pa.Table, operation: str = "upsert", **settings: Any) -> CommitResult:
+        """Write the parts, one task each.
+
+        Args:
+            parts: At least one.
+            operation: Hudi's name of it.
+            settings: What is to be otherwise than in `settings`.
+        """
+        return self.commit(self.plan(parts[0].schema, operation, **settings), parts)
+
+    @property
+    def storage(self) -> Storage:
+        """The store, rooted at the table."""
+        return open_storage(self.path)
+
+    def view(self) -> WholeView:
+        """Return the table's file slices as they are now."""
+        storage = self.storage
+        return open_view(storage, load_timeline(storage, load_config(storage)))
+
+    def read(self) -> pa.Table:
+        """Return the table's rows with their meta columns, log files merged."""
+        storage = self.storage
+        config = load_config(storage)
+        timeline = load_timeline(storage, config)
+        schema = latest_schema(storage, config, timeline) or ROWS
+        shown, terms = with_meta(schema), MergeTerms(config)
+        slices = open_view(storage, timeline).all_slices()
+        batches = [one for piece in slices for one in merge_slice(storage, piece, shown, (), schema, terms, None)]
+        return pa.Table.from_batches(batches, shown)
+
+
+def rows_of(*rows: tuple[str | None, str, int, str]) -> pa.Table:
+    """Return rows of id, p, ts and value."""
+    return pa.Table.from_pylist([dict(zip(ROWS.names, row, strict=True)) for row in rows], ROWS)

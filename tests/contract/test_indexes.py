@@ -1,0 +1,15 @@
+"""What every index that pyhudi has itself does for a table."""
+
+from __future__ import annotations
+
+import unittest
+
+from pyhudi.testing.indexes import IndexContract
+
+
+class TestBucket(IndexContract, unittest.TestCase):
+    index = "BUCKET"
+
+
+class TestSimple(IndexContract, unittest.TestCase):
+    index = "SIMPLE"
