@@ -89,9 +89,11 @@ def cut(rows: pa.RecordBatch, codes: Numbers) -> Iterator[tuple[int, pa.RecordBa
         rows: n rows.
         codes: n numbers; a row of a number below 0 is left out.
     """
+    if not len(codes):
+        return
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
-    starts = np.append(0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1) if len(ordered) else np.zeros(0, np.int64)
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     ends = np.append(starts[1:], len(ordered))
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         code = int(ordered[start])

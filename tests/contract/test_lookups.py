@@ -162,7 +162,7 @@ def test_small_files_that_look_like_buckets_are_left_to_their_keys(tmp_path: Pat
     properties = storage.read(".hoodie/hoodie.properties").decode().splitlines()
     lines = [line for line in properties if "bucket" not in line and not line.startswith("hoodie.table.checksum")]
     lines = ["hoodie.index.type=SIMPLE" if line.startswith("hoodie.index.type") else line for line in lines]
-    storage.write(".hoodie/hoodie.properties", "\n".join(lines).encode())
+    storage.write(".hoodie/hoodie.properties", "\n".join([*lines, ""]).encode())
     done = write(tmp_path, rows(1, 2, 5, 6, value=2))
 
     assert (done.inserts, done.updates) == (2, 2)

@@ -1,162 +1,113 @@
-"""Mistakes put into indexes that look keys up: each must turn the checks of the real tests red."""
+"""Mistakes in the writes of tables whose keys are looked up: each must turn the checks of the real tests red."""
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from pyhudi.index import bloom, lookup, slice_keys
-from pyhudi.index.bloom import BloomIndex
-from pyhudi.index.lookup import TableLookup
-from pyhudi.index.simple import SimpleIndex
-from pyhudi.index.slice_keys import Hits, WantedKeys
-from pyhudi.table.files import key_footers
-from pyhudi.table.files.bloom_filter import BloomFilter
-from pyhudi.table.files.key_footers import KeyFooters
-from pyhudi.table.merging.key_probe import KeyProbe
-from support.keyed_files import KeyedFiles
-from support.mutations import Check, Mutate, Patch, assert_red, each
-from support.tagging import ROWS, Places, check_lookup, tables
+from pyhudi.errors import CommitConflictError, PlacementError
+from pyhudi.index.small_files import GroupSizes
+from pyhudi.operations.transaction import conflicts, new_keys
+from pyhudi.operations.write import file_groups, tagging
+from pyhudi.writer.group_writer import GroupJob
+from support.lookups import (
+    check_copies_of_others,
+    check_deleted_copies,
+    check_held_group,
+    check_new_keys_apart,
+    check_new_keys_in_base_files,
+    check_one_new_key,
+    check_placed,
+    check_their_copy,
+)
+from support.mutations import RED, Check, Mutate, Patch, assert_red, each
+
+WRONG = (*RED, CommitConflictError, PlacementError)
 
 
-def _check(index: TableLookup) -> None:
-    @settings(
-        max_examples=100,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate],
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(tables(), ROWS)
-    def run(table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]) -> None:
-        check_lookup(index, *table, rows)
-
-    run()
+def no_look_at_new_keys(patch: Patch) -> None:
+    patch.setattr(conflicts, "find_twin", lambda *_: None)
 
 
-def check_bloom(_: Path) -> None:
-    _check(BloomIndex())
+def hashes_alone_decide(patch: Patch) -> None:
+    """Any key of the others counts as met."""
+    patch.setattr(new_keys, "hash64", lambda keys: np.zeros(len(keys), np.uint64))
+    patch.setattr(new_keys.pc, "is_in", lambda keys, *_, **__: new_keys.pa.array([True] * len(keys)))
 
 
-def check_simple(_: Path) -> None:
-    _check(SimpleIndex())
+def partitions_are_one(patch: Patch) -> None:
+    made = new_keys.NewKeys
+    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _: made(files, anywhere=True))
 
 
-def a_filter_denies_a_key(patch: Patch) -> None:
-    original = BloomFilter.may_hold_between
+def their_newest_write_alone(patch: Patch) -> None:
+    find = new_keys.find_twin
 
-    def may_hold_between(self: BloomFilter, *span: Any) -> Any:
-        held = original(self, *span)
-        held[np.flatnonzero(held)[-1:]] = False
-        return held
+    def newest(*known: Any) -> Any:
+        *others, times = known
+        return find(*others, [max(times)])
 
-    patch.setattr(BloomFilter, "may_hold_between", may_hold_between)
-
-
-def as_numbers(ordered: pa.Array, least: str | None, greatest: str | None) -> tuple[int, int]:
-    def number(text: str) -> tuple[int, str]:
-        return (int(text) if text.isdecimal() else 1 << 30, text)
-
-    between = [
-        place
-        for place, key in enumerate(ordered.to_pylist())
-        if (least is None or number(least) <= number(key)) and (greatest is None or number(key) <= number(greatest))
-    ]
-    return (between[0], between[-1] + 1) if between else (0, 0)
+    patch.setattr(conflicts, "find_twin", newest)
 
 
-def ranges_are_compared_as_numbers(patch: Patch) -> None:
-    patch.setattr(key_footers, "span_of", as_numbers)
-
-
-def bounds_of_row_groups_are_compared_as_numbers(patch: Patch) -> None:
-    patch.setattr(slice_keys, "span_of", as_numbers)
-
-
-def ranges_leave_their_last_key_out(patch: Patch) -> None:
-    original = key_footers.span_of
-
-    def span_of(ordered: pa.Array, least: str | None, greatest: str | None) -> tuple[int, int]:
-        start, end = original(ordered, least, greatest)
-        return start, end - (start < end and ordered[end - 1].as_py() == greatest)
-
-    patch.setattr(key_footers, "span_of", span_of)
-
-
-def a_false_positive_is_taken(patch: Patch) -> None:
-    patch.setattr(bloom, "hits_of_base", lambda base, file, wanted: Hits(np.arange(len(wanted)), 0, True))
-
-
-def footers_are_known_by_their_size_alone(patch: Patch) -> None:
-    patch.setattr(key_footers, "_name", lambda storage, file: ("", file.size))
-
-
-def log_files_are_passed_over(patch: Patch) -> None:
-    for module in (slice_keys, bloom):
-        patch.setattr(module, "hits_of_logs", lambda *_: Hits.none())
-
-
-def a_key_of_another_hash_is_taken(patch: Patch) -> None:
-    """Every key that is not denied at the first look counts as found."""
+def inserts_are_looked_at(patch: Patch) -> None:
     patch.setattr(
-        KeyProbe, "find", lambda self, wanted: np.arange(len(wanted)) % len(self.keys) if len(self.keys) else -1
+        "pyhudi.operations.write.commit._new_keys",
+        lambda plan, outcomes: new_keys.NewKeys({one.path: one.rows for one in outcomes if one.path}, anywhere=False),
     )
 
 
-def all_rows_of_a_key_but_the_last_are_forgotten(patch: Patch) -> None:
-    original = lookup._KeyedSearch.of
+def copies_are_left(patch: Patch) -> None:
+    keyed = tagging._Lookup._cut
 
-    def of(search: Any, rows: Any, *, sort: bool) -> Any:
-        made = original(search, rows, sort=sort)
-        _, last = np.unique(made.key_of_row[::-1], return_index=True)
-        kept = np.sort(len(made.key_of_row) - 1 - last)
-        return lookup._KeyedSearch(made.rows[kept], made.pieces, made.wanted, made.key_of_row[kept])
+    def first_alone(self: Any, held: Any, targets: Any, tags: Any, numbers: Any) -> None:
+        keyed(self, held, targets, replace(tags, copied=tags.copied[:0], copy_codes=tags.copy_codes[:0]), numbers)
 
-    patch.setattr(lookup._KeyedSearch, "of", of)
+    patch.setattr(tagging._Lookup, "_cut", first_alone)
 
 
-def other_copies_of_a_key_are_forgotten(patch: Patch) -> None:
-    patch.setattr(lookup._Found, "_add_copies", lambda *_: None)
+def new_keys_are_appended(patch: Patch) -> None:
+    patch.setattr(tagging, "GroupJob", lambda group, piece, **_: GroupJob(group, piece))
 
 
-def keys_are_not_ordered_before_ranges_cut_them(patch: Patch) -> None:
-    original = WantedKeys.of
-    patch.setattr(BloomIndex, "sorts_keys", False)
-    patch.setattr(WantedKeys, "of", lambda keys, is_sorted=False: original(keys, is_sorted=is_sorted))
+def held_groups_are_joined(patch: Patch) -> None:
+    of = GroupSizes.of
+    patch.setattr(tagging.GroupSizes, "of", lambda *known, held, **said: of(*known, held=(), **said))
+
+
+def every_attempt_opens_its_own(patch: Patch) -> None:
+    patch.setattr(file_groups, "new_file_id", lambda *_: f"{uuid.uuid4()}-0")
+
+
+def numbers_of_new_groups_do_not_count(patch: Patch) -> None:
+    new_file_id = file_groups.new_file_id
+    patch.setattr(file_groups, "new_file_id", lambda instant, path, _: new_file_id(instant, path, 0))
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [
-    (a_filter_denies_a_key, check_bloom),
-    (ranges_are_compared_as_numbers, check_bloom),
-    (bounds_of_row_groups_are_compared_as_numbers, check_simple),
-    (ranges_leave_their_last_key_out, check_bloom),
-    (a_false_positive_is_taken, check_bloom),
-    (footers_are_known_by_their_size_alone, check_bloom),
-    (log_files_are_passed_over, check_bloom),
-    (log_files_are_passed_over, check_simple),
-    (a_key_of_another_hash_is_taken, check_simple),
-    (all_rows_of_a_key_but_the_last_are_forgotten, check_simple),
-    (other_copies_of_a_key_are_forgotten, check_simple),
-    (keys_are_not_ordered_before_ranges_cut_them, check_bloom),
+    (no_look_at_new_keys, check_one_new_key),
+    (no_look_at_new_keys, check_their_copy),
+    (hashes_alone_decide, check_new_keys_apart),
+    (partitions_are_one, check_new_keys_apart),
+    (their_newest_write_alone, check_their_copy),
+    (inserts_are_looked_at, check_copies_of_others),
+    (copies_are_left, check_deleted_copies),
+    (new_keys_are_appended, check_new_keys_in_base_files),
+    (held_groups_are_joined, check_held_group),
+    (every_attempt_opens_its_own, check_placed),
+    (numbers_of_new_groups_do_not_count, check_placed),
 ]
 
 
-@pytest.fixture(autouse=True)
-def _fresh_footers(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(bloom, "FOOTERS", KeyFooters())
-
-
 @each(MUTATIONS)
-def test_a_mistake_is_seen(mutate: Mutate, check: Check, tmp_path: Path, monkeypatch: Patch) -> None:
-    assert_red(tmp_path, monkeypatch, mutate, check)
+def test_each_mistake_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutate: Mutate, check: Check) -> None:
+    assert_red(tmp_path, monkeypatch, mutate, check, WRONG)
 
 
-@pytest.mark.parametrize("check", [check_simple, check_bloom])
-def test_without_a_mistake_the_checks_are_green(check: Check, tmp_path: Path) -> None:
+@pytest.mark.parametrize("check", sorted({check for _, check in MUTATIONS}, key=lambda one: one.__name__))
+def test_without_a_mistake_nothing_is_seen(tmp_path: Path, check: Check) -> None:
     check(tmp_path)

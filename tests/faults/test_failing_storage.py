@@ -23,6 +23,7 @@ AFTER = [("k1", 1), ("k2", 2), ("k3", 2), ("k4", 2), ("k5", 1), ("k6", 2), ("k7"
 UPSERT = Work(SECOND, FIRST, AFTER, table=KEYED)
 PLACED = replace(UPSERT, parts=[pa.concat_tables(SECOND)], colocated=True)
 CREATION = Work(FIRST, None, BEFORE, table=KEYED)
+LOOKED_UP = replace(UPSERT, table=replace(KEYED, index_type="SIMPLE", bucket_count=None))
 
 PARTS = [parted("a", 1, 2, 3, value=1), parted("b", 1, 2, value=1)]
 MORE, ADDED = [parted("a", 1, 9, value=2)], [("a", "k1", 2), ("a", "k9", 2)]
@@ -35,7 +36,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("work", [UPSERT, PLACED], ids=["plain", "colocated"])
+@pytest.mark.parametrize("work", [UPSERT, PLACED, LOOKED_UP], ids=["plain", "colocated", "looked-up"])
 def test_every_failing_step_of_an_upsert_leaves_the_table_whole(
     tmp_path: Path, faults: Faults, work: Work, after: bool
 ) -> None:
@@ -70,8 +71,8 @@ def test_every_failing_step_of_a_creation_leaves_nothing_or_the_table(
 
 @pytest.mark.parametrize(
     "work",
-    [UPSERT, OTHERS["insert_overwrite"], OTHERS["delete_partition"]],
-    ids=["upsert", "insert_overwrite", "delete_partition"],
+    [UPSERT, LOOKED_UP, OTHERS["insert_overwrite"], OTHERS["delete_partition"]],
+    ids=["upsert", "looked-up", "insert_overwrite", "delete_partition"],
 )
 def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(tmp_path: Path, faults: Faults, work: Work) -> None:
     """The process is gone at step n, nobody aborts; the next write finds the old rows, or the new ones, and goes on."""

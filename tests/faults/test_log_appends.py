@@ -19,6 +19,7 @@ SECOND = [rows(2, 4, 6, value=2, ts=2), rows(3, 7, value=2, ts=2)]
 AFTER = [("k1", 1), ("k2", 2), ("k3", 2), ("k4", 2), ("k5", 1), ("k6", 2), ("k7", 2)]
 APPEND = Work(SECOND, FIRST, AFTER, table=MERGED)
 PLACED = replace(APPEND, parts=[pa.concat_tables(SECOND)], colocated=True)
+LOOKED_UP = replace(APPEND, table=replace(MERGED, index_type="SIMPLE", bucket_count=None))
 DELETE = replace(APPEND, operation="delete", after=[("k1", 1), ("k5", 1)])
 REWRITE = Work(
     [parted("a", 1, 9, value=2)],
@@ -35,7 +36,7 @@ def _merge_on_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("work", [APPEND, PLACED], ids=["plain", "colocated"])
+@pytest.mark.parametrize("work", [APPEND, PLACED, LOOKED_UP], ids=["plain", "colocated", "looked-up"])
 def test_every_failing_step_of_an_append_leaves_the_table_whole(
     tmp_path: Path, faults: Faults, work: Work, after: bool
 ) -> None:

@@ -16,6 +16,16 @@ from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.watermark import spell_moment
 from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
+from support.lookups import (
+    APART,
+    LOGGED,
+    check_copies_of_others,
+    check_new_keys_apart,
+    check_one_new_key,
+    check_their_copy,
+)
+from support.lookups import TABLE as LOOKED_UP
+from support.lookups import rows as looked_up
 from support.places import Place, below
 from support.races import (
     SCHEMA,
@@ -280,5 +290,51 @@ def test_many_writers_at_once_lose_no_committed_row(place: Place) -> None:
         thread.join(120)
 
     assert rows_of(table, "id") == sorted([("k0",), *((key,) for key in done)])
+    assert done
+    assert_whole(table)
+
+
+@pytest.mark.parametrize("made", [LOOKED_UP, LOGGED], ids=["cow", "mor"])
+def test_two_that_add_one_key_to_file_groups_of_their_own(place: Place, made: TableSettings) -> None:
+    """Neither file group is the other's; the key is in both, and the later commit is refused."""
+    check_one_new_key(place, made)
+
+
+@pytest.mark.parametrize("made", [LOOKED_UP, LOGGED], ids=["cow", "mor"])
+def test_two_that_add_different_keys_to_one_partition_both_commit(place: Place, made: TableSettings) -> None:
+    check_new_keys_apart(place, made)
+
+
+def test_a_key_that_others_added_and_carried_along(place: Place) -> None:
+    check_their_copy(place)
+
+
+def test_rows_that_others_carried_along_or_added_without_looking(place: Place) -> None:
+    check_copies_of_others(place)
+
+
+def test_many_writers_at_once_add_no_key_twice(place: Place) -> None:
+    """Six threads upsert the same new key and one of their own, each to a file group of its own."""
+    table = below(place, "t")
+    write(table, looked_up(0, value=0), table=LOOKED_UP, settings=APART)
+    done: list[int] = []
+    barrier = threading.Barrier(6)
+
+    def upsert(number: int) -> None:
+        barrier.wait()
+        try:
+            work = plan(table, SCHEMA, settings=APART)
+            carry_out(work, [looked_up(99, number, value=number)])
+            done.append(number)
+        except (CommitConflictError, ConcurrentWriteError):
+            pass
+
+    threads = [threading.Thread(target=upsert, args=(number,)) for number in range(1, 7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+
+    assert rows_of(table, "id") == sorted([("k0",), ("k99",), *((f"k{number}",) for number in done)])
     assert done
     assert_whole(table)

@@ -22,10 +22,12 @@ from support.log_bytes import DELETE, INSTANT, SCHEMA, blocks_of
 from support.places import Place, on_disk
 
 METAFILE = ".hoodie_partition_metadata"
-DATA_FILE = re.compile(r"(?P<file_id>(?P<bucket>\d{8})-[0-9a-f-]{27}-0)_\d+-\d+-\d+_(?P<instant>\d{17})\.parquet")
-LOG_FILE = re.compile(
-    r"\.(?P<file_id>(?P<bucket>\d{8})-[0-9a-f-]{27}-0)_(?P<instant>\d{17})\.log\.(?P<version>\d+)_\d+-\d+-\d+"
-)
+# Of a table without buckets they begin with a letter, and a task that opens many file groups counts them at the end.
+FILE_ID = r"(?P<file_id>\d{8}-[0-9a-f-]{27}-0|[a-f][0-9a-f]{7}-[0-9a-f-]{27}-\d+)"
+DATA_FILE = re.compile(rf"{FILE_ID}_\d+-\d+-\d+_(?P<instant>\d{{17}})\.parquet")
+LOG_FILE = re.compile(rf"\.{FILE_ID}_(?P<instant>\d{{17}})\.log\.(?P<version>\d+)_\d+-\d+-\d+")
+# Spark partitions, and file groups of one write in one partition, of which the tests have fewer.
+MANY = 64
 COMPLETED = re.compile(r"(?P<instant>\d{17})_(?P<at>\d{17})\.(?P<action>[a-z]+)")
 PENDING = re.compile(r"(?P<instant>\d{17})\.(?:(?P<asked>[a-z]+)\.requested|(?:(?P<begun>[a-z]+)\.)?inflight)")
 ARCHIVED = re.compile(r"(?P<least>\d{17})_(?P<greatest>\d{17})_\d\.parquet")
@@ -97,7 +99,7 @@ def _assert_whole(root: Path, unique: bool) -> None:
     assert data == set(replay.written) - cleaned, "the data files are those that the commits name, less the cleaned"
     kept = {name for one in completed if one.action == "savepoint" for name in _kept(one)}
     assert kept <= data, "savepoints keep their files"
-    buckets = int(properties["hoodie.bucket.index.num.buckets"])
+    buckets = int(properties.get("hoodie.bucket.index.num.buckets", 0))
     instants = {one.instant for one in completed}
     there = {name: replay.written[name] for name in data}
     for name, stat in there.items():
@@ -235,7 +237,7 @@ def _take(replay: _Replay, one: _Done) -> None:
                 assert (stat["prevCommit"], stat["logFiles"], stat["logOffset"]) == (instant, [file], 0)
                 assert stat["logVersion"] == int(name["version"])
                 if group not in replay.live and group not in replay.logs:
-                    _assert_invented(stat, instant, int(name["bucket"]))
+                    _assert_invented(stat, instant)
                 replay.logs.setdefault(group, {})[stat["path"]] = one.at
                 continue
             newer = replay.live.get(group)
@@ -243,19 +245,19 @@ def _take(replay: _Replay, one: _Done) -> None:
                 continue  # a compaction that was planned before the file group was written anew
             merged = replay.logs.get(group, {})
             if not merged:
-                _assert_follows(stat, replay.live.get(group), instant, int(name["bucket"]))
+                _assert_follows(stat, replay.live.get(group), instant)
             replay.live[group] = stat
             replay.logs[group] = {path: at for path, at in merged.items() if at >= instant}
     assert metadata["operationType"] != "COMPACT" or (one.action, metadata["compacted"]) == ("commit", True)
 
 
-def _assert_follows(stat: Stats, previous: Stats | None, instant: str, bucket: int) -> None:
+def _assert_follows(stat: Stats, previous: Stats | None, instant: str) -> None:
     """Assert that a file's counts lead from the file group's previous file to it, and that a new group's id is ours."""
     rows_before = 0 if previous is None else previous["numWrites"]
     assert stat["numWrites"] == rows_before + stat["numInserts"] - stat["numDeletes"], "the counts add up"
     if previous is None:
         assert stat["prevCommit"] == "null"
-        _assert_invented(stat, instant, bucket)
+        _assert_invented(stat, instant)
     else:
         name = previous["path"].rpartition("/")[2]
         assert stat["prevBaseFile"] == name
@@ -268,10 +270,17 @@ def _instant_of(stat: Stats) -> str:
     return name["instant"]
 
 
-def _assert_invented(stat: Stats, instant: str, bucket: int) -> None:
+def _assert_invented(stat: Stats, instant: str) -> None:
     """Assert that a new file group's id is the one that every attempt invents."""
-    invented = str(uuid.uuid5(NAMESPACE, f"{instant}/{stat['partitionPath']}/{bucket}"))
-    assert stat["fileId"] == f"{bucket:08d}{invented[8:]}-0", "every attempt invents this id"
+    file_id, path = stat["fileId"], stat["partitionPath"]
+    if file_id[0].isdigit():
+        bucket = int(file_id[:8])
+        invented = str(uuid.uuid5(NAMESPACE, f"{instant}/{path}/{bucket}"))
+        assert file_id == f"{bucket:08d}{invented[8:]}-0", "every attempt invents this id"
+        return
+    by_number = (str(uuid.uuid5(NAMESPACE, f"{instant}/{path}/by {number}")) for number in range(MANY))
+    known = {f"{'abcdef'[int(one[0], 16) % 6]}{one[1:]}" for one in by_number}
+    assert file_id.rpartition("-")[0] in known, "every attempt invents this id"
 
 
 def _assert_log(file: Path, name: str, stat: Stats, instants: set[str]) -> None:
@@ -329,18 +338,21 @@ def _assert_keys(
     """Assert that each bucket is one file group, and that each key is where its hash says, once if it is unique."""
     live = {file_id: stat for (where, file_id), stat in replay.live.items() if where == partition}
     logged = {file_id: some for (where, file_id), some in replay.logs.items() if where == partition}
-    counts = Counter(int(file_id[:8]) for file_id in {*live, *logged})
-    assert all(number == 1 for number in counts.values()), f"one file group a bucket: {counts}"
-    fields = properties["hoodie.bucket.index.hash.field"].split(",")
-    seen: Counter[str] = Counter()
-    for file_id, stat in live.items():
-        keys = pq.read_table(root / stat["path"], columns=["_hoodie_record_key"], partitioning=None)
-        for key in keys.column(0).to_pylist():
-            assert java_bucket(key, fields, buckets) == int(file_id[:8]), f"{key!r} is in another bucket"
-            seen[key] += 1
-    for file_id, names in logged.items():
-        for key in _logged(root, names, "_hoodie_record_key"):
-            assert java_bucket(key, fields, buckets) == int(file_id[:8]), f"{key!r} is in another bucket"
+    assert all(file_id[:8].isdigit() is bool(buckets) for file_id in {*live, *logged}), "buckets alone have numbers"
+    in_bases = [
+        (file_id, keys.column(0).to_pylist())
+        for file_id, stat in live.items()
+        for keys in [pq.read_table(root / stat["path"], columns=["_hoodie_record_key"], partitioning=None)]
+    ]
+    if buckets:
+        counts = Counter(int(file_id[:8]) for file_id in {*live, *logged})
+        assert all(number == 1 for number in counts.values()), f"one file group a bucket: {counts}"
+        fields = properties["hoodie.bucket.index.hash.field"].split(",")
+        in_logs = [(file_id, _logged(root, names, "_hoodie_record_key")) for file_id, names in logged.items()]
+        for file_id, keys in [*in_bases, *in_logs]:
+            for key in keys:
+                assert java_bucket(key, fields, buckets) == int(file_id[:8]), f"{key!r} is in another bucket"
+    seen = Counter(key for _, keys in in_bases for key in keys)
     assert not unique or all(number == 1 for number in seen.values()), "keys are unique within their partition"
 
 

@@ -15,7 +15,9 @@ from pyhudi.index.small_files import GroupSizes, deal
 from pyhudi.operations.planning.operation import REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings, Upkeep
 from pyhudi.operations.transaction.since import snapshot
+from pyhudi.operations.write import tagging
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage, open_storage
@@ -28,6 +30,7 @@ from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.merging.merger import Meeting
 from pyhudi.table.schema.columns import FILE_GROUP
 from pyhudi.timeline.timeline import load_timeline
+from support.checks import assert_whole
 from support.drive import plan, read, rows_of, task, write
 from support.health import findings
 from support.places import Place, below
@@ -40,6 +43,7 @@ LOGGED = replace(TABLE, table_type="MERGE_ON_READ")
 # Every write opens file groups for its new keys.
 APART = WriteSettings(lookup=LookupSettings(sizes=FileSizes(small=0)))
 PLACED = replace(APART, colocated=True)
+KEEP_ONE = Upkeep(CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1))
 
 
 def rows(*keys: int, value: int, p: str = "a", ts: int | None = None) -> pa.Table:
@@ -79,6 +83,7 @@ def home(table: Place, key: int) -> str:
 def assert_healthy(table: Place) -> None:
     """Assert that nothing is wrong with a table, in which no key is twice."""
     assert findings(table) == []
+    assert_whole(table)
 
 
 def planned(table: Place, **options: Any) -> WritePlan:
@@ -154,5 +159,110 @@ def check_new_keys_apart(folder: Place, made: TableSettings = TABLE) -> None:
     assert rows_of(table, "p", "id", "value") == [
         *(("a", f"k{key}", value) for key, value in [(1, 1), (2, 1), (5, 3), (6, 3), (7, 2), (8, 2)]),
         *(("b", f"k{key}", value) for key, value in [(3, 1), (5, 2), (7, 3)]),
+    ]
+    assert_healthy(table)
+
+
+def check_their_copy(folder: Place) -> None:
+    """Assert that a key is met in others' newer files, too, to which a later write, or a compaction, has copied it."""
+    table = below(folder, "t")
+    write(table, rows(1, value=1), table=TABLE, settings=APART)
+    late = planned(table, settings=APART)
+    write(table, rows(5, 6, value=3), settings=APART)
+    write(table, rows(6, value=4), settings=replace(APART, upkeep=KEEP_ONE))
+    mine = task(late, rows(5, value=2), 0)
+    with pytest.raises(CommitConflictError, match="record key 'k5'"):
+        commit_write(late, [mine])
+    abort_write(late)
+    assert_healthy(table)
+
+
+def check_copies_of_others(folder: Place) -> None:
+    """Assert that rows that others carried along are no rows of theirs, and rows that nobody looked up no conflict."""
+    table = below(folder, "t")
+    write(table, rows(1, 2, value=1), table=TABLE, settings=APART)
+    write(table, rows(1, 3, value=1), operation="insert", settings=APART)
+    (one,) = {home(table, 2)}
+    first, second, third = (
+        planned(table, operation=operation, settings=APART) for operation in ("upsert", "insert", "insert")
+    )
+    write(table, rows(2, value=4), settings=APART)
+    write(table, rows(9, value=6), settings=APART)
+    commit_write(first, [task(first, rows(7, value=2), 0)])
+    commit_write(second, [task(second, rows(8, value=3), 0)])
+    assert home(table, 2) == one
+
+    commit_write(third, [task(third, rows(9, value=5), 0)])
+    assert len(homes(table)["k9"]) == 2, "an insert adds whatever is there"
+
+
+def check_deleted_copies(folder: Place) -> None:
+    """Assert that a delete leaves no copy of a key behind, whichever file groups inserts put them in."""
+    table = below(folder, "t")
+    for value in (1, 2, 3):
+        write(table, rows(1, value + 1, value=value), operation="insert", table=TABLE, settings=APART)
+    assert len(homes(table)["k1"]) == 3
+    done = write(table, rows(1, 4, value=9), operation="delete", settings=APART)
+
+    assert done.deletes == 4
+    assert rows_of(table, "id") == [("k2",), ("k3",)]
+
+
+def check_new_keys_in_base_files(folder: Place) -> None:
+    """Assert that a new key of a merge-on-read table begins in a base file, and that what is found is appended."""
+    table = below(folder, "t")
+    write(table, rows(1, 2, value=1), table=LOGGED)
+    group = home(table, 1)
+    done = write(table, [rows(1, 3, value=2), rows(2, value=2)])
+    assert (done.files, done.log_files, done.inserts, done.updates) == (1, 0, 1, 2)
+    assert {home(table, key) for key in (1, 2, 3)} == {group}
+
+    done = write(table, [rows(1, value=3), rows(2, value=3)])
+    assert (done.files, done.log_files, done.updates) == (0, 1, 2)
+    done = write(table, rows(1, 4, value=4))
+    assert (done.files, done.log_files, done.inserts, done.updates) == (1, 1, 1, 1)
+    assert home(table, 4) != group, "a file group with log files takes no new keys in"
+    assert all(piece.base is not None for piece in slices(table))
+    assert rows_of(table, "id", "value") == [("k1", 4), ("k2", 3), ("k3", 2), ("k4", 4)]
+    assert_healthy(table)
+
+
+def check_held_group(folder: Place) -> None:
+    """Assert that new keys join no small file that a pending clustering, or compaction, is going to read."""
+    table = below(folder, "t")
+    write(table, [rows(1, value=1), rows(1, value=1, p="b")], table=TABLE)
+    held = {(piece.partition_path, piece.file_id) for piece in slices(table)}
+    for name in ("clustered_groups", "held_groups"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tagging, name, lambda *_: frozenset(held))
+            write(table, rows(2, value=2))
+
+        assert (("a", home(table, 2)) in held) is False
+        write(table, rows(2, value=3), operation="delete")
+    write(table, rows(3, value=3))
+    assert ("a", home(table, 3)) in {(one.partition_path, one.file_id) for one in slices(table)}
+
+
+def check_placed(folder: Place, made: TableSettings = TABLE) -> None:
+    """Assert that placed rows go where they say, and that each attempt makes the same files."""
+    table = below(folder, "t")
+    write(table, [rows(1, 2, value=1), rows(1, value=1, p="b")], table=made, settings=APART)
+    one = home(table, 2)
+    parts = [
+        pa.concat_tables([said(rows(1, 2, value=2), one), said(rows(5, 6, value=2), "+0")]),
+        pa.concat_tables([said(rows(7, value=2), "+1"), said(rows(9, value=2, p="b"), "+0")]),
+    ]
+    work = plan(table, parts[0].schema, settings=PLACED)
+    first, again = task(work, parts[0], 0, attempt=7), task(work, parts[0], 0, attempt=8)
+    assert [outcome.group for outcome in first.outcomes] == [outcome.group for outcome in again.outcomes]
+    done = commit_write(work, [again, task(work, parts[1], 1)])
+
+    assert (done.inserts, done.updates) == (4, 2)
+    assert {home(table, 5), home(table, 6)} == {home(table, 5)}
+    assert len({one, home(table, 5), home(table, 7), home(table, 9)}) == 4
+    assert rows_of(table, "p", "id", "value") == [
+        *(("a", f"k{key}", 2) for key in (1, 2, 5, 6, 7)),
+        ("b", "k1", 1),
+        ("b", "k9", 2),
     ]
     assert_healthy(table)

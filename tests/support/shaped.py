@@ -86,7 +86,7 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
         services=(*SERVED[shape["service"]], *(COMPACTIONS if logged and shape["service"] == "restore" else ())),
         # What stands in this process's memory nobody else finds; the second writing-down of the format knows buckets
         # alone, and hudi-rs one ordering field.
-        whole=not generated and not looks_up and shape["store"] != "memory",
+        whole=not generated and shape["store"] != "memory",
         hudi_rs=shape["merge"] != "several-fields" and shape["store"] != "memory",
     )
 
