@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ...errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
+from ...errors import InvalidOptionError, OptionConflictError
 from ...table.merging.merger import Meeting, MergeRules
 from .request import WriteRequest, WriteSettings
 
@@ -52,16 +52,10 @@ def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> 
         generates_keys: Whether the table has no record key fields.
 
     Raises:
-        UnsupportedOptionError: pyhudi does not do the operation, or a setting of it.
-        InvalidOptionError: Partitions are to be deleted, and none is named.
+        InvalidOptionError: There is no such operation, or partitions are to be deleted and none is named.
         OptionConflictError: The operation does not go with the mode, or with another option.
     """
     settings = request.write
-    if settings.bloom_filter:
-        raise UnsupportedOptionError(
-            "hoodie.parquet.bloom.filter.enabled=true is not done by pyhudi yet; the bucket index needs none.",
-            "Leave the option out.",
-        )
     asked = (request.operation or _default(request, generates_keys=generates_keys)).upper()
     if generates_keys:
         return _without_keys(request, asked)

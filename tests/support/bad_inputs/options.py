@@ -115,7 +115,6 @@ OPTIONS = [
             "hoodie.table.cdc.enabled": "true",
             "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
             "hoodie.schema.on.read.enable": "true",
-            "hoodie.parquet.bloom.filter.enabled": "true",
         }.items()
     ),
     *(

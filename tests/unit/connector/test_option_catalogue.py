@@ -21,7 +21,7 @@ CHOSEN = {
     "metadata_enable",  # kept by Apache Hudi, taken out of use by us, unless it is dear
     "failed_writes",  # theirs takes any pending write for dead, also one that is alive
     "compression",  # smaller and faster than gzip
-    "bloom_filter",  # a bucket index never asks it
+    "bloom_filter",  # as the index asks it
     "filter_false_positives",  # the same number, spelt otherwise
     "application",
     "compact_inline",  # theirs is false in name, and true where Spark writes to a merge-on-read table
