@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 from unittest import mock
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow as pa
 from ..index.base import GroupKeys
 from ..index.outside import News
 from ..operations.indexing.news import find_news
+from ..operations.indexing.telling import tell
 from ..operations.services.restore import restore
 from ..operations.services.rollback import rollback
 from ..operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
@@ -125,14 +127,21 @@ class OutsideIndexContract(IndexContract):
             for ts, fails in ((1, False), (2, True), (3, False)):
                 rows = [(f"k{number}", "x", ts, f"{ts}") for number in range(ts, ts + 5)]
                 if fails:
-                    planned = table.plan(rows_of(*rows).schema)
-                    result = table.task(planned, rows_of(*rows), 0)
-                    with mock.patch.object(kind, "committed", side_effect=OSError("the database is away")):
-                        table.finish(planned, lambda result=result: [result])
+                    with mock.patch(TELLING, self._telling_of(kind)):
+                        table.write(rows_of(*rows))
                 else:
                     table.write(rows_of(*rows))
                 model.upsert(*rows)
             self.check(table, model)
+
+    def _telling_of(self, kind: type) -> Callable[..., None]:
+        """Return a telling in which the index fails."""
+
+        def fails(*asked: Any) -> None:
+            with mock.patch.object(kind, "committed", side_effect=OSError("the database is away")):
+                tell(*asked)
+
+        return fails
 
     def test_writes_that_were_rolled_back(self) -> None:
         """What rollbacks took back is told with their names, and forgotten."""
@@ -162,7 +171,7 @@ class OutsideIndexContract(IndexContract):
         with mock.patch.object(kind, "rolled_back", autospec=True, side_effect=kind.rolled_back) as told:
             result = table.write(rows_of(*last))
         self.assertEqual([call.args[1].undone for call in told.call_args_list], [tuple(undone)])
-        self.assertEqual((result.inserts, result.updates), (1, 1))
+        self.check_counts(table, result, inserts=1, updates=1)
         model.upsert(*last)
         self.check(table, model)
 
@@ -174,7 +183,7 @@ class OutsideIndexContract(IndexContract):
             shutil.rmtree(table.path)
             second = [(f"k{number}", "x", 1, "second") for number in range(4, 12)]
             result = table.write(rows_of(*second))
-            self.assertEqual((result.inserts, result.updates), (8, 0))
+            self.check_counts(table, result, inserts=8, updates=0)
             model.upsert(*second)
             self.check(table, model)
 

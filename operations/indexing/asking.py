@@ -54,7 +54,7 @@ def _check_codes(tags: Tags, rows: KeyedRows, storage: Storage, config: TableCon
     for what, numbers, least, most in (
         ("codes", codes, NOT_FOUND, len(tags.groups)),
         ("codes of further places", np.asarray(tags.copy_codes), 0, len(tags.groups)),
-        ("positions of further places", np.asarray(tags.copy_rows), 0, len(rows)),
+        ("positions of further places", np.asarray(tags.copied), 0, len(rows)),
     ):
         if len(numbers) and not (least <= numbers.min() and numbers.max() < most):
             raise _misfit(

@@ -44,11 +44,7 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
             "upserts; or correct the path.",
         )
     _check_creatable(asked, path)
-    index_type = (asked.index_type or BUCKET) if record_key else None
-    if index_type is None:
-        check_no_index(asked, path)
-    elif index_type != BUCKET:
-        check_no_buckets(asked, index_type, path)
+    index_type = _index_type(asked, path)
     partition_fields = asked.partition_fields or ()
     _check_named_once(asked, path)
     generator = _generator(asked, path)
@@ -77,12 +73,23 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
         hive_style=bool(asked.hive_style),
         url_encode=bool(asked.url_encode),
         timezone=asked.timezone or "UTC",
-        # Apache Hudi's own default, which finds keys in files, goes with generated ones.
         index_type=index_type,
         bucket_count=(asked.bucket_count or DEFAULT_BUCKETS) if index_type == BUCKET else None,
         hash_fields=asked.hash_fields or record_key,
         time_options=_time_options(asked, generator, path),
     )
+
+
+def _index_type(asked: TableSettings, path: str) -> str | None:
+    """Return the index of a new table, having checked that what is said of buckets goes with it."""
+    if not asked.record_key_fields:
+        check_no_index(asked, path)
+        # Apache Hudi's own default, which finds keys in files, goes with generated ones.
+        return None
+    index_type = asked.index_type or BUCKET
+    if index_type != BUCKET:
+        check_no_buckets(asked, index_type, path)
+    return index_type
 
 
 def _check_creatable(asked: TableSettings, path: str) -> None:

@@ -41,6 +41,11 @@ def there(table: DrivenTable, partition: str) -> FileGroupId:
     return piece.group
 
 
+def coded(groups: tuple[FileGroupId, ...], codes: dict[str, int]) -> Answer:
+    """Answer with a code for each key."""
+    return lambda rows: Tags(groups, np.array([codes[key] for key in rows.record_keys.to_pylist()], np.int32))
+
+
 def too_few(rows: KeyedRows) -> Tags:
     return Tags((), np.full(len(rows) - 1, NOT_FOUND, np.int32))
 
@@ -54,7 +59,7 @@ def beyond(rows: KeyedRows) -> Tags:
 
 
 def copied_beyond(rows: KeyedRows) -> Tags:
-    return Tags((), nothing(rows).codes, copy_rows=np.array([0]), copy_codes=np.array([3], np.int32))
+    return Tags((), nothing(rows).codes, copied=np.array([0]), copy_codes=np.array([3], np.int32))
 
 
 def away(rows: KeyedRows) -> Tags:
@@ -90,7 +95,7 @@ def test_a_file_group_of_another_partition_is_none_of_an_index_that_is_not_globa
     table: DrivenTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups = (there(table, "x"), there(table, "y"))
-    answering(monkeypatch, lambda rows: Tags(groups, np.array([0, 0, NOT_FOUND], np.int32)))
+    answering(monkeypatch, coded(groups, {"k1": 0, "k2": 0, "k3": NOT_FOUND}))
 
     with pytest.raises(IndexMisfitError, match="the key 'k2' of partition 'y' is in partition 'x'"):
         table.write(AGAIN)
@@ -98,11 +103,7 @@ def test_a_file_group_of_another_partition_is_none_of_an_index_that_is_not_globa
 
 def test_the_right_answer_is_gone_by(table: DrivenTable, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = (there(table, "y"), there(table, "x"))
-    numbers = {"k1": 1, "k2": 0, "k3": NOT_FOUND}
-    answering(
-        monkeypatch,
-        lambda rows: Tags(groups, np.array([numbers[key] for key in rows.record_keys.to_pylist()], np.int32)),
-    )
+    answering(monkeypatch, coded(groups, {"k1": 1, "k2": 0, "k3": NOT_FOUND}))
 
     result = table.write(AGAIN)
 
@@ -115,13 +116,12 @@ def test_a_file_group_that_was_made_meanwhile_is_a_conflict(
 ) -> None:
     ours = rows_of(("k9", "z", 2, "ours"))
     planned = table.plan(ROWS)
-    result = table.task(planned, ours, 0)
     table.write(rows_of(("k9", "z", 2, "theirs")))
     group = there(table, "z")
     answering(monkeypatch, lambda rows: Tags((group,), np.zeros(len(rows), np.int32)))
 
     with pytest.raises(CommitConflictError, match=f"{group.file_id} of partition 'z', which holds some of its keys"):
-        table.finish(planned, lambda: [result])
+        table.commit(planned, [ours])
 
 
 def test_an_index_that_takes_note_of_nothing_is_not_asked(table: DrivenTable, monkeypatch: pytest.MonkeyPatch) -> None:

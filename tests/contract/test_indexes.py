@@ -13,3 +13,15 @@ class TestBucket(IndexContract, unittest.TestCase):
 
 class TestSimple(IndexContract, unittest.TestCase):
     index = "SIMPLE"
+
+
+class TestGlobalSimple(IndexContract, unittest.TestCase):
+    index = "GLOBAL_SIMPLE"
+
+
+class TestBloom(IndexContract, unittest.TestCase):
+    index = "BLOOM"
+
+
+class TestGlobalBloom(IndexContract, unittest.TestCase):
+    index = "GLOBAL_BLOOM"

@@ -536,7 +536,11 @@ def test_every_option_is_described_and_no_name_is_used_twice() -> None:
     assert len(set(names)) == len(names)
     assert all(name == name.lower() for name in names)
     assert all(info.doc.endswith(".") and info.type and info.since for info in described)
-    assert {info.name for info in described} == set(HudiOptions.model_fields) - {"storage_options", "extra_metadata"}
+    assert {info.name for info in described} == set(HudiOptions.model_fields) - {
+        "storage_options",
+        "extra_metadata",
+        "index_options",
+    }
 
 
 @given(st.integers(0, 2**40), st.sampled_from(["", "k", "K", "mb", "GiB", " t"]))
