@@ -22,9 +22,10 @@ def parse(text: str) -> LookupFigures:
         InvalidOptionError: It is none; somebody else than `HudiTable` gave it.
     """
     try:
-        said = {name: float(number) if name == "seconds" else int(number) for name, number in json.loads(text).items()}
-        return LookupFigures(**said)
-    except (ValueError, TypeError, AttributeError) as error:
+        said = json.loads(text)
+        seconds = float(said.pop("seconds"))
+        return LookupFigures(**{name: int(number) for name, number in said.items()}, seconds=seconds)
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise InvalidOptionError(
             f"The option {LOOKED_UP}={text!r} is nothing that HudiTable has noted of a lookup.", "Leave it out."
         ) from error
