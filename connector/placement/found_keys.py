@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
 from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, Tags
-from ...operations.planning.spread_lookup import LookTask, SeenTable, tag_spread
+from ...operations.planning.spread_lookup import LookTask, SeenTable, overlapping, tag_spread
 from ...storage.parallel import for_each
 from ...table.keys.partition_paths import check_safe_path
 from .key_columns import KEY, PATH, has_arrow_batches
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ...index.lookup import TableLookup
+    from ...storage.base import Storage
+    from ...table.files.file_group import FileSlice
     from ...table.files.view import FileView
     from ...timeline.timeline import Timeline
     from .tagging import Tagging
@@ -75,6 +77,12 @@ class Met:
     def spans(self) -> pa.Table:
         """By partition path the least and the greatest key."""
         return self.table.select([PATH, _LEAST, _GREATEST])
+
+    @property
+    def bounds(self) -> dict[str, tuple[str, str]]:
+        """The least and the greatest key of each partition, in the order of their bytes."""
+        columns = (self.table.column(name).to_pylist() for name in (PATH, _LEAST, _GREATEST))  # O(partitions)
+        return {path: (least or "", greatest or "") for path, least, greatest in zip(*columns, strict=True)}
 
     @property
     def between(self) -> tuple[str, str]:
@@ -132,7 +140,13 @@ def look_up(
     table = SeenTable.at(timeline, work.target.config, work.reach)
     if met.rows <= FEW_KEYS:
         return _few(keyed, LookTask(table, index), work, view)
-    return _many(keyed, met, table, work, view, keep)
+    slices = for_each(work.storage, view.slices, met.counts)
+    pieces = candidates = [piece for one in slices for piece in one.values()]
+    if index.sorts_keys and index.settings.prunes_by_ranges:
+        # So many keys leave no bloom filter without a hit; their ranges rule files out where keys are in order of time.
+        candidates = overlapping(table, pieces, met.bounds, work.spread, spark_tasks(keyed.sparkSession))
+    found = _many(keyed, met, table, work.storage, candidates, keep)
+    return None if found is None else replace(found, figures=replace(found.figures, files=len(pieces)))
 
 
 def _few(keyed: DataFrame, task: LookTask, work: Tagging, view: FileView) -> FoundKeys:
@@ -178,19 +192,17 @@ def _many(
     keyed: DataFrame,
     met: Met,
     table: SeenTable,
-    work: Tagging,
-    view: FileView,
+    storage: Storage,
+    pieces: Sequence[FileSlice],
     keep: Callable[[DataFrame], DataFrame],
 ) -> FoundKeys | None:
     spark = keyed.sparkSession
-    found = for_each(work.storage, view.slices, met.counts)
-    pieces = [piece for slices in found for piece in slices.values()]
     # A key that was not among those counted is in none of these partitions, or not between their bounds: it is left
     # out, so that its row is refused.
     asked = keyed.select(PATH, KEY).distinct().join(spark.createDataFrame(met.spans), PATH)
     asked = asked.where(sf.col(KEY).between(sf.col(_LEAST), sf.col(_GREATEST))).select(PATH, KEY)
     if pieces:
-        keys = table_keys(spark, work.storage, pieces, table, met.between, in_python=has_arrow_batches(keyed))
+        keys = table_keys(spark, storage, pieces, table, met.between, in_python=has_arrow_batches(keyed))
         if keys is None:
             return None
         # A file may hold a key twice.
@@ -201,7 +213,7 @@ def _many(
     counted = tagged.groupBy(PATH, GROUP).agg(sf.count("*").alias(_ROWS)).toArrow()
     absent = counted.filter(pc.is_null(counted.column(GROUP)))
     hits = counted.num_rows - absent.num_rows
-    figures = LookupFigures(files=len(pieces), candidates=len(pieces), false_positives=len(pieces) - hits)
+    figures = LookupFigures(candidates=len(pieces), false_positives=len(pieces) - hits)
     return FoundKeys(tagged, _counts(absent.column(PATH), absent.column(_ROWS)), hits, figures, is_few=False)
 
 

@@ -56,27 +56,35 @@ def _first(found: Column | None, new: Column) -> Column:
 
 def _table(shares: Mapping[str, Shares], *, appends: bool) -> pa.Table:
     """Return by partition how many bits of a hash tell the slot, each slot's name, and which groups are there."""
-    bits, names, taking = [], [], []
+    bits: list[int] = []
+    names: list[str] = []
+    taking: list[list[str]] = []
     for dealt in shares.values():
         spelled = [
             f"{NEW_GROUP}{one.number}" if one.number is not None else f"{NEW_GROUP if appends else ''}{one.file_id}"
             for one in dealt.shares
         ]
         bits.append(_bits(len(spelled)))
-        middles = (np.arange(1 << bits[-1], dtype=np.uint64) << np.uint64(64 - bits[-1])) + np.uint64(
-            1 << (63 - bits[-1])
-        )
-        names.append(pa.array(spelled, pa.string()).take(pa.array(dealt.take(middles))))
+        names += [spelled[code] for code in _shares_of_slots(dealt, bits[-1])]
         taking.append([one.file_id for one in dealt.shares if one.number is None])
     offsets = np.cumsum([0, *(1 << one for one in bits)]).astype(np.int32)
     return pa.table(
         {
             PATH: pa.array([*shares], pa.string()),
             _BITS: pa.array(bits, pa.int32()),
-            _NAMES: pa.ListArray.from_arrays(pa.array(offsets), pa.concat_arrays(names)),
+            _NAMES: pa.ListArray.from_arrays(pa.array(offsets), pa.array(names, pa.string())),
             _TAKING: pa.array(taking, pa.list_(pa.string())),
         }
     )
+
+
+def _shares_of_slots(dealt: Shares, bits: int) -> list[int]:
+    """Return which share has the hash in the middle of each slot."""
+    if len(dealt.shares) == 1:
+        return [0] * (1 << bits)
+    slots = np.arange(1 << bits, dtype=np.uint64)
+    middles = (slots << np.uint64(64 - bits)) + np.uint64(1 << (63 - bits))
+    return [int(code) for code in dealt.take(middles)]
 
 
 def _bits(shares: int) -> int:

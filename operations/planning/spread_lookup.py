@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,7 +13,8 @@ from ...index.lookup import TableLookup, Unit
 from ...index.slice_keys import Hits, WantedKeys, keys_of
 from ...storage.base import Storage
 from ...table.config import TableConfig
-from ...table.files.file_group import FileSlice
+from ...table.files.file_group import BaseFile, FileSlice
+from ...table.files.key_footers import KeyRange, key_ranges
 from ...table.files.view import FileView
 from ...timeline.instant_files import open_instants
 from ...timeline.instants import Instant
@@ -83,6 +84,55 @@ class LookTask:
             wanted = WantedKeys.of(keys, is_sorted=self.index.sorts_keys)
             found += [self.index.look(storage, piece, wanted, sees) for piece in pieces]
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class RangesTask:
+    """What one task does where the ranges of base files are asked for.
+
+    Attributes:
+        table: The table.
+    """
+
+    table: SeenTable
+
+    def __call__(self, files: Sequence[BaseFile]) -> list[KeyRange | None]:
+        """Return between which texts the keys of each file lie, None where that is not known."""
+        storage, _ = self.table.open()
+        return key_ranges(storage, files)
+
+
+def overlapping(
+    table: SeenTable, pieces: Sequence[FileSlice], spans: Mapping[str, tuple[str, str]], spread: Executor, most: int
+) -> list[FileSlice]:
+    """Return the slices that may hold keys of some ranges, by what the footers of their base files say.
+
+    Args:
+        table: The table.
+        pieces: Slices; those with log files stay, because nothing tells of their keys.
+        spans: The least and the greatest wanted key of each partition, in the order of their bytes.
+        spread: Runs the tasks that read footers.
+        most: Into how many tasks footers are spread.
+
+    Raises:
+        PyHudiError: A footer cannot be read.
+    """
+    plain = [piece for piece in pieces if not piece.logs]
+    files = [piece.base_file for piece in plain]
+    size = max(1, math.ceil(len(files) / most))
+    shares = [files[start : start + size] for start in range(0, len(files), size)]
+    ranges = [one for found in spread(RangesTask(table), shares) for one in found]
+    apart = {
+        piece.group
+        for piece, one in zip(plain, ranges, strict=True)
+        if one is not None and not _meet(one, spans[piece.partition_path])
+    }
+    return [piece for piece in pieces if piece.group not in apart]
+
+
+def _meet(one: KeyRange, span: tuple[str, str]) -> bool:
+    # The bounds of a file are such that all orders of texts agree on what lies beyond them.
+    return one.least <= span[1] and span[0] <= one.greatest
 
 
 def tag_spread(task: LookTask, rows: KeyedRows, view: FileView, storage: Storage, spread: Executor, most: int) -> Tags:

@@ -25,6 +25,7 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet as pq
 from pyhudi import HudiTable, colocate, from_spark, suggest_buckets
+from pyhudi.connector.placement import found_keys
 from pyhudi.connector.write_job import write
 from pyhudi.errors import NullKeyError, OptionConflictError
 from pyspark.sql import SparkSession
@@ -75,6 +76,18 @@ old = logged.to_df()
 assert (logged.to_df(read_optimized=True).where("n = 2").count(), old.where("n = 2").count()) == (0, 10)
 assert logged.schedule_compaction().file_groups == logged.compact().file_groups == 2
 assert logged.to_df(read_optimized=True).where("n = 2").count() == old.where("n = 2").count() == 10
+
+looked = HudiTable.create(spark, path + "-looked", df, record_key="id", partition_by="p", index="SIMPLE")
+always = {"hoodie.pyhudi.place.rows": "always"}
+assert looked.upsert(df.where("id < 50"), **always).inserts == 50
+for few, start in ((found_keys.FEW_KEYS, 0), (-1, 50)):
+    found_keys.FEW_KEYS = few
+    moved = df.selectExpr(f"id + {start} id", f"cast((id + {start}) % 3 as string) p", "n")
+    done = looked.upsert(moved, **always)
+    assert (done.inserts, done.updates, "tasks.spill" in done.seconds) == (50, 50, False), done
+assert looked.to_df().count() == 150
+found_keys.FEW_KEYS = 1000
+assert looked.upsert(df.limit(0), **always).updates == 0
 
 plain = sys.argv[2]
 df.write.format("pyhudi").options(recordkey="id", partitionby="p").mode("append").save(plain)

@@ -1,0 +1,136 @@
+"""A lookup spread over tasks: what each is to do, and that they find together what one process finds."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyhudi.index.base import KeyedRows
+from pyhudi.index.lookup import TableLookup
+from pyhudi.index.registry import lookup_for
+from pyhudi.index.settings import LookupSettings
+from pyhudi.operations.planning.spread_lookup import LookTask, SeenTable, overlapping, tag_spread
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
+from pyhudi.table.files.file_group import FileSlice
+from pyhudi.table.files.lost import open_view
+from pyhudi.table.schema.columns import RECORD_KEY
+from pyhudi.timeline.timeline import load_timeline
+from support.drive import read, write
+from support.lookups import APART, TABLE, rows
+
+
+def sent(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301
+
+
+class Tasks:
+    """An executor that sends what it is given through a pickle, as engines do, and counts."""
+
+    def __init__(self) -> None:
+        self.shares: list[Any] = []
+
+    def __call__(self, call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
+        self.shares += units
+        return [sent(call)(sent(unit)) for unit in units]
+
+
+class Made:
+    """A table of three partitions, with keys in order of time and some that are twice."""
+
+    def __init__(self, folder: Path, kind: str, table_type: str) -> None:
+        path = folder / "t"
+        table = replace(TABLE, index_type=kind, table_type=table_type)
+        for start in range(0, 60, 20):
+            for p in "abc":
+                write(path, rows(*range(100 + start, 120 + start), value=1, p=p), table=table, settings=APART)
+        write(path, rows(105, 150, value=2, p="b"), operation="insert", settings=APART)
+        write(path, rows(101, 141, value=3, p="c"), settings=APART)
+        self.path = path
+        self.storage = open_storage(str(path))
+        self.config = load_config(self.storage)
+        self.timeline = load_timeline(self.storage, self.config)
+        self.seen = SeenTable.at(self.timeline, self.config, partial(open_storage, str(path)))
+
+    def view(self) -> Any:
+        return open_view(self.storage, self.timeline)
+
+    def index(self, **settings: Any) -> TableLookup:
+        found = lookup_for(self.config, LookupSettings(**settings))
+        assert isinstance(found, TableLookup)
+        return found
+
+
+@pytest.fixture(params=[("SIMPLE", "COPY_ON_WRITE"), ("BLOOM", "COPY_ON_WRITE"), ("BLOOM", "MERGE_ON_READ")], ids=str)
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
+    return Made(tmp_path, *request.param)
+
+
+def keyed(*keys: tuple[str, int]) -> KeyedRows:
+    paths = pa.array([path for path, _ in keys]).dictionary_encode()
+    return KeyedRows(pa.array([f"k{number}" for _, number in keys]), paths)
+
+
+@pytest.mark.parametrize("most", [1, 4, 100])
+def test_tasks_find_what_one_process_finds(made: Made, most: int) -> None:
+    wanted = keyed(*((path, number) for number in (99, 101, 105, 141, 150, 150, 170) for path in "abcd"))
+    task = LookTask(made.seen, made.index())
+    tasks = Tasks()
+
+    found = tag_spread(task, wanted, made.view(), made.storage, tasks, most)
+
+    alone = task.index.tag(wanted, made.view(), made.storage)
+    assert replace(found.figures, seconds=0) == replace(alone.figures, seconds=0)
+    assert found.groups == alone.groups
+    assert found.codes.tolist() == alone.codes.tolist()
+    assert found.copied.tolist() == alone.copied.tolist()
+    assert found.copy_codes.tolist() == alone.copy_codes.tolist()
+    assert len(found.copied) == 3, "k105 once and k150 twice, in partition b"
+    slices = [piece.group for share in tasks.shares for _, pieces in share for piece in pieces]
+    assert sorted(slices) == sorted(piece.group for piece in made.view().all_slices()), "each once"
+    assert len(tasks.shares) == min(most, len(slices))
+
+
+def test_no_task_tests_more_keys_than_it_should(made: Made) -> None:
+    wanted = keyed(*(("a", number) for number in range(10)), ("b", 1))
+    tasks = Tasks()
+
+    tag_spread(LookTask(made.seen, made.index(keys_per_task=20)), wanted, made.view(), made.storage, tasks, 1)
+
+    pairs = [sum(len(keys) * len(pieces) for keys, pieces in share) for share in tasks.shares]
+    assert pairs == [20, 14], "the ten keys of a three slices, and the one of four"
+
+
+def test_all_keys_of_slices_are_those_that_readers_see(made: Made) -> None:
+    found = [
+        (piece.partition_path, key)
+        for piece, keys in sent(made.seen).keys(made.view().all_slices())
+        for key in keys.to_pylist()
+    ]
+
+    shown = read(made.path)
+    expected = set(zip(shown.column("p").to_pylist(), shown.column(RECORD_KEY).to_pylist(), strict=True))
+    assert set(found) == expected
+
+
+def test_only_files_beyond_the_keys_are_left_out(made: Made) -> None:
+    spans = {"a": ("k125", "k130"), "b": ("k139", "k140"), "c": ("k00", "k099")}
+    tasks = Tasks()
+    every = made.view().all_slices()
+
+    left = overlapping(made.seen, every, spans, tasks, 2)
+
+    def meets(piece: FileSlice) -> bool:
+        least, greatest = spans[piece.partition_path]
+        keys = sorted(key for _, some in made.seen.keys([piece]) for key in some.to_pylist())
+        return bool(piece.logs) or (keys[0] <= greatest and least <= keys[-1])
+
+    assert left == [piece for piece in every if meets(piece)]
+    assert 0 < len(left) < len(every)
+    assert len(tasks.shares) <= 2
