@@ -60,6 +60,33 @@ class KeyRange:
         return cls(least, greatest)
 
 
+class FooterFilter:
+    """The bloom filter in the footer of a base file, decoded when it is first asked for: most ranges rule it out.
+
+    Args:
+        text: The footer's value.
+        code: What the footer says of its type.
+        path: The file, for the log.
+    """
+
+    def __init__(self, text: bytes, code: bytes, path: str) -> None:
+        self.nbytes = len(text)
+        self._encoded: tuple[bytes, bytes, str] | None = (text, code, path)
+        self._decoded: BloomFilter | None = None
+
+    def get(self) -> BloomFilter | None:
+        """Return the filter; None of one that cannot be read, which is reported."""
+        encoded = self._encoded
+        if encoded is not None:
+            text, code, path = encoded
+            try:
+                self._decoded = BloomFilter.decode(text, code.decode())
+            except ValueError as error:
+                logger.warning("the bloom filter of the base file %s cannot be used: %s", path, error)
+            self._encoded = None
+        return self._decoded
+
+
 @dataclass(frozen=True, slots=True)
 class KeyFooter:
     """What a footer says of record keys.
@@ -70,24 +97,19 @@ class KeyFooter:
     """
 
     range: KeyRange | None = None
-    filter: BloomFilter | None = None
+    filter: FooterFilter | None = None
 
     @classmethod
     def of(cls, footer: Mapping[bytes, bytes], path: str) -> KeyFooter:
-        """Return what a Parquet footer says; of a filter that cannot be read nothing, which is reported.
+        """Return what a Parquet footer says.
 
         Args:
             footer: Its key-values.
-            path: The file, for the report.
+            path: The file, for the log.
         """
         text = footer.get(FILTER.encode()) or footer.get(OLD_FILTER.encode())
-        found = None
-        if text is not None:
-            try:
-                found = BloomFilter.decode(text, footer.get(TYPE_CODE.encode(), SIMPLE.encode()).decode())
-            except ValueError as error:
-                logger.warning("the bloom filter of the base file %s cannot be used: %s", path, error)
-        return cls(KeyRange.told_by(footer), found)
+        code = footer.get(TYPE_CODE.encode(), SIMPLE.encode())
+        return cls(KeyRange.told_by(footer), None if text is None else FooterFilter(text, code, path))
 
     def possible(self, keys: pa.StringArray | FilterKeys, *, by_range: bool = True) -> Positions:
         """Return the positions of the keys that the file may hold; those that it holds are always among them.
@@ -100,9 +122,10 @@ class KeyFooter:
         start, end = 0, len(asked.keys)
         if by_range and self.range is not None:
             start, end = span_of(asked.keys, self.range.least, self.range.greatest)
-        if self.filter is None:
+        found = None if self.filter is None or start == end else self.filter.get()
+        if found is None:
             return np.arange(start, end)
-        return start + np.flatnonzero(self.filter.may_hold_between(asked, start, end))
+        return start + np.flatnonzero(found.may_hold_between(asked, start, end))
 
 
 class _Kept(Generic[T]):
@@ -139,7 +162,7 @@ class KeyFooters:
 
     def __init__(self, *, ranges: int = _MOST_OF_RANGES, filters: int = _MOST_OF_FILTERS) -> None:
         self._ranges: _Kept[KeyRange | None] = _Kept(ranges)
-        self._filters: _Kept[BloomFilter | None] = _Kept(filters)
+        self._filters: _Kept[FooterFilter | None] = _Kept(filters)
 
     def known(self, storage: Storage, file: BaseFile) -> KeyFooter | None:
         """Return the whole of what a file's footer says, None where it is not known or known no more."""
@@ -193,16 +216,6 @@ def key_ranges(storage: Storage, files: Iterable[BaseFile]) -> list[KeyRange | N
     return for_each(
         storage, lambda file: FOOTERS.range_of(storage, file) or FOOTERS.read(storage, file).range, files, computes=True
     )
-
-
-def candidates(keys: pa.StringArray, ranges: Iterable[KeyRange | None]) -> list[tuple[int, int]]:
-    """Return for each file from where to where the keys lie that its range does not rule out.
-
-    Args:
-        keys: n record keys in the order of their bytes, none null.
-        ranges: What is known of each file; one of which nothing is known may hold all.
-    """
-    return [(0, len(keys)) if one is None else span_of(keys, one.least, one.greatest) for one in ranges]
 
 
 def _name(storage: Storage, file: BaseFile) -> tuple[str, int]:
