@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from pyhudi.errors import CorruptFileError, NullKeyError
@@ -12,11 +16,12 @@ from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.lookup import TableLookup
 from pyhudi.index.settings import LookupSettings
 from pyhudi.index.simple import SimpleIndex
+from pyhudi.storage.object_files import ObjectInput
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import FILTER, BloomSettings
 from pyhudi.table.files.key_footers import KeyFooters
 from pyhudi.table.files.names import FileGroupId
-from support.keyed_files import KeyedFiles, keyed
+from support.keyed_files import OPENED, CountingStorage, KeyedFiles, keyed
 from support.tagging import ROWS, SMALL, Places, all_homes, check_lookup, homes, tables, tag
 
 INDEXES: list[TableLookup] = [
@@ -225,3 +230,44 @@ def test_they_are_indexes_that_look_up_within_partitions(index: TableLookup) -> 
     assert (index.needs_lookup, index.is_global, index.can_index_log_files) == (True, False, False)
     assert len(index.misfits(keyed([("p", "a")]).record_keys, group)) == 0
     assert index.rival_key(group) == "file group f-0"
+
+
+class Ranged(CountingStorage):
+    """A store over a network, whose files are read by ranges."""
+
+    @property
+    def remote(self) -> bool:
+        return True
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.PythonFile(ObjectInput(self, path, path), mode="r")
+
+    def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
+        OPENED[self.path].append(f"{key}, tail")
+        data = self.read(key)
+        return data[-length:], len(data)
+
+    def get_range(self, key: str, start: int, end: int) -> bytes:
+        OPENED[self.path].append(f"{key}, {end - start} bytes")
+        return self.read(key)[start:end]
+
+
+def test_over_a_network_a_file_is_asked_for_its_footer_and_perhaps_its_keys() -> None:
+    files = KeyedFiles()
+    files.storage = Ranged.open(files.storage.path)
+    random = np.random.default_rng(1)
+    keys = [base64.b64encode(random.bytes(48)).decode() for _ in range(60_000)]
+    group, other = (files.add("p", keys[half::2], bloom=BloomSettings(30_000, 1e-6)) for half in (0, 1))
+    paths = [files.slices("p")[one.file_id].base_file.path for one in (group, other)]
+    footer = pq.ParquetFile(pa.BufferReader(files.storage.read(paths[0]))).metadata
+    chunk = footer.row_group(0).column(footer.schema.names.index("_hoodie_record_key"))
+
+    tags = tag(BloomIndex(), files, ("p", keys[20_000]))
+
+    assert homes(tags) == [group]
+    asked = sorted(files.opened)
+    assert [one for one in asked if one.endswith("tail")] == sorted(f"{path}, tail" for path in paths)
+    ranges = [one for one in asked if not one.endswith("tail")]
+    assert all(one.startswith(paths[0]) for one in ranges)
+    assert 0 < len(ranges) <= 2
+    assert sum(int(one.split()[-2]) for one in ranges) <= chunk.total_compressed_size
