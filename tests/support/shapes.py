@@ -31,7 +31,6 @@ TO_COME: frozenset[Property] = frozenset(
         ("version", "8"),
         ("version", "6"),
         ("index", "consistent"),
-        ("index", "bloom"),
         ("index", "global"),
         ("index", "record"),
         ("merge", "partial-update"),
@@ -121,6 +120,13 @@ SHAPES = """
 9 cow simple     unpartitioned commit-time    avro    spilled memory savepoint
 9 mor simple     times         several-fields parquet placed  local  restore
 9 mor simple     simple        commit-time    parquet spilled memory compact
+9 mor bloom      simple        several-fields parquet plain   s3     none
+9 cow bloom      composite     event-time     avro    placed  local  rollback
+9 mor bloom      times         commit-time    avro    plain   memory clean
+9 cow bloom      unpartitioned several-fields avro    spilled memory archive
+9 cow bloom      simple        commit-time    avro    placed  local  savepoint
+9 mor bloom      unpartitioned event-time     parquet spilled local  restore
+9 mor bloom      composite     several-fields avro    placed  memory compact
 8 mor simple     simple        partial-update parquet placed  local  archive
 6 mor consistent times         partial-update parquet spilled s3     clean
 8 mor bloom      composite     event-time     parquet plain   memory cluster
