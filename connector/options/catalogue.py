@@ -244,9 +244,8 @@ _NO_MEANING = {
         "_.hoodie.": "allow.multi.write.on.same.instant",
     },
     "files are filled by bytes, and the bytes of a row are learned from the commits before": {
-        "hoodie.": """parquet.compression.ratio copyonwrite.insert.auto.split copyonwrite.insert.split.size
-            merge.small.file.group.candidates.limit""",
-        "hoodie.record.size.": "estimation.threshold estimator.average.metadata.size estimator.class",
+        "hoodie.": """parquet.compression.ratio copyonwrite.insert.auto.split copyonwrite.insert.split.size""",
+        "hoodie.record.size.": "estimator.average.metadata.size estimator.class",
     },
     "Parquet pages are as PyArrow makes them": {"hoodie.parquet.": "page.size dictionary.enabled"},
     "a lookup searches sorted ranges, opens each file once, and shares them out among the tasks evenly": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -73,6 +74,16 @@ class LookupOptions(BaseModel):
         "Bytes that a row takes in a base file, where no commit of the table tells.",
         "hoodie.copyonwrite.record.size.estimate",
     )
+    record_size_threshold: Annotated[float, Field(ge=0)] = option(
+        DEFAULTS.sizes.telling,
+        "Commits tell the size of a row that wrote more than so many times the limit of small files.",
+        "hoodie.record.size.estimation.threshold",
+    )
+    small_file_candidates: Count = option(
+        DEFAULTS.sizes.most_rewritten,
+        "How many small files of a partition take new keys in where other rows go to log files.",
+        "hoodie.merge.small.file.group.candidates.limit",
+    )
 
     # Filled from a family of keys, not from a key of its own; it may hold secrets.
     index_options: dict[str, str] = Field(default_factory=dict, repr=False)
@@ -91,7 +102,11 @@ class LookupOptions(BaseModel):
                 most_entries=self.filter_most_entries,
             ),
             sizes=FileSizes(
-                small=self.small_file_limit, largest=self.max_file_size, record_bytes=self.record_size_estimate
+                small=self.small_file_limit,
+                largest=self.max_file_size,
+                record_bytes=self.record_size_estimate,
+                telling=self.record_size_threshold,
+                most_rewritten=self.small_file_candidates,
             ),
             own=dict(self.index_options),
         )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...index.registry import index_for
+from ...operations.planning.operation import opens_alone
 from ...operations.planning.request import WriteSettings
 from ...operations.planning.target import Target, find_target
 from ...operations.result import CommitResult, find_write, with_services
@@ -29,8 +30,10 @@ from ...timeline.timeline import Timeline, load_timeline
 from ..options.model import HudiOptions
 from ..options.names import OPTIONS, name_of
 from ..options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
+from ..placement.arranging import arrange
 from ..placement.choice import places
 from ..placement.colocate import can_place, place, placement_of
+from ..placement.slots import Placement
 from ..placement.tagging import Tagging, tag
 from ..source.datasource import PyHudiDataSource
 from ..source.logs import level_here
@@ -140,7 +143,9 @@ def _brought_together(
         kept: Forgets on its end what Spark keeps until the rows are written.
     """
     left = {OPTIONS["commit_merge_max_bytes"].key: str(_NO_BOUND)}
-    # Where keys are generated, each task writes file groups of its own. What was placed before says where it stood.
+    if opens_alone(target.operation.name, target.operation.rules, target.config):
+        return _arranged(df, target, storage, options, settings), left
+    # What was placed before says where it stood.
     if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
         return df, left
     if index_for(target.config).needs_lookup:
@@ -159,6 +164,18 @@ def _brought_together(
         return df, left
     rows = place(df, placement, breaks_ties=target.operation.breaks_ties)
     return rows, {OPTIONS["colocated"].key: "true"}
+
+
+def _arranged(
+    df: DataFrame, target: Target, storage: Storage, options: HudiOptions, settings: WriteSettings
+) -> DataFrame:
+    """Return rows of which each task makes new file groups, as the sort mode of a bulk insert brings them together."""
+    if not target.operation.sorts or options.place_rows == "never":
+        return df
+    config = target.config
+    placement = Placement(config, None, 1) if config.generates_keys else placement_of(df, config, storage)
+    arranged = arrange(df, placement, settings.bulk_insert_sort_mode, settings.bulk_insert_sort_columns)
+    return df if arranged is None else arranged
 
 
 def delete_partitions(

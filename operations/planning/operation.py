@@ -6,6 +6,8 @@ import logging
 from dataclasses import dataclass
 
 from ...errors import InvalidOptionError, OptionConflictError
+from ...index.registry import index_for
+from ...table.config import TableConfig
 from ...table.merging.merger import Meeting, MergeRules
 from .request import WriteRequest, WriteSettings
 
@@ -37,6 +39,24 @@ class Operation:
     def breaks_ties(self) -> bool:
         """Whether it can matter which of two incoming rows came later."""
         return self.rules.fold and self.name not in {DELETE, DELETE_PARTITION}
+
+
+def opens_alone(operation: str, rules: MergeRules, config: TableConfig) -> bool:
+    """Return whether each task writes its rows to new file groups of its own, to which no other task has rows to add.
+
+    So it is where no row is looked for in the table or among the others, and a key may be anywhere. An insert of rows
+    with keys fills small files up together with the other tasks.
+
+    Args:
+        operation: Hudi's name.
+        rules: How incoming rows meet one another and the rows that are there.
+        config: The table's properties.
+    """
+    if config.generates_keys:
+        return operation != DELETE
+    if rules.meeting is not Meeting.ADD or rules.fold or operation in {INSERT, DELETE_PARTITION}:
+        return False
+    return index_for(config).needs_lookup
 
 
 def makes_keyless(request: WriteRequest) -> bool:

@@ -35,7 +35,7 @@ from ..rollback.pending import PlannedRollback, broken_off, settle_pending
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
 from .columns import check_columns, check_judges, check_located, table_schema
-from .operation import DELETE, DELETE_PARTITION, INSERT, REPLACING, Operation
+from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, opens_alone
 from .request import WriteRequest, WriteSettings
 from .target import find_target
 
@@ -118,16 +118,8 @@ class WritePlan:
 
     @property
     def opens_alone(self) -> bool:
-        """Whether each task writes its rows to new file groups of its own, to which no other task has rows to add.
-
-        So it is where no row is looked for in the table or among the others, and a key may be anywhere. An insert of
-        rows with keys fills small files up together with the other tasks.
-        """
-        if self.config.generates_keys:
-            return self.operation != DELETE
-        if self.rules.meeting is not Meeting.ADD or self.rules.fold or self.operation in {INSERT, DELETE_PARTITION}:
-            return False
-        return index_for(self.config).needs_lookup
+        """Whether each task writes its rows to new file groups of its own, to which no other task has rows to add."""
+        return opens_alone(self.operation, self.rules, self.config)
 
     @property
     def moves_rows(self) -> bool:

@@ -471,6 +471,8 @@ def test_how_keys_are_looked_up_can_be_said() -> None:
         "hoodie.parquet.small.file.limit": "1m",
         "hoodie.parquet.max.file.size": "2m",
         "hoodie.copyonwrite.record.size.estimate": "64",
+        "hoodie.record.size.estimation.threshold": "0.5",
+        "hoodie.merge.small.file.group.candidates.limit": "3",
         "hoodie.pyhudi.index.Path": "/var/keys.db",
     }
 
@@ -480,7 +482,7 @@ def test_how_keys_are_looked_up_can_be_said() -> None:
         caches=False,
         moves_rows=False,
         bloom=BloomSettings(entries=100, false_positives=0.01, dynamic=False, most_entries=200),
-        sizes=FileSizes(small=MIB, largest=2 * MIB, record_bytes=64),
+        sizes=FileSizes(small=MIB, largest=2 * MIB, record_bytes=64, telling=0.5, most_rewritten=3),
         own={"path": "/var/keys.db"},
     )
 
