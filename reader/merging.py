@@ -20,9 +20,9 @@ from .statistics import matching_row_groups
 from .window import COMMIT_TIME, CommitTimes
 
 GIB = 1 << 30
-# Of what a task may take for merging, what the entries of logs may take; the rest is for holding them against each
-# other and for the rows on their way.
-_ENTRIES_SHARE = 0.4
+# Of what a task may take for merging, what the entries of logs may take and their folding; the rest is for what the
+# allocator keeps, and for the rows on their way.
+_ENTRIES_SHARE = 0.6
 _LEAST_ENTRIES = 1 << 20
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -45,11 +45,28 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return joined[0]
 
 
-def within(batches: Iterable[pa.RecordBatch], nbytes: int) -> list[pa.RecordBatch] | None:
-    """Return the batches, None where they hold more bytes than that."""
+def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return one batch with the rows of all, which are taken out of their list: no column is there twice for long."""
+    schema = batches[0].schema
+    columns = [[batch.column(at) for batch in batches] for at in range(len(schema))]
+    batches.clear()
+    whole = []
+    for one, pieces in zip(schema, columns, strict=True):
+        narrow = pa.schema([one])
+        whole.append(concat([pa.RecordBatch.from_arrays([piece], schema=narrow) for piece in pieces]).column(0))
+        pieces.clear()
+    return pa.RecordBatch.from_arrays(whole, schema=schema)
+
+
+def within(
+    batches: Iterable[pa.RecordBatch],
+    nbytes: int,
+    cost: Callable[[pa.RecordBatch], int] = lambda batch: int(batch.nbytes),
+) -> list[pa.RecordBatch] | None:
+    """Return the batches, None where they cost more bytes than that: their own, unless something else is said."""
     held, size = [], 0
     for batch in batches:
-        size += batch.nbytes
+        size += cost(batch)
         if size > nbytes:
             return None
         held.append(batch)

@@ -33,7 +33,7 @@ class KeyProbe:
 
     keys: pa.Array
     hashes: np.ndarray[Any, np.dtype[np.uint64]]
-    positions: Positions
+    positions: np.ndarray[Any, np.dtype[np.int32]]
     longest_run: int
     seen: Mask
 
@@ -41,13 +41,13 @@ class KeyProbe:
     def over(cls, keys: pa.Array) -> KeyProbe:
         """Return a probe over unique keys."""
         hashes = hash64(keys)
-        order = np.argsort(hashes, kind="stable")
-        ordered = hashes[order]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else np.zeros(0, int)
-        runs = np.diff(np.append(starts, len(ordered)))
         seen = np.zeros(1 << min(_MOST_BITS, (_SPACE_FOR_A_KEY * len(keys)).bit_length()), np.bool_)
         seen[_low_bits(hashes, seen)] = True
-        return cls(keys, ordered, order.astype(np.int64), int(runs.max()) if len(runs) else 0, seen)
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        # Of millions of keys each array of theirs counts.
+        del hashes
+        return cls(keys, ordered, order.astype(np.int32), _longest_run(ordered), seen)
 
     def find(self, wanted: pa.Array) -> Positions:
         """Return for each wanted key its position among the unique keys, -1 where it is absent."""
@@ -70,6 +70,15 @@ class KeyProbe:
             hit = same.to_numpy(zero_copy_only=False)
             found[rows[hit]] = candidates[hit]
         return found
+
+
+def _longest_run(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
+    """Return how many sorted values are equal at most."""
+    alike = ordered[1:] == ordered[:-1]
+    if not alike.any():
+        return min(1, len(ordered))
+    edges = np.flatnonzero(np.concatenate(([True], ~alike, [True])))
+    return int(np.diff(edges).max())
 
 
 def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Positions:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ...storage.base import Storage
 from ..arrow.arrays import Mask
-from ..arrow.batches import concat, rechunk, within
+from ..arrow.batches import concat, joined, rechunk, within
 from ..arrow.spill import SpillReader, SpillWriter
 from ..arrow.string_hash import hash64
 from ..schema.columns import RECORD_KEY
@@ -30,6 +30,8 @@ from .row_spec import Judged
 # Of what may be merged at once, the share of the deciding columns of rows that wait elsewhere: folding them and looking
 # keys up takes several times their bytes.
 _DECIDING_SHARE = 2
+# What that takes for each row, beside its columns: hashes, their order, codes and masks.
+FOLDING_BYTES = 48
 
 
 class Rows(Protocol):
@@ -67,6 +69,7 @@ class Encounter:
         memory: Arrow bytes of incoming rows that may be merged at once.
         open_spill: Opens a spill for parts beyond memory, with the storage that reads it back.
         where: Names the file group, for errors.
+        row_bytes: What each row counts beyond the columns that decide.
         lay: Makes an overlay of incoming rows, where they hold some of their columns only; None where rows are whole.
         counts: What has become of the rows so far.
     """
@@ -76,6 +79,7 @@ class Encounter:
     memory: int
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
     where: str
+    row_bytes: int = 0
     lay: Callable[[pa.RecordBatch], Overlay] | None = None
     counts: MergeCounts = field(default_factory=MergeCounts)
 
@@ -137,9 +141,9 @@ class Encounter:
         if held is not None:
             yield _Incoming.of(held, deciding) if held else None, base
             return
-        judges = within(rows.batches(deciding), self.memory // _DECIDING_SHARE) if self.lay is None else None
+        judges = within(rows.batches(deciding), self.memory, self._cost) if self.lay is None else None
         if judges is not None:
-            yield _Incoming(concat(judges), rows.batches), base
+            yield _Incoming(joined(judges), rows.batches), base
             return
         # Half of what fits, because parts are not equal and what was read last is still in memory.
         parts = math.ceil((2 if self.lay is None else 4) * rows.nbytes / self.memory)
@@ -147,6 +151,10 @@ class Encounter:
             for part in range(parts):
                 batches = list(incoming.part(part))
                 yield _Incoming.of(batches, deciding) if batches else None, of_base.part(part)
+
+    def _cost(self, deciding: pa.RecordBatch) -> int:
+        """Return the bytes that merging some rows takes, given the columns that decide."""
+        return _DECIDING_SHARE * int(deciding.nbytes) + self.row_bytes * deciding.num_rows
 
     @contextmanager
     def _spread(self, batches: Iterator[pa.RecordBatch], parts: int) -> Iterator[_Parts]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ..arrow.arrays import Mask
 from ..schema.columns import RECORD_KEY
+from .key_codes import key_codes
 from .key_probe import Firsts, KeyProbe
 from .merger import MergeCounts
 from .row_spec import Judged
@@ -148,7 +149,8 @@ class _Chains:
     @classmethod
     def of(cls, spec: Judged, rows: pa.RecordBatch) -> _Chains:
         """Return the chains of some rows, at least one."""
-        code = rows.column(RECORD_KEY).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        found = key_codes(rows.column(RECORD_KEY))
+        code = np.arange(rows.num_rows, dtype=np.int32) if found is None else found
         position = np.argsort(code, kind="stable")
         code = code[position]
         begins = np.append(True, code[1:] != code[:-1])

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.arrays import Mask, mask
+from .key_codes import Codes, key_codes
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 # The values of each ordering field, the first field first; none where the later row wins.
@@ -43,10 +44,9 @@ def fold(
         yields: Which of the n rows lose against a reset above them all the same, as long as only such rows stand
             between; None for none.
     """
-    codes = keys.dictionary_encode()
-    if len(codes.dictionary) == len(keys):
+    code = key_codes(keys)
+    if code is None:
         return np.arange(len(keys), dtype=np.int64)
-    code = codes.indices.to_numpy(zero_copy_only=False)
     ranks = list(map(_ranks, reversed(ordering)))
     if stood is None:
         return np.sort(_last_of_each(code, ranks, resets, yields))
@@ -93,7 +93,7 @@ def joint_ranks(ordering: Ordering, count: int) -> Positions:
 
 
 def _last_of_each(
-    code: Positions, ranks: Sequence[Positions], resets: Mask | None, yields: Mask | None = None
+    code: Codes, ranks: Sequence[Positions], resets: Mask | None, yields: Mask | None = None
 ) -> Positions:
     """Return the position of each code's greatest row by the ranks, the last of them first; of equals the later one."""
     by_key = np.lexsort([*ranks, *_since_reset(code, resets, yields), code])
@@ -103,7 +103,7 @@ def _last_of_each(
     return found
 
 
-def _since_reset(code: Positions, resets: Mask | None, yields: Mask | None) -> list[Positions]:
+def _since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[Positions]:
     """Return what sorts the rows of one key by the last reset at or above them, those that yield to it before it."""
     if resets is None or not resets.any():
         return []
@@ -117,7 +117,7 @@ def _since_reset(code: Positions, resets: Mask | None, yields: Mask | None) -> l
     return [count]
 
 
-def yielding(code: Positions, resets: Mask, yields: Mask) -> Mask:
+def yielding(code: Codes, resets: Mask, yields: Mask) -> Mask:
     """Return which rows, sorted by key, stand below a reset of their key with none between that does not yield."""
     rows = np.arange(len(code))
     begins = np.append(True, code[1:] != code[:-1])

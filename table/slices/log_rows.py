@@ -20,6 +20,7 @@ from ..arrow.batches import within
 from ..files.logs.log_blocks import BlockType, LogBlock
 from ..files.logs.log_contents import deletes_of, rows_of
 from ..merging.deletes import IS_DELETED, DeleteMarker, deleted
+from ..merging.meet import FOLDING_BYTES
 from ..merging.row_spec import RowSpec
 from ..merging.winners import Positions
 from ..schema.columns import OPERATION_COLUMN, RECORD_KEY
@@ -104,13 +105,13 @@ class LogRows:
 
     @property
     def nbytes(self) -> int:
-        """Arrow bytes of all entries, about: the widest batch read so far, times the entries, which are counted."""
+        """Bytes of all entries and their merging, about: by the widest batch read so far, and the number of entries."""
         rows = sum(batch.num_rows for batch in self.batches([RECORD_KEY]))
         return int(rows * self._row_bytes) + 1
 
     def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
-        """Return all entries, None where they take more bytes than that."""
-        return within(self._measured(), nbytes)
+        """Return all entries, None where they and their merging take more bytes than that."""
+        return within(self._measured(), nbytes, self._cost)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all entries, with some of their columns or all and their kind; they may be asked for again."""
@@ -127,8 +128,12 @@ class LogRows:
     def _measured(self) -> Iterator[pa.RecordBatch]:
         for batch in self.batches():
             if batch.num_rows:
-                self._row_bytes = max(self._row_bytes, batch.nbytes / batch.num_rows)
+                self._row_bytes = max(self._row_bytes, self._cost(batch) / batch.num_rows)
             yield batch
+
+    def _cost(self, rows: pa.RecordBatch) -> int:
+        deciding = rows.select(LogSpec(self.ordering_fields).deciding)
+        return int(rows.nbytes + deciding.nbytes) + FOLDING_BYTES * rows.num_rows
 
     def _field(self, name: str) -> pa.Field:
         return _OWN.get(name) or self.schema.field(name).with_nullable(True)

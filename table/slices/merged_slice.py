@@ -21,7 +21,7 @@ from ..files.footers import batch_rows
 from ..files.logs.log_blocks import BlockType, LogBlock
 from ..files.logs.log_file import read_blocks
 from ..files.logs.log_scan import effective_blocks
-from ..merging.meet import Encounter
+from ..merging.meet import FOLDING_BYTES, Encounter
 from ..merging.merger import MergeCounts, MergeRules
 from ..merging.overlay import Overlay
 from ..schema.columns import RECORD_KEY, with_meta
@@ -66,7 +66,7 @@ class MergedSlice:
         piece: The slice.
         schema: The table's data columns, canonical types; meta columns among them are passed over.
         sees: Returns whether the blocks of an instant, given its requested time, may be seen.
-        memory: Arrow bytes of log entries that may be merged at once; beyond it they are spilled.
+        memory: Bytes that log entries and their merging may take at once; beyond it they are spilled.
         open_spill: Opens a spill, with the storage that reads it back.
 
     Attributes:
@@ -167,7 +167,9 @@ class MergedSlice:
             self._storage, self.blocks, read, self._schema, self._ordering, marker, numbered=partial is not None
         )
         where = f"the file group {self._piece.file_id} of partition {self._piece.partition_path!r}"
-        encounter = Encounter(spec, MergeRules(first_alone=True), self._memory, self._open_spill, where)
+        encounter = Encounter(
+            spec, MergeRules(first_alone=True), self._memory, self._open_spill, where, row_bytes=FOLDING_BYTES
+        )
         if partial is not None:
             encounter.lay = lambda whole: Overlay(spec, whole, partial.given, columns.names)
         old = iter(()) if base is None else _rows_of(base, read, row_groups)

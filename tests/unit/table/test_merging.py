@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.table.arrow.string_hash import hash64
-from pyhudi.table.merging import key_probe
+from pyhudi.table.merging import key_codes, key_probe
 from pyhudi.table.merging.winners import base_wins, fold
 
 INF, NAN = float("inf"), float("nan")
@@ -154,3 +154,26 @@ def test_a_probe_finds_what_a_dict_finds(known: list[str], wanted: list[str], ha
         found = key_probe.KeyProbe.over(pa.array(unique, pa.string())).find(pa.array(wanted, pa.string()))
 
     assert found.tolist() == [unique.index(key) if key in unique else -1 for key in wanted]
+
+
+@given(KEYS, st.sampled_from([1, 3, 64]), st.integers(1, 5), st.sampled_from([(0, 0), (0, 99), (99, 99)]))
+@settings(deadline=None)
+def test_codes_are_equal_where_keys_are(keys: list[str], hash_bits: int, at_once: int, bounds: tuple[int, int]) -> None:
+    """Whether or not hashes collide, and however many keys there are."""
+
+    def few_hashes(keys: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        return hash64(keys) >> np.uint64(64 - hash_bits)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_codes, "hash64", few_hashes)
+        patch.setattr(key_codes, "_COMPARED_AT_ONCE", at_once)
+        patch.setattr(key_codes, "_FEW", bounds[0])
+        patch.setattr(key_codes, "_SOME", bounds[1])
+        codes = key_codes.key_codes(pa.array(["", *keys], pa.string()).slice(1))
+
+    if len(set(keys)) == len(keys):
+        assert codes is None
+    else:
+        assert codes is not None
+        assert [(a == b) for a in keys for b in keys] == [bool(a == b) for a in codes for b in codes]
+        assert 0 <= codes.min() <= codes.max() < len(keys)

@@ -1,0 +1,62 @@
+"""Numbers for record keys, equal ones for equal keys, whole arrays at a time.
+
+A dictionary of strings gives them, and takes some eighty bytes for each, most of it while it grows. So many keys are
+told apart by their hashes instead, in a few times eight bytes each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.string_hash import hash64
+
+Codes = np.ndarray[Any, np.dtype[np.int32]]
+_COMPARED_AT_ONCE = 1 << 18
+# Up to so many keys a dictionary is the quicker one, even where no two keys are equal; and where some are.
+_FEW, _SOME = 1 << 16, 1 << 20
+
+
+def key_codes(keys: pa.Array) -> Codes | None:
+    """Return a number for each key, which it shares with its equals alone; None where no two are equal.
+
+    Args:
+        keys: n strings, none null.
+    """
+    if len(keys) <= _FEW:
+        return _by_dictionary(keys)
+    hashes = hash64(keys)
+    ordered = np.sort(hashes)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return None
+    del ordered
+    if len(keys) <= _SOME:
+        return _by_dictionary(keys)
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes[order]
+    like_the_last = hashes[1:] == hashes[:-1]
+    del hashes
+    if not _are_equal(keys, order, np.flatnonzero(like_the_last)):
+        # Two keys of one hash: once in ages by chance, and at any time by intention.
+        return _by_dictionary(keys)
+    codes = np.empty(len(keys), dtype=np.int32)
+    codes[order] = np.cumsum(np.append(False, ~like_the_last), dtype=np.int32)
+    return codes
+
+
+def _by_dictionary(keys: pa.Array) -> Codes | None:
+    encoded = keys.dictionary_encode()
+    return None if len(encoded.dictionary) == len(keys) else encoded.indices.to_numpy(zero_copy_only=False)
+
+
+def _are_equal(keys: pa.Array, order: np.ndarray[Any, Any], pairs: np.ndarray[Any, Any]) -> bool:
+    """Return whether in some places of an order the key is the same as in the next place."""
+    for start in range(0, len(pairs), _COMPARED_AT_ONCE):
+        some = pairs[start : start + _COMPARED_AT_ONCE]
+        one, next_one = (keys.take(pa.array(order[some + step])) for step in (0, 1))
+        if not pc.all(pc.equal(one, next_one)).as_py():  # one value
+            return False
+    return True
