@@ -126,6 +126,23 @@ class Overlay:
         return pa.RecordBatch.from_arrays(columns, self._columns)
 
 
+def laid_together(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.RecordBatch:
+    """Return one row for each key, laid together of all that its rows give; a delete where the key is gone.
+
+    Args:
+        spec: What rows hold.
+        rows: At least one, later ones further down.
+        given: Tells which rows give a column.
+    """
+    chains = _Chains.of(spec, rows)
+    columns = []
+    for name in rows.schema.names:
+        values = rows.column(name)
+        chosen = chains.winner if name in spec.deciding else chains.chosen(given(rows, name, values))[0]
+        columns.append(values.take(pa.array(chosen)))
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
 @dataclass(frozen=True, slots=True)
 class _Chains:
     """The rows of each key, one below the other; places are those in this order, positions those in the batch.

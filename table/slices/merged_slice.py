@@ -171,7 +171,7 @@ class MergedSlice:
             spec, MergeRules(first_alone=True), self._memory, self._open_spill, where, row_bytes=FOLDING_BYTES
         )
         if partial is not None:
-            encounter.lay = lambda whole: Overlay(spec, whole, partial.given, columns.names)
+            encounter.lay = lambda whole: Overlay(spec, partial.begun(spec, whole), partial.given, columns.names)
         old = iter(()) if base is None else _rows_of(base, read, row_groups)
         kept = with_dictionaries(columns, frozenset() if base is None else base.dictionaries)
         with closing(encounter.meet(rows, old)) as all_met:

@@ -13,10 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrow.arrays import Mask, mask
+from ..arrow.batches import concat
 from ..config import TableConfig
 from ..config import property_keys as key
 from ..files.logs.log_blocks import LogBlock
 from ..files.logs.log_contents import columns_of
+from ..merging.overlay import laid_together
+from ..merging.row_spec import Judged
 
 # The block of an entry, by its place among those that count; given where a block is partial.
 BLOCK = "_pyhudi_block"
@@ -30,23 +33,43 @@ class PartialUpdates:
         ignores_nulls: Whether a null leaves a column to the older row.
         unavailable: The text or bytes that do; None for none.
         columns: The columns of each block that counts, None for all, where some block has not all.
+        until_then: How the entries before the first such block update one another, where the table has a mode of its
+            own. From that block on Apache Hudi forgets the mode, and what has been laid together counts as given.
     """
 
     ignores_nulls: bool = False
     unavailable: str | None = None
     columns: tuple[frozenset[str] | None, ...] | None = None
+    until_then: PartialUpdates | None = None
 
     @classmethod
     def of(cls, config: TableConfig, blocks: Sequence[LogBlock]) -> PartialUpdates | None:
         """Return how the entries of some blocks update, None where each gives all columns."""
         mode = config.partial_update_mode
-        columns = None
-        if any(block.is_partial for block in blocks):
-            columns = tuple(frozenset(columns_of(one).names) if one.is_partial else None for one in blocks)
-        if mode is None and columns is None:
-            return None
-        unavailable = config.properties.get(key.UNAVAILABLE_VALUE) if mode == key.FILL_UNAVAILABLE else None
-        return cls(mode == key.IGNORE_DEFAULTS, unavailable, columns)
+        by_mode = None
+        if mode is not None:
+            unavailable = config.properties.get(key.UNAVAILABLE_VALUE) if mode == key.FILL_UNAVAILABLE else None
+            by_mode = cls(mode == key.IGNORE_DEFAULTS, unavailable)
+        if not any(block.is_partial for block in blocks):
+            return by_mode
+        columns = tuple(frozenset(columns_of(one).names) if one.is_partial else None for one in blocks)
+        return cls(columns=columns, until_then=by_mode)
+
+    def begun(self, spec: Judged, entries: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the entries of some keys, with those laid together already that go by another rule than the rest.
+
+        Args:
+            spec: What entries hold.
+            entries: In the order of the logs, with their blocks.
+        """
+        if self.until_then is None or self.columns is None:
+            return entries
+        first = next(number for number, names in enumerate(self.columns) if names is not None)
+        early = entries.column(BLOCK).to_numpy(zero_copy_only=False) < first
+        if not early.any():
+            return entries
+        begun = laid_together(spec, entries.filter(pa.array(early)), self.until_then.given)
+        return concat([begun, entries.filter(pa.array(~early))])
 
     def given(self, rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
         """Return which rows give a column, None where all do.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ class Entry:
     row: dict[str, Any]
     deletes: bool
     of_block: bool = False
+    of_partial: bool = False
 
     @property
     def ts(self) -> int:
@@ -91,19 +92,23 @@ class Model:
 
     def shown(self, base: list[dict[str, Any]], entries: list[tuple[str, Entry]]) -> list[dict[str, Any]]:
         folded: dict[str, Entry] = {}
+        now = self
         for key, entry in entries:
-            folded[key] = self.after(folded.get(key), entry)
+            if entry.of_partial:
+                # From the first block of partial updates on they are the only ones that Apache Hudi knows.
+                now = replace(self, partial="columns")
+            folded[key] = now.after(folded.get(key), entry)
         rows = []
         for row in base:
             entry = folded.pop(row["id"], None)
-            result = Entry(row, deletes=False) if entry is None else self.after(Entry(row, deletes=False), entry)
+            result = Entry(row, deletes=False) if entry is None else now.after(Entry(row, deletes=False), entry)
             rows += [] if result.deletes else [result.row]
         return [*rows, *(entry.row for entry in folded.values() if not entry.deletes)]
 
 
 @st.composite
 def histories(
-    draw: st.DrawFn, partial: str | None = None
+    draw: st.DrawFn, partial: str | None = None, *, blocks_too: bool = False
 ) -> tuple[list[dict[str, Any]], list[list[Rows | Gone]], list[tuple[str, Entry]]]:
     """Draw base rows, the blocks of some log files, and their entries one by one."""
     numbers = iter(range(1_000))
@@ -126,12 +131,12 @@ def histories(
             if draw(st.integers(0, 2)):
                 rows = [row(key, ts, gone and ts % 2 == 0) for key, ts, gone in drawn]
                 columns = None
-                if partial == "columns" and draw(st.booleans()):
+                if (partial == "columns" or blocks_too) and draw(st.booleans()):
                     columns = ("ts", *draw(st.lists(st.sampled_from(["seq", "text", "op"]), unique=True)))
                 blocks.append(Rows(rows, columns))
                 said = [{name: one[name] for name in columns or one} for one in rows]
                 entries += [
-                    (row["id"], Entry(one, bool(one.get("_hoodie_is_deleted"))))
+                    (row["id"], Entry(one, bool(one.get("_hoodie_is_deleted")), of_partial=columns is not None))
                     for row, one in zip(rows, said, strict=True)
                 ]
             else:
@@ -181,15 +186,15 @@ def test_a_slice_holds_what_a_dict_holds(tmp_path: Path, memory: int, mode: str)
     holds()
 
 
+MODES = {
+    "columns": {},
+    "nulls": {PARTIAL_UPDATE_MODE: "IGNORE_DEFAULTS"},
+    "unavailable": {PARTIAL_UPDATE_MODE: "FILL_UNAVAILABLE", UNAVAILABLE_VALUE: "n/a"},
+}
+
+
 @pytest.mark.parametrize(("mode", "memory"), [(EVENT, 1 << 30), (EVENT, 600), (COMMIT, 1 << 30)])
-@pytest.mark.parametrize(
-    ("partial", "properties"),
-    [
-        ("columns", {}),
-        ("nulls", {PARTIAL_UPDATE_MODE: "IGNORE_DEFAULTS"}),
-        ("unavailable", {PARTIAL_UPDATE_MODE: "FILL_UNAVAILABLE", UNAVAILABLE_VALUE: "n/a"}),
-    ],
-)
+@pytest.mark.parametrize(("partial", "properties"), MODES.items())
 def test_partial_updates_are_laid_over_one_another(
     tmp_path: Path, memory: int, mode: str, partial: str, properties: dict[str, str]
 ) -> None:
@@ -200,6 +205,21 @@ def test_partial_updates_are_laid_over_one_another(
     @settings(max_examples=10, deadline=None)
     def holds(history: Any) -> None:
         check(history, columns, made, Model(mode, partial), tmp_path, memory)
+
+    holds()
+
+
+@pytest.mark.parametrize("mode", [EVENT, COMMIT])
+@pytest.mark.parametrize("partial", ["nulls", "unavailable"])
+def test_blocks_of_partial_updates_end_the_mode_of_their_table(tmp_path: Path, partial: str, mode: str) -> None:
+    """What comes before them is laid together by it; from then on a null or a marker is a value like any other."""
+    columns = pa.schema([field.with_nullable(True) for field in schema(pa.int32())])
+    made = config("ts", mode=mode, **MODES[partial])
+
+    @given(histories(partial, blocks_too=True))
+    @settings(max_examples=20, deadline=None)
+    def holds(history: Any) -> None:
+        check(history, columns, made, Model(mode, partial), tmp_path, 1 << 30)
 
     holds()
 
