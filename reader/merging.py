@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -14,9 +14,9 @@ from ..table.arrow.spill import local_spills
 from ..table.config import TableConfig
 from ..table.files.file_group import FileSlice
 from ..table.slices.merged_slice import MergedSlice
+from .key_lookup import Search
 from .predicates import Predicate
 from .pruning import settled_by_key
-from .statistics import matching_row_groups
 from .window import COMMIT_TIME, CommitTimes
 
 GIB = 1 << 30
@@ -76,8 +76,10 @@ def merge_slice(
             memory=max(int(terms.memory * _ENTRIES_SHARE), _LEAST_ENTRIES),
             open_spill=local_spills(open_storage(folder, durable=False)),
         )
-        safe = settled_by_key(conjuncts, terms.config, table_schema)
-        for batch in merged.batches(asked, row_groups=lambda file: matching_row_groups(file, safe, table_schema)):
+        safe = tuple(settled_by_key(conjuncts, terms.config, table_schema))
+        # Log files are read whatever the base file's keys are: they may hold others.
+        search = replace(Search.of(predicates, table_schema, terms.config), predicates=safe)
+        for batch in merged.batches(asked, row_groups=lambda file: search.row_groups(file, piece.files[0])):
             rows = batch if times is None else batch.filter(times.mask(batch.column(COMMIT_TIME)))
             if rows.num_rows:
                 yield rows.select(schema.names) if extra else rows

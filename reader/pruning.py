@@ -1,7 +1,8 @@
-"""Which partitions and buckets a query can find rows in; values in, decisions out."""
+"""Which partitions, buckets and record keys a query can find rows in; values in, decisions out."""
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
@@ -17,6 +18,7 @@ from ..table.schema.columns import RECORD_KEY
 from .predicates import NULLS, Compare, OneOf, Predicate, Span, comparable, may_match_all
 
 MAX_KEYS = 10_000
+_FIRST_GREGORIAN = datetime.date(1582, 10, 15)
 
 
 def partition_may_match(path: str, predicates: Sequence[Predicate], config: TableConfig, schema: pa.Schema) -> bool:
@@ -57,8 +59,32 @@ def wanted_buckets(
         schema: The table's columns, canonical.
         buckets_of: The table's index: record keys in, bucket numbers out.
     """
-    deciding = _deciding(config, schema)
-    allowed = [_allowed(field, predicates, schema) for field in deciding]
+    found = _keys_spelt(_deciding(config, schema), predicates, config, schema)
+    return None if found is None else frozenset(buckets_of(found).tolist())
+
+
+def wanted_keys(predicates: Sequence[Predicate], config: TableConfig, schema: pa.Schema) -> pa.StringArray | None:
+    """Return every record key of the rows that the predicates allow, None where they do not fix it.
+
+    They fix it where they compare ``_hoodie_record_key``, or each column of the record key, for equality or with a
+    list, and all writers spell the values alike.
+
+    Args:
+        predicates: Conjuncts.
+        config: Says how record keys are made.
+        schema: The table's columns, canonical; meta columns may be among them.
+    """
+    by_name = _allowed(RECORD_KEY, predicates, schema)
+    if by_name is not None:
+        return pa.array(by_name, pa.string()) if len(by_name) <= MAX_KEYS else None
+    return _keys_spelt(config.record_key_fields, predicates, config, schema)
+
+
+def _keys_spelt(
+    columns: Sequence[str], predicates: Iterable[Predicate], config: TableConfig, schema: pa.Schema
+) -> pa.StringArray | None:
+    """Return the record keys of the values that some key columns may have, as if the others held nothing."""
+    allowed = [_allowed(field, predicates, schema) for field in columns]
     if not allowed or any(values is None for values in allowed):
         return None
     lists = [values for values in allowed if values is not None]
@@ -66,13 +92,13 @@ def wanted_buckets(
         return None
     combinations = list(product(*lists))
     if not combinations:
-        return frozenset()
+        return pa.array([], pa.string())
     fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
-    known = dict(zip(deciding, zip(*combinations, strict=True), strict=True))
+    known = dict(zip(columns, zip(*combinations, strict=True), strict=True))
     anything = (None,) * len(combinations)
-    columns = [pa.array(known.get(field.name, anything), field.type) for field in fields]
-    batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-    return frozenset(buckets_of(KeyGenerator(config, schema).record_keys(batch)).tolist())
+    arrays = [pa.array(known.get(field.name, anything), field.type) for field in fields]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    return KeyGenerator(config, schema).record_keys(batch)
 
 
 def settled_by_key(predicates: Iterable[Predicate], config: TableConfig, schema: pa.Schema) -> list[Predicate]:
@@ -95,7 +121,7 @@ def settled_by_key(predicates: Iterable[Predicate], config: TableConfig, schema:
 def _is_told_by_key(field: str, config: TableConfig, schema: pa.Schema) -> bool:
     """Return whether two values of a key column never make one record key."""
     if len(config.record_key_fields) == 1:
-        return field in schema.names and _has_one_spelling(schema.field(field).type)
+        return field in schema.names and has_one_spelling(schema.field(field).type)
     return all(_is_spelt_plainly(name, schema) for name in config.record_key_fields)
 
 
@@ -113,12 +139,12 @@ def _is_spelt_plainly(field: str, schema: pa.Schema) -> bool:
     if field not in schema.names:
         return False
     kind = schema.field(field).type
-    return _has_one_spelling(kind) and not pa.types.is_string(kind)
+    return has_one_spelling(kind) and not pa.types.is_string(kind)
 
 
 def _allowed(field: str, predicates: Iterable[Predicate], schema: pa.Schema) -> list[Any] | None:
     """Return the values that a key column may have, as Python gives them to Arrow; None for any."""
-    if field not in schema.names or not _has_one_spelling(schema.field(field).type):
+    if field not in schema.names or not has_one_spelling(schema.field(field).type):
         return None
     allowed: list[Any] | None = None
     for one in predicates:
@@ -131,15 +157,22 @@ def _allowed(field: str, predicates: Iterable[Predicate], schema: pa.Schema) -> 
         else:
             continue
         kind = schema.field(field).type
-        # An empty text is spelt in a way of its own.
-        if "" in values or any(comparable(value, kind) is None for value in values):
+        if any(_is_spelt_otherwise(value) or comparable(value, kind) is None for value in values):
             continue
-        unique = [value for value in dict.fromkeys(values) if _fits(value, kind)]
+        unique = [value for value in dict.fromkeys(values) if can_hold(kind, value)]
         allowed = unique if allowed is None else [value for value in allowed if value in unique]
     return allowed
 
 
-def _has_one_spelling(kind: pa.DataType) -> bool:
+def _is_spelt_otherwise(value: Any) -> bool:
+    """Return whether writers may spell a value as no other of its type: an empty text, a day of the older calendar."""
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return value < _FIRST_GREGORIAN
+    return isinstance(value, str) and value == ""
+
+
+def has_one_spelling(kind: pa.DataType) -> bool:
+    """Return whether all writers spell each value of a type alike in a record key."""
     types = pa.types
     return bool(
         types.is_integer(kind)
@@ -150,11 +183,11 @@ def _has_one_spelling(kind: pa.DataType) -> bool:
     )
 
 
-def _fits(value: Any, kind: pa.DataType) -> bool:
-    """Return whether a column can hold a value at all."""
+def can_hold(kind: pa.DataType, value: Any) -> bool:
+    """Return whether a column of a type can hold a value at all."""
     try:
         pa.array([value], kind)
-    except (pa.ArrowInvalid, OverflowError):
+    except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
         return False
     return True
 

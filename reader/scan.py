@@ -12,10 +12,10 @@ from ..table.config import load_config
 from ..table.files.base_file import BaseFileReader
 from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
+from .key_lookup import Search
 from .merging import MergeTerms, merge_slice
 from .plan import Piece, Split
 from .predicates import Predicate
-from .statistics import matching_row_groups
 from .window import COMMIT_TIME, CommitTimes
 
 
@@ -37,15 +37,17 @@ def scan(
         predicates: Conjuncts; row groups in which no row satisfies them all are left out, other rows are not.
         table_schema: The table's columns, canonical.
         times: Which rows are wanted, by their ``_hoodie_commit_time``, exactly; None for all.
-        terms: How slices with logs are merged; None for what the table itself says.
+        terms: How slices with logs are merged, and keys are spelt; None for what the table itself says, and to leave
+            nothing out by its key.
 
     Raises:
         CorruptFileError: A file cannot be read; it is named with its partition and table.
     """
+    search = Search.of(predicates, table_schema, None if terms is None else terms.config)
     for piece in split.pieces:
         try:
             if piece.merged is None:
-                yield from _scan_piece(storage, piece, schema, predicates, table_schema, times)
+                yield from _scan_piece(storage, piece, schema, search, times)
             else:
                 terms = terms or MergeTerms(load_config(storage))
                 yield from merge_slice(storage, piece.merged, schema, predicates, table_schema, terms, times)
@@ -59,13 +61,13 @@ def _scan_piece(
     storage: Storage,
     piece: Piece,
     schema: pa.Schema,
-    predicates: Sequence[Predicate],
-    table_schema: pa.Schema,
+    search: Search,
     times: CommitTimes | None,
 ) -> Iterator[pa.RecordBatch]:
-    conjuncts = [*predicates, *([] if times is None else [times.predicate()])]
+    if times is not None:
+        search = search.with_more([times.predicate()])
     with BaseFileReader(storage, piece.path) as reader:
-        matching = matching_row_groups(reader.parquet, conjuncts, table_schema)
+        matching = search.row_groups(reader.parquet, piece.path)
         groups = [number for number in matching if piece.row_groups is None or number in piece.row_groups]
         if not groups:
             return

@@ -13,16 +13,19 @@ from ..errors import TableConfigError, UnreadableTimeError, UnsupportedTableErro
 from ..index.registry import computed_index_for
 from ..storage import open_storage
 from ..storage.base import Storage, join
+from ..storage.parallel import for_each
 from ..table.config import TableConfig, check_mergeable, check_supported, load_config
 from ..table.files.base_file import BaseFileReader
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.footers import leaves_of
+from ..table.files.key_footers import FOOTERS
 from ..table.files.names import bucket_of
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import with_meta
 from ..timeline.archive.lsm import archived_writes, is_archived, seen_at
 from ..timeline.timeline import Timeline, load_timeline
 from ..timeline.watermark import Watermark
+from .key_lookup import Search
 from .moment import Moment, find_moment
 from .past import SliceFilter, first_whole, slices_shown
 from .path_glob import compile_glob
@@ -30,12 +33,13 @@ from .plan import RowGroup, Split, plan_splits
 from .predicates import Predicate
 from .pruning import partition_may_match, wanted_buckets
 from .query import Changes, Query
-from .statistics import matching_row_groups
 from .window import CommitTimes
 
 logger = logging.getLogger("pyhudi")
 
 _FOOTER_THREADS = 16
+# Of more files the tasks look into the footers, each into those of its own.
+_MOST_FOOTERS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +98,42 @@ class Snapshot:
             check_mergeable(self.config, self.storage.path)
         return found
 
+    def slices_of_keys(self, predicates: Sequence[Predicate]) -> list[FileSlice]:
+        """Return the file slices that may hold rows which satisfy every predicate, by the footers of base files too.
+
+        Footers are read only where the predicates fix the record keys, and of so many files at most that no task need
+        help. A slice with log files stays, whatever keys its base file holds.
+
+        Args:
+            predicates: Conjuncts.
+
+        Raises:
+            UnreadableTimeError: See `slices`.
+            MissingFileError: See `slices`.
+            CorruptFileError: A footer cannot be read.
+        """
+        found = self.slices(predicates)
+        search = Search.of(predicates, self.schema, self.config)
+        if search.keys is None:
+            return found
+        if not len(search.keys):
+            return []
+        plain = [one.base_file for one in found if not one.logs]
+        if len(plain) > _MOST_FOOTERS:
+            return found
+        may_hold = for_each(
+            self.storage, lambda file: search.may_be_in(FOOTERS.read(self.storage, file)), plain, computes=True
+        )
+        left = {file.path for file, may in zip(plain, may_hold, strict=True) if may}
+        return [one for one in found if one.logs or one.base_file.path in left]
+
     def plan(
         self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int, *, merged_alone: bool = False
     ) -> list[Split]:
         """Return what each task reads.
 
-        Only the footers of files larger than a split are read here, to cut the files between row groups; the rest is
-        left to the tasks, which leave out row groups by themselves.
+        Only the footers of files larger than a split are read here, to cut the files between row groups, and those of
+        `slices_of_keys`; the rest is left to the tasks, which leave out row groups by themselves.
 
         Args:
             schema: The columns that are read.
@@ -108,12 +141,14 @@ class Snapshot:
             split_size: Bytes that one task reads.
             merged_alone: Whether slices without logs are left out, which somebody else reads.
         """
-        slices = [one for one in self.slices(predicates) if one.logs or not merged_alone]
+        search = Search.of(predicates, self.schema, self.config)
         if self.times is not None:
-            predicates = [*predicates, self.times.predicate()]
+            search = search.with_more([self.times.predicate()])
+        found = self.slices(predicates) if merged_alone else self.slices_of_keys(predicates)
+        slices = [one for one in found if one.logs or not merged_alone]
         large = [one for one in slices if not one.logs and one.base_file.size > split_size]
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-            footers = pool.map(lambda one: self._row_groups(one.base_file.path, schema, predicates), large)
+            footers = pool.map(lambda one: self._row_groups(one.base_file.path, schema, search), large)
             known = {one.base_file.path: groups for one, groups in zip(large, footers, strict=True)}
         return plan_splits(slices, known, split_size)
 
@@ -126,13 +161,13 @@ class Snapshot:
             # A table can be read without the index and the key generator that write it.
             return None
 
-    def _row_groups(self, path: str, schema: pa.Schema, predicates: Sequence[Predicate]) -> list[RowGroup]:
+    def _row_groups(self, path: str, schema: pa.Schema, search: Search) -> list[RowGroup]:
         with BaseFileReader(self.storage, path) as reader:
             metadata = reader.parquet.metadata
             leaves = leaves_of(reader.parquet, schema.names)
             return [
                 RowGroup(number, sum(metadata.row_group(number).column(leaf).total_compressed_size for leaf in leaves))
-                for number in matching_row_groups(reader.parquet, predicates, self.schema)
+                for number in search.row_groups(reader.parquet, path)
             ]
 
 

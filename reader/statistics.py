@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -28,24 +29,53 @@ def matching_row_groups(parquet: pq.ParquetFile, predicates: Iterable[Predicate]
     groups = range(parquet.metadata.num_row_groups)
     if not conjuncts:
         return list(groups)
+    columns = Columns.of(parquet)
     fields = {one.column: schema.field(one.column) for one in conjuncts}
-    present = parquet.schema_arrow
-    leaves = {parquet.schema.column(number).path: number for number in range(len(parquet.schema))}
-    matching = []
-    for number in groups:
-        group = parquet.metadata.row_group(number)
-        spans = {
-            # A column that the file lacks is read as null; a nested one has no leaf of its own name.
-            name: NULLS
-            if name not in present.names
-            else _span(group, leaves[name], present.field(name).type, field.type)
-            if name in leaves
-            else Span()
-            for name, field in fields.items()
-        }
-        if may_match_all(conjuncts, spans, schema):
-            matching.append(number)
-    return matching
+    return [
+        number
+        for number in groups
+        if may_match_all(
+            conjuncts, {name: columns.span(number, name, field.type) for name, field in fields.items()}, schema
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What a footer tells of columns, by their names.
+
+    Attributes:
+        metadata: The footer.
+        present: The file's columns.
+        leaves: The number of each flat column.
+    """
+
+    metadata: pq.FileMetaData
+    present: pa.Schema
+    leaves: Mapping[str, int]
+
+    @classmethod
+    def of(cls, parquet: pq.ParquetFile) -> Columns:
+        """Return what an open file's footer tells."""
+        leaves = {parquet.schema.column(number).path: number for number in range(len(parquet.schema))}
+        return cls(parquet.metadata, parquet.schema_arrow, leaves)
+
+    def span(self, row_group: int, name: str, wanted: pa.DataType) -> Span:
+        """Return what is known of a column in a row group.
+
+        Args:
+            row_group: Its number.
+            name: The column's.
+            wanted: Its type in the table.
+        """
+        if name not in self.present.names:
+            # It is read as null.
+            return NULLS
+        if name not in self.leaves:
+            # A nested one has no leaf of its own name.
+            return Span()
+        kind = self.present.field(name).type
+        return _span(self.metadata.row_group(row_group), self.leaves[name], kind, wanted)
 
 
 def _span(group: pq.RowGroupMetaData, leaf: int, kind: pa.DataType, wanted: pa.DataType) -> Span:

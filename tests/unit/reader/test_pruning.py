@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.index.registry import index_for
 from pyhudi.reader.predicates import Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
-from pyhudi.reader.pruning import partition_may_match, wanted_buckets
+from pyhudi.reader.pruning import partition_may_match, wanted_buckets, wanted_keys
 from pyhudi.table.config import TableConfig
 from pyhudi.table.keys.generator import KeyGenerator
 
@@ -179,3 +179,56 @@ def test_a_decimal_is_spelt_with_the_columns_digits() -> None:
     bucket = index_for(table).buckets(KeyGenerator(table).record_keys(rows)).tolist()
 
     assert wanted([Compare("id", "=", Decimal("1.5"))], {"id": pa.decimal128(5, 2)}) == frozenset(bucket)
+
+
+def looked_for(predicates, kinds: dict[str, pa.DataType], record_key=("id",), **options) -> list[str] | None:
+    schema = pa.schema([("_hoodie_record_key", pa.string()), *kinds.items()])
+    found = wanted_keys(predicates, config(record_key, **options), schema)
+    return None if found is None else found.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("predicate", "kind", "expected"),
+    [
+        (Compare("id", "=", -7), pa.int32(), ["-7"]),
+        (OneOf("id", ("b", "a", None, "b")), pa.string(), ["b", "a"]),
+        (Compare("id", "=", Decimal("1.5")), pa.decimal128(5, 2), ["1.50"]),
+        (Compare("id", "=", True), pa.bool_(), ["true"]),
+        (Compare("id", "=", datetime.date(2024, 2, 29)), pa.date32(), ["2024-02-29"]),
+        (Compare("_hoodie_record_key", "=", "x"), pa.float64(), ["x"]),
+        (Compare("id", "=", 2**40), pa.int32(), []),
+    ],
+)
+def test_the_keys_that_are_looked_for_are_spelt_as_writers_do(predicate, kind, expected: list[str]) -> None:
+    assert looked_for([predicate], {"id": kind}) == expected
+
+
+def test_composite_keys_are_looked_for_where_all_of_their_columns_are_fixed() -> None:
+    kinds = {"id": pa.int32(), "line": pa.string()}
+    both = [OneOf("id", (1, 2)), Compare("line", "=", "x,id:7")]
+
+    assert looked_for(both, kinds, ("id", "line")) == ["id:1,line:x,id:7", "id:2,line:x,id:7"]
+    assert looked_for(both[:1], kinds, ("id", "line")) is None
+    assert looked_for(both[:1], kinds, partition=("p", "q")) == ["id:1", "id:2"]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "kind"),
+    [
+        (Compare("id", "=", 1.0), pa.float64()),
+        (Compare("id", "=", datetime.datetime(2024, 1, 1)), pa.timestamp("us")),
+        (Compare("id", "=", b"a"), pa.binary()),
+        (Compare("id", "=", ""), pa.string()),
+        (Compare("id", "=", datetime.date(1582, 10, 14)), pa.date32()),
+        (Compare("id", "!=", 1), pa.int32()),
+        (OneOf("id", tuple(range(10_001))), pa.int32()),
+        (OneOf("_hoodie_record_key", tuple(map(str, range(10_001)))), pa.int32()),
+    ],
+)
+def test_no_keys_are_looked_for_that_writers_may_spell_otherwise(predicate, kind: pa.DataType) -> None:
+    assert looked_for([predicate], {"id": kind}) is None
+
+
+def test_a_table_that_generates_its_keys_is_searched_by_them_alone() -> None:
+    assert looked_for([Compare("id", "=", 1)], {"id": pa.int32()}, record_key=()) is None
+    assert looked_for([Compare("_hoodie_record_key", "=", "x")], {"id": pa.int32()}, record_key=()) == ["x"]
