@@ -34,6 +34,7 @@ from ...operations.planning.request import TableSettings
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig, load_config
 from ...table.latest_schema import latest_schema
+from ...table.told_index import look_up_index
 from ...timeline.timeline import load_timeline
 from ..options.sources import READING, resolve_options
 from ..source.paths import AnyPath, absolute_for
@@ -92,7 +93,8 @@ def colocate(
     spark = df.sparkSession
     path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
     storage = open_storage(path, _storage_options(spark, path, table))
-    config, _ = changes_to(load_config(storage), TableSettings(bucket_count=buckets), path)
+    found = load_config(storage)
+    config, _ = changes_to(found, TableSettings(bucket_count=buckets), path, lambda: look_up_index(found, storage))
     if config.generates_keys:
         return df
     if index_for(config).needs_lookup:

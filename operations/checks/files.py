@@ -10,6 +10,7 @@ from ...storage.base import FileInfo, join, split
 from ...table.files.cleaned import deleted_by
 from ...table.files.file_group import FileGroup
 from ...table.files.names import parse_data_name
+from ...table.told_index import mixture
 from ...timeline.instants import State
 from .bodies import hear_archive, read_record
 from .finding import Sickness
@@ -17,6 +18,7 @@ from .folders import instant_of
 from .sicknesses import (
     BUCKET_TWICE,
     CLEANED_LIVE_FILE,
+    INDEX_UNCLEAR,
     LOST_FILE,
     NO_BUCKET,
     NOT_CHECKED,
@@ -160,6 +162,8 @@ def _cleaned(subject: Subject) -> frozenset[str]:
 
 def _check_buckets(subject: Subject) -> None:
     """A bucket of a partition is one file group, and every file group is a bucket's."""
+    if subject.told is not None and subject.told.mixture:
+        subject.findings.add(INDEX_UNCLEAR, f"The table {mixture(subject.told)}.")
     index = subject.index
     if not isinstance(index, BucketIndex):
         return

@@ -332,6 +332,13 @@ NO_BUCKET = Sickness(
     "A file group's id tells no bucket, or one that the table does not have.",
     "Check hoodie.bucket.index.num.buckets, or rewrite the partition with insert_overwrite.",
 )
+INDEX_UNCLEAR = Sickness(
+    "INDEX_UNCLEAR",
+    ERROR,
+    "The table names no index, and some of its file groups are buckets by their names and others are not: pyhudi "
+    "refuses to write it.",
+    "Write with hoodie.index.type=SIMPLE once if no writer uses buckets, else rewrite the table with mode overwrite.",
+)
 FILE_CORRUPT = Sickness(
     "FILE_CORRUPT",
     ERROR,

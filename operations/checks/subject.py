@@ -15,6 +15,7 @@ from ...table.files.file_group import DataFile, FileGroup
 from ...table.files.partitions import is_partition
 from ...table.files.view import FileView
 from ...table.files.written import Written
+from ...table.told_index import ToldIndex, is_unnoted, told_index, with_told
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from .finding import Findings, Sickness
@@ -157,10 +158,17 @@ class Subject:
         )
 
     @cached_property
+    def told(self) -> ToldIndex | None:
+        """What the file groups tell of the index; None where the table itself does."""
+        return told_index(self.view(), sorted(self.folders.partitions)) if is_unnoted(self.config) else None
+
+    @cached_property
     def index(self) -> Index | None:
         """The table's index; None where it cannot be known."""
+        if self.told is not None and self.told.kind is None:
+            return None
         with self.findings.turning(NOT_CHECKED):
-            return index_for(self.config)
+            return index_for(self.config if self.told is None else with_told(self.config, self.told))
         return None
 
 

@@ -8,6 +8,7 @@ from ...storage.base import Storage
 from ...table.config import check_supported, load_config
 from ...table.files.view import FileView
 from ...table.files.written import read_written
+from ...table.told_index import is_unnoted, told_index
 from ...timeline.timeline import load_timeline
 from .debt import DEBT_FIELDS, debt_of
 
@@ -38,8 +39,9 @@ def detail(storage: Storage) -> pa.Table:
 
     Returns:
         Columns as in `DETAIL_SCHEMA`. Partitions, files and bytes are those of the newest file slices: files and bytes
-        count base files, and `debt_of` tells of log files. The newest instant is the write that was requested last of
-        those that are completed.
+        count base files, and `debt_of` tells of log files. The index of a table that does not name it is the one that
+        the names of its file groups tell, null where they contradict each other. The newest instant is the write that
+        was requested last of those that are completed.
 
     Raises:
         TableError: There is no table that pyhudi can read.
@@ -47,7 +49,9 @@ def detail(storage: Storage) -> pa.Table:
     config = load_config(storage)
     check_supported(config, storage.path, writing=False)
     timeline = load_timeline(storage, config)
-    slices = FileView(storage, timeline, read_written(storage, timeline)).all_slices()
+    view = FileView(storage, timeline, read_written(storage, timeline))
+    partitions = view.partitions()
+    slices = [piece for partition in partitions for piece in view.slices(partition).values()]
     newest = timeline.writes[-1] if timeline.writes else None
     row = {
         "name": config.name,
@@ -57,7 +61,7 @@ def detail(storage: Storage) -> pa.Table:
         "record_key": config.record_key_fields,
         "partition_by": config.partition_fields,
         "order_by": config.ordering_fields,
-        "index": config.index_type,
+        "index": told_index(view, partitions).kind if is_unnoted(config) else config.index_type,
         "buckets": config.bucket_count,
         "partitions": len({one.partition_path for one in slices}),
         "files": sum(one.base is not None for one in slices),

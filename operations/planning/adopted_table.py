@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...errors import MissingOptionError, OptionConflictError
 from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
-from ...table.config.property_keys import BUCKET, BUCKET_COUNT, BUCKET_ENGINE, BUCKET_HASH_FIELDS, INDEX_TYPE
+from ...table.config.property_keys import BUCKET, BUCKET_COUNT, BUCKET_ENGINE, BUCKET_HASH_FIELDS, INDEX_TYPE, SIMPLE
 from ...table.keys.time_partitions import TimePartitions
+from ...table.told_index import ToldIndex, is_unnoted, mixed, with_told
 from .request import TableSettings
 from .table_terms import (
     DELETE_FIELD,
@@ -40,21 +43,49 @@ _COMPARED = {
 }
 
 
-def changes_to(config: TableConfig, asked: TableSettings, path: str) -> tuple[TableConfig, dict[str, str]]:
+def _as_without_rows() -> ToldIndex:
+    return ToldIndex(SIMPLE)
+
+
+def changes_to(
+    config: TableConfig,
+    asked: TableSettings,
+    path: str,
+    look: Callable[[], ToldIndex] = _as_without_rows,
+    *,
+    rewrites: bool = False,
+) -> tuple[TableConfig, dict[str, str]]:
     """Return an existing table's properties with what this write teaches it, and those additions alone.
 
-    Apache Hudi stores neither the index nor the number of buckets; the first write that names them does.
+    Apache Hudi stores neither the index nor the number of buckets; the first write that names them does. An index that
+    nobody named, and that the names of file groups tell, is in the properties returned and no addition: whoever else
+    writes the table may choose another one with the next overwriting.
+
+    Args:
+        config: The table's properties.
+        asked: What the write says of the table.
+        path: The table's, for messages.
+        look: Returns what the file groups tell, asked only where nobody wrote the index down.
+        rewrites: Whether the write leaves none of those file groups.
 
     Raises:
         OptionConflictError: An option disagrees with the table.
         MissingOptionError: The table does not say how many buckets it has, nor does the write.
+        UnsupportedTableError: Nobody says which index the table has, and its file groups contradict each other.
     """
     _check_agrees(config, asked, path)
     marker = marker_asked(asked, config.delete_marker, path)
     if marker is not None and config.delete_marker is None:
         # For this write alone, as Apache Hudi takes it.
         config = config.with_delete_marker(marker)
-    additions = {**_taught_buckets(config, asked, path), **_taught_times(config, asked, path)}
+    named = asked.index_type or (BUCKET if asked.bucket_count is not None or asked.hash_fields else None)
+    if is_unnoted(config) and named != BUCKET:
+        told = look()
+        taught = {} if named is None else _taught_lookup(named, asked, told, path, rewrites=rewrites)
+        config = config if named else _as_told(config, told, path)
+    else:
+        taught = _taught_buckets(config, asked, path)
+    additions = {**taught, **_taught_times(config, asked, path)}
     return (TableConfig({**config.properties, **additions}) if additions else config), additions
 
 
@@ -109,10 +140,7 @@ def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dic
     if config.bucket_count is not None:
         return {}
     if asked.bucket_count is None:
-        raise MissingOptionError(
-            f"The table {path} was made without a note of its number of buckets, because Apache Hudi keeps none.",
-            f"Give {BUCKET_COUNT} the number that its writers use, once; pyhudi remembers it in the table.",
-        )
+        raise _uncounted(path)
     hash_fields = asked.hash_fields or config.record_key_fields
     check_hash_fields(hash_fields, config.record_key_fields, path)
     return {
@@ -121,3 +149,31 @@ def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dic
         BUCKET_COUNT: str(asked.bucket_count),
         BUCKET_HASH_FIELDS: ",".join(hash_fields),
     }
+
+
+def _taught_lookup(named: str, asked: TableSettings, told: ToldIndex, path: str, *, rewrites: bool) -> dict[str, str]:
+    """Return what a write teaches that names another index than buckets, if the table's file groups bear it."""
+    check_no_buckets(asked, named, path)
+    if told.kind == BUCKET and not rewrites:
+        raise OptionConflictError(
+            f"{INDEX_TYPE} is {named} here, and the file groups of the table {path} are buckets, whose writers find no "
+            "row elsewhere and bear no other file groups.",
+            f"Leave the option out and give {BUCKET_COUNT}, or rewrite the table with mode overwrite.",
+        )
+    return {INDEX_TYPE: named}
+
+
+def _as_told(config: TableConfig, told: ToldIndex, path: str) -> TableConfig:
+    """Return a table's properties with the index that its file groups tell."""
+    if told.kind is None:
+        raise mixed(told, path)
+    if told.kind == BUCKET:
+        raise _uncounted(path)
+    return with_told(config, told)
+
+
+def _uncounted(path: str) -> MissingOptionError:
+    return MissingOptionError(
+        f"The table {path} was made without a note of its number of buckets, because Apache Hudi keeps none.",
+        f"Give {BUCKET_COUNT} the number that its writers use, once; pyhudi remembers it in the table.",
+    )

@@ -37,7 +37,7 @@ from ..write_ids import GENERATED_ID
 from .columns import check_columns, check_judges, check_located, table_schema
 from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, opens_alone
 from .request import WriteRequest, WriteSettings
-from .target import find_target
+from .target import Target, find_target
 
 # Apache Hudi orders by partition path and record key, of which within a file only the key differs.
 _SORTED_BY_KEY = frozenset({"GLOBAL_SORT", "PARTITION_SORT"})
@@ -216,11 +216,21 @@ def plan_write(request: WriteRequest) -> WritePlan:
         flagged=IS_DELETED not in schema.names and (IS_DELETED in request.schema.names or leaves),
         positioned=target.operation.breaks_ties and (moved or everywhere),
         located=located and index_for(config).needs_lookup,
-        settings=request.write,
+        settings=_with_filters(request.write, target),
         replays=replays,
     )
     check_judges(plan.spec, plan.config.payload, storage.path)
     return plan
+
+
+def _with_filters(settings: WriteSettings, target: Target) -> WriteSettings:
+    """Return the settings, with bloom filters for a table of whose index nobody knows.
+
+    Apache Hudi gives all files of such a table one, and with its bloom index fails on a file without.
+    """
+    if not target.told or settings.bloom_filter is not None:
+        return settings
+    return replace(settings, bloom_filter=True)
 
 
 def _action(config: TableConfig, operation: str) -> str:

@@ -9,10 +9,11 @@ from ...errors import TableNotFoundError
 from ...index.registry import index_for
 from ...storage.base import Storage
 from ...table.config import TableConfig, check_supported, load_config
-from ...table.config.property_keys import BUCKET
+from ...table.config.property_keys import BUCKET, INDEX_TYPE
+from ...table.told_index import is_unnoted, look_up_index
 from .adopted_table import changes_to
 from .new_table import new_config
-from .operation import DELETE, DELETE_PARTITION, Operation, choose_operation, makes_keyless
+from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE, Operation, choose_operation, makes_keyless
 from .request import WriteRequest
 
 
@@ -25,12 +26,14 @@ class Target:
         exists: Whether it is there.
         changes: Properties that the write's commit adds to those that are there.
         operation: What the write does to it.
+        told: Whether nobody says which index it has, but the names of its file groups.
     """
 
     config: TableConfig
     exists: bool
     changes: Mapping[str, str]
     operation: Operation
+    told: bool = False
 
 
 def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True) -> Target:
@@ -60,8 +63,15 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         return Target(new_config(request.table, storage.path, generates_keys=keyless), False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
-    config, changes = changes_to(found, request.table, storage.path)
+    config, changes = changes_to(
+        found,
+        request.table,
+        storage.path,
+        lambda: look_up_index(found, storage),
+        rewrites=operation.name == OVERWRITE_TABLE,
+    )
     if config.index_type not in {None, BUCKET}:
         index_for(config, request.write.lookup)
     # By partitions no key is looked at, against which a number of buckets could be held.
-    return Target(config, True, {} if operation.name == DELETE_PARTITION else changes, operation)
+    changes = {} if operation.name == DELETE_PARTITION else changes
+    return Target(config, True, changes, operation, is_unnoted(found) and INDEX_TYPE not in changes)

@@ -50,11 +50,11 @@ def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
         BucketMisfitError: A record key is in another bucket than the number of buckets says.
         OptionConflictError: A row is in another partition than its time makes.
     """
-    if not plan.config_changes or plan.operation == OVERWRITE_TABLE:
-        return
-    view = open_view(storage, timeline)
     times = any(option in plan.config_changes for option in TIME_OPTIONS)
     buckets = BUCKET_COUNT in plan.config_changes
+    if not (times or buckets) or plan.operation == OVERWRITE_TABLE:
+        return
+    view = open_view(storage, timeline)
     wanted = {root_of(field) for field in plan.config.partition_fields} if times else set()
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
     pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())
@@ -86,8 +86,7 @@ def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:
     return UnsupportedTableError(
         f"The file group {piece.file_id} of the table {plan.path} (file {file.path}, instant "
         f"{file.instant_time}) does not fit a bucket index with {plan.config.bucket_count} buckets.",
-        "Check hoodie.bucket.index.num.buckets against the table's writers; a table of another index has to be "
-        "rewritten with mode overwrite first.",
+        "Check hoodie.bucket.index.num.buckets against the table's writers; leave it out if none of them uses buckets.",
     )
 
 

@@ -222,16 +222,23 @@ def copied(path: Path, instant: str) -> Path:
     return copy
 
 
-def second_group(path: Path) -> None:
-    """Commit a copy of a base file as a file group of its own, of the same bucket."""
+def second_group(path: Path, begins: str = "") -> None:
+    """Commit a copy of a base file as a file group of its own, of the same bucket or with another name."""
     file = newest_files(path)[0]
-    file_id = f"{file.name[:9]}0000-4000-8000-000000000000-0"
+    file_id = f"{begins or file.name[:8]}-0000-4000-8000-000000000000-0"
     copy = file.with_name(f"{file_id}_0-0-0_{SOON}.parquet")
     shutil.copy(file, copy)
     stats = models.WriteStat(
         file_id=file_id, path=f"x/{copy.name}", partition_path="x", file_size_in_bytes=copy.stat().st_size
     )
     put(f"{SOON}_{SOON}.commit", models.CommitMetadata(partition_to_write_stats={"x": [stats]}))(path)
+
+
+def of_two_minds(path: Path) -> None:
+    """Say nothing of the index, and have a file group that is none of a bucket beside those that are."""
+    for key in ("hoodie.index.type", "hoodie.bucket.index.num.buckets"):
+        say(key, None)(path)
+    second_group(path, "8c0f11d2")
 
 
 def archived(then: Spoil, count: int = 2) -> Spoil:

@@ -34,6 +34,7 @@ from support.spoiling import (
     moved,
     new_folder,
     newest_files,
+    of_two_minds,
     opened_decision,
     plan_replaced,
     put,
@@ -224,6 +225,7 @@ SYMPTOMS = [
     Symptom("REPLACED_SHOWN", "archived", "y/0000000", archived(lambda p: None, count=3)),
     Symptom("BUCKET_TWICE", "committed", "has the file groups", second_group),
     Symptom("NO_BUCKET", "beyond", "no bucket among 1", say("hoodie.bucket.index.num.buckets", "1")),
+    Symptom("INDEX_UNCLEAR", "mixture", "beside 8c0f11d2", of_two_minds),
     Symptom("FILE_CORRUPT", "empty", "x/0000000", lambda p: newest_files(p)[0].write_bytes(b"")),
     Symptom(
         "FILE_CORRUPT",

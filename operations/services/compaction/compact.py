@@ -22,6 +22,7 @@ from ....table.config import TableConfig
 from ....table.config.property_keys import MERGE_ON_READ
 from ....table.files.file_group import base_file
 from ....table.latest_schema import latest_schema
+from ....table.told_index import with_told_index
 from ....timeline.held import COMPACTION
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline, load_timeline
@@ -267,7 +268,7 @@ class _Run:
 
     def _carry_out(self, instant: Instant, plan: Plan) -> list[Compacted] | None:
         """Return what was done of a plan; None where somebody else has done it, or taken it back."""
-        storage, config, means = self.storage, self.config, self.means
+        storage, config, means = self.storage, with_told_index(self.config, self.storage), self.means
         work = claim(storage, config, instant, means.patience, application=means.application)
         if work is None:
             return None
@@ -282,6 +283,8 @@ class _Run:
                 raise UnsupportedTableError(
                     f"Nothing tells the columns of the table {storage.path}.", "Compact it with Apache Hudi."
                 )
+            # Where nobody knows the index, Apache Hudi's files have filters (see planning/plan.py).
+            asked = True if means.bloom_filter is None and config is not self.config else means.bloom_filter
             service = Compactor(
                 work=work,
                 reach=means.reach or (lambda: storage),
@@ -290,7 +293,7 @@ class _Run:
                 row_group_bytes=means.row_group_bytes,
                 memory=means.memory,
                 ours=_ours(timeline, plan),
-                bloom=filters_for(config, means.bloom, means.bloom_filter),
+                bloom=filters_for(config, means.bloom, asked),
             )
 
             def executed(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:

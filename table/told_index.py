@@ -1,0 +1,144 @@
+"""Which index a table has that does not say: what the names of its file groups tell.
+
+Apache Hudi keeps no note of a table's index. Its bucket index puts the number of the bucket in place of the first eight
+characters of a file id, which otherwise are those of a random UUID.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..errors import UnsupportedTableError
+from ..storage.base import Storage
+from ..timeline.timeline import load_timeline
+from .config import property_keys as key
+from .config.table_config import TableConfig
+from .files.names import FileGroupId, bucket_of
+from .files.view import FileView
+from .files.written import read_written
+
+# No table has as many buckets in a partition.
+_MOST_BUCKETS = 100_000
+_RANDOM_IDS = 16**8
+# Random ids that begin as buckets do are taken for such where that is less likely than this.
+_HARDLY_EVER = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class ToldIndex:
+    """What the file groups of a table tell.
+
+    Attributes:
+        kind: ``BUCKET``; ``SIMPLE``, which is right wherever rows are; None where the file groups contradict each
+            other.
+        mixture: Then one that is a bucket by its name, and one that is none.
+    """
+
+    kind: str | None
+    mixture: tuple[FileGroupId, ...] = ()
+
+
+def is_unnoted(config: TableConfig) -> bool:
+    """Return whether a table has record keys, and says nothing of where they are."""
+    return not config.generates_keys and config.index_type is None
+
+
+def told_by(groups: Iterable[FileGroupId]) -> ToldIndex:
+    """Return the index that file groups belong to, which may be none at all.
+
+    Args:
+        groups: All live file groups of a table.
+    """
+    buckets: list[tuple[int, FileGroupId]] = []
+    others: list[FileGroupId] = []
+    for group in groups:
+        number = bucket_of(group.file_id)
+        if number is None or number >= _MOST_BUCKETS:
+            others.append(group)
+        else:
+            buckets.append((number, group))
+    greatest = max((number for number, _ in buckets), default=0)
+    if not buckets or _may_be_chance(len(buckets), greatest, len(buckets) + len(others)):
+        return ToldIndex(key.SIMPLE)
+    return ToldIndex(None, (buckets[0][1], others[0])) if others else ToldIndex(key.BUCKET)
+
+
+def told_index(view: FileView, partitions: Iterable[str]) -> ToldIndex:
+    """Return the index that a table's file groups tell: the live ones, or those it had where it has none any more.
+
+    Args:
+        view: The table's.
+        partitions: All its partitions.
+    """
+    named = tuple(partitions)
+    live = [group.id for one in named for group in view.groups(one).values()]
+    if live:
+        return told_by(live)
+    told = told_by([group.id for one in named for group in view.replaced_groups(one).values()])
+    # What is gone for good contradicts nothing.
+    return ToldIndex(key.SIMPLE) if told.kind is None else told
+
+
+def look_up_index(config: TableConfig, storage: Storage) -> ToldIndex:
+    """Return the index that the file groups of a table tell as it is now; all its partitions are listed.
+
+    Args:
+        config: The table's properties.
+        storage: Rooted at the table.
+    """
+    timeline = load_timeline(storage, config)
+    view = FileView(storage, timeline, read_written(storage, timeline))
+    return told_index(view, view.partitions())
+
+
+def with_told_index(config: TableConfig, storage: Storage) -> TableConfig:
+    """Return a table's properties with the index that its file groups tell, where it says none.
+
+    Args:
+        config: The table's properties.
+        storage: Rooted at the table.
+
+    Raises:
+        UnsupportedTableError: Some file groups are buckets, and others are not.
+    """
+    if not is_unnoted(config):
+        return config
+    told = look_up_index(config, storage)
+    if told.kind is None:
+        raise mixed(told, storage.path)
+    return with_told(config, told)
+
+
+def with_told(config: TableConfig, told: ToldIndex) -> TableConfig:
+    """Return a table's properties with the index that was told.
+
+    They stay as they are where its file groups are buckets: nobody but a writer of the table knows how many.
+    """
+    looked_up = told.kind not in {None, key.BUCKET}
+    return TableConfig({**config.properties, key.INDEX_TYPE: str(told.kind)}) if looked_up else config
+
+
+def mixed(told: ToldIndex, where: str) -> UnsupportedTableError:
+    """Return the error of a table whose file groups contradict each other."""
+    return UnsupportedTableError(
+        f"The table {where} {mixture(told)}, so that nobody can tell by which index it is written.",
+        f"If none of its writers uses buckets, say {key.INDEX_TYPE}={key.SIMPLE}, once; pyhudi remembers it in the "
+        f"table. Else rewrite the table with mode overwrite and {key.BUCKET_COUNT}.",
+    )
+
+
+def mixture(told: ToldIndex) -> str:
+    """Return in words how the file groups of a table contradict each other."""
+    bucket, other = told.mixture
+    return (
+        f"says nothing of its index, and has the file group {bucket.file_id} in partition {bucket.partition_path!r}, "
+        f"which is a bucket by its name, beside {other.file_id} in partition {other.partition_path!r}, which is none"
+    )
+
+
+def _may_be_chance(found: int, greatest: int, total: int) -> bool:
+    """Return whether so many random ids of so many may well begin with numbers that are no greater (Poisson's law)."""
+    expected = total * (greatest + 1) / _RANDOM_IDS
+    return found * math.log(expected) - math.lgamma(found + 1) > math.log(_HARDLY_EVER)

@@ -1,0 +1,92 @@
+"""What the names of file groups tell of a table's index, where nobody wrote it down."""
+
+from __future__ import annotations
+
+import random
+import uuid
+
+import pytest
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.files.names import FileGroupId, new_bucket_file_id
+from pyhudi.table.told_index import ToldIndex, is_unnoted, mixed, told_by, with_told
+
+BUCKETS = ToldIndex("BUCKET")
+LOOKUP = ToldIndex("SIMPLE")
+
+
+def bucket(number: int, partition: str = "p") -> FileGroupId:
+    return FileGroupId(partition, new_bucket_file_id("20260101000000000", partition, number))
+
+
+def others(count: int, seed: int = 0) -> list[FileGroupId]:
+    """File groups as Apache Hudi names them where it uses no buckets; none of these looks like a small one."""
+    draw = random.Random(seed)
+    ids = [str(uuid.UUID(int=draw.getrandbits(128), version=4)) for _ in range(count)]
+    assert not any(one[:3] == "000" for one in ids)
+    return [FileGroupId("p", f"{one}-0") for one in ids]
+
+
+def beginning(text: str) -> FileGroupId:
+    return FileGroupId("q", f"{text}-9403-473e-9c2e-a75e99c50a4f-0")
+
+
+@pytest.mark.parametrize("numbers", [[0], [3], [0, 1, 2], [255, 7], [4_000]])
+def test_buckets_alone_make_a_bucketed_table(numbers: list[int]) -> None:
+    assert told_by([bucket(one, p) for one in numbers for p in ("p", "q")]) == BUCKETS
+
+
+@pytest.mark.parametrize("count", [0, 1, 1_000])
+def test_random_names_and_no_names_are_looked_up(count: int) -> None:
+    assert told_by(others(count)) == LOOKUP
+
+
+def test_a_bucket_beside_others_is_a_mixture_of_which_one_of_each_is_named() -> None:
+    rest = others(1_000)
+
+    told = told_by([*rest, bucket(3)])
+
+    assert told == ToldIndex(None, (bucket(3), rest[0]))
+    error = mixed(told, "/t")
+    assert isinstance(error, UnsupportedTableError)
+    assert all(text in str(error) for text in ("/t", bucket(3).file_id, rest[0].file_id, "hoodie.index.type=SIMPLE"))
+
+
+def test_one_file_group_that_is_no_bucket_makes_a_mixture_of_a_bucketed_table() -> None:
+    buckets = [bucket(number) for number in range(500)]
+
+    assert told_by([*buckets, *others(1)]).mixture == (buckets[0], others(1)[0])
+
+
+@pytest.mark.parametrize("begins", ["00057310", "00099999"])
+def test_a_random_name_of_digits_among_many_others_is_chance(begins: str) -> None:
+    """Of a thousand random names one begins so in some thousand tables; a small number is none of chance's."""
+    assert told_by([*others(1_000), beginning(begins)]) == LOOKUP
+    assert told_by([*others(1_000), beginning("00000310")]).kind is None
+
+
+@pytest.mark.parametrize("begins", ["83412345", "00100000"])
+def test_a_large_number_is_no_bucket(begins: str) -> None:
+    assert told_by([beginning(begins)]) == LOOKUP
+    assert told_by([bucket(1), beginning(begins)]).kind is None
+
+
+def test_random_names_are_hardly_ever_taken_for_buckets() -> None:
+    """Tables of five to five thousand file groups, none of which a bucket index made."""
+    draw = random.Random(14)
+    tables = [
+        [FileGroupId("p", f"{draw.getrandbits(32):08x}-9403-473e-9c2e-a75e99c50a4f-0") for _ in range(count)]
+        for count in [5] * 2_000 + [5_000] * 20
+    ]
+
+    assert [told_by(one) for one in tables] == [LOOKUP] * len(tables)
+
+
+def test_what_is_told_is_in_the_properties_unless_it_is_buckets() -> None:
+    plain = TableConfig.new(name="t", record_key_fields=["id"], index_type=None)
+
+    assert is_unnoted(plain)
+    assert with_told(plain, LOOKUP).index_type == "SIMPLE"
+    assert with_told(plain, BUCKETS) is plain
+    assert not is_unnoted(TableConfig.new(name="t", record_key_fields=["id"], bucket_count=2))
+    assert not is_unnoted(TableConfig.new(name="t", record_key_fields=[], index_type=None))
