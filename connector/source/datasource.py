@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import NullType, StructField, StructType
 
 from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .paths import FORMAT, LOOKED_UP, ONLY_PATH, PINNED, absolute
+from .paths import FORMAT, LOOKED_UP, ONLY_PATH, PINNED, WHERE, absolute
 
 if TYPE_CHECKING:
     from ...timeline.watermark import Watermark
@@ -67,7 +67,14 @@ class PyHudiDataSource(DataSource):
                 "Give only one of them.",
             )
         pinned = self._given_pin()
-        return make_reader(path, options, schema, pinned or self._pinned, merged_alone=pinned is not None)
+        return make_reader(
+            path,
+            options,
+            schema,
+            pinned or self._pinned,
+            merged_alone=pinned is not None,
+            where=self._given(WHERE),
+        )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer; nothing is written before the first task has rows."""
@@ -93,7 +100,8 @@ class PyHudiDataSource(DataSource):
 
         path = self._path()
         tell_what_spark_shows(self.options)
-        said = {name: value for name, value in self.options.items() if name.lower() not in {PINNED, LOOKED_UP}}
+        told = {PINNED, WHERE, LOOKED_UP}
+        said = {name: value for name, value in self.options.items() if name.lower() not in told}
         return resolve_options(said, path, READING if reading else WRITING).options, path
 
     def _given_pin(self) -> Watermark | None:

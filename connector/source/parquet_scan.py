@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 from ...errors import SchemaMismatchError
 from ...reader.file_schemas import by_file_schema
+from ...reader.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...reader.window import COMMIT_TIME
 from ...table.files.file_group import FileSlice
@@ -41,7 +42,11 @@ _READ_AS_THEY_ARE = {
 
 
 def scan_files(
-    spark: SparkSession, snapshot: Snapshot, columns: pa.Schema, merged: Callable[[], DataFrame]
+    spark: SparkSession,
+    snapshot: Snapshot,
+    columns: pa.Schema,
+    merged: Callable[[], DataFrame],
+    predicates: Sequence[Predicate] = (),
 ) -> DataFrame:
     """Return the rows that a snapshot shows.
 
@@ -51,8 +56,9 @@ def scan_files(
         columns: Which of its columns, meta columns among them.
         merged: Returns those of the rows that are in slices with logs, which Spark's own reader cannot merge; asked
             only where there are any.
+        predicates: Conjuncts; files in which no row satisfies them all may be left out.
     """
-    slices = snapshot.slices()
+    slices = snapshot.slices_of_keys(predicates)
     plain = [one for one in slices if not one.logs]
     frames = [_scan_plain(spark, snapshot, plain, columns)] if plain else []
     frames += [merged()] if len(plain) < len(slices) else []

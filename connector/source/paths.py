@@ -28,6 +28,8 @@ FORMAT = "pyhudi"
 ONLY_PATH = "hoodie.pyhudi.only.path"
 # Given by `HudiTable.to_df` to the data source, which then reads as of this moment, and the slices with logs alone.
 PINNED = "hoodie.pyhudi.read.pinned"
+# So is this: values that columns of the rows have to have; what certainly holds no such row is left out.
+WHERE = "hoodie.pyhudi.read.where"
 # Given by `HudiTable` with rows whose file groups it looked up: what that took.
 LOOKED_UP = "hoodie.pyhudi.write.looked.up"
 

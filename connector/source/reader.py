@@ -20,6 +20,7 @@ from ...timeline.watermark import Watermark
 from ..options.model import HudiOptions
 from .pushdown import to_predicate
 from .spark_types import requested_schema
+from .where import parse
 
 # The module that Spark runs to plan a read with pushdown (spark.sql.python.filterPushdown.enabled).
 _PUSHDOWN_WORKER = "data_source_pushdown_filters"
@@ -38,6 +39,7 @@ class HudiReader(DataSourceReader):
         split_size: Bytes that one task reads.
         merge_memory: Bytes that merging one slice may take.
         merged_alone: Whether slices without logs are left out, which Spark's own reader reads.
+        predicates: Conjuncts that are known before Spark pushes any.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class HudiReader(DataSourceReader):
         split_size: int,
         merge_memory: int,
         merged_alone: bool = False,
+        predicates: Sequence[Predicate] = (),
     ) -> None:
         self._snapshot: Snapshot | None = snapshot
         self._path = path
@@ -63,7 +66,7 @@ class HudiReader(DataSourceReader):
         self._merged_alone = merged_alone
         self._terms = MergeTerms(snapshot.config, merge_memory)
         self._split_size = split_size
-        self._predicates: tuple[Predicate, ...] = ()
+        self._predicates = tuple(predicates)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_snapshot": None}
@@ -92,12 +95,18 @@ class HudiPushdownReader(HudiReader):
 
     def pushFilters(self, filters: Any) -> Any:
         """Keep what can leave out files or row groups; Spark still evaluates every filter itself."""
-        self._predicates = tuple(one for one in map(to_predicate, filters) if one is not None)
+        self._predicates += tuple(one for one in map(to_predicate, filters) if one is not None)
         return filters
 
 
 def make_reader(
-    path: str, options: HudiOptions, schema: StructType, pinned: Watermark | None, *, merged_alone: bool = False
+    path: str,
+    options: HudiOptions,
+    schema: StructType,
+    pinned: Watermark | None,
+    *,
+    merged_alone: bool = False,
+    where: str | None = None,
 ) -> HudiReader:
     """Return the reader that fits the worker in which Spark plans the read.
 
@@ -107,6 +116,7 @@ def make_reader(
         schema: The columns to give to Spark.
         pinned: The moment of the read; None for now.
         merged_alone: Whether slices without logs are left out.
+        where: Values that columns have to have, as `where.spell` notes them; None for any.
 
     Raises:
         MissingOptionError: An incremental query has no beginning.
@@ -127,4 +137,5 @@ def make_reader(
         split_size=options.split_size,
         merge_memory=options.merge_memory,
         merged_alone=merged_alone,
+        predicates=() if where is None else parse(where, snapshot.schema, path),
     )

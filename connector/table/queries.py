@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import date
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,17 +15,20 @@ from ...errors import OptionConflictError
 from ...operations.inspect.detail import detail
 from ...operations.inspect.history import history, last_commit
 from ...operations.result import CommitResult
+from ...reader.predicates import Predicate
 from ...reader.query import AS_OF, BEGIN, END
-from ...reader.snapshot import open_snapshot
+from ...reader.snapshot import Snapshot, open_snapshot
 from ...table.schema.columns import without_meta
 from ..options.explain import ExplainedOptions, explain
 from ..options.read import QUERY_TYPE
 from ..options.sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config
 from ..source.datasource import PyHudiDataSource
 from ..source.parquet_scan import lacks_file_system, scan_files
-from ..source.paths import PINNED
+from ..source.paths import PINNED, WHERE
 from ..source.pin import spell
 from ..source.spark_types import select, to_spark
+from ..source.where import Where, condition_of, predicates_of, values_of
+from ..source.where import spell as spell_where
 from .base import TableBase
 from .frames import from_arrow
 
@@ -41,6 +45,7 @@ class TableQueries(TableBase):
         self,
         columns: Sequence[str] | None = None,
         *,
+        where: Where | None = None,
         as_of: str | date | None = None,
         since: str | date | None = None,
         until: str | date | None = None,
@@ -57,6 +62,9 @@ class TableQueries(TableBase):
 
         Args:
             columns: The columns to show, in this order; None for all, the meta columns first.
+            where: Shows the rows alone whose columns have these values: by the name of a column one value, or several
+                of which it may have any. Partitions, buckets and files that certainly hold no such row are left out;
+                where all columns of the record key are named, by the range and the bloom filter of each file's keys.
             as_of: Shows the table with what was requested until this time.
             since: Shows the rows alone that commits wrote which completed after this time; ``earliest`` for all.
             until: Shows those that completed until this time, as they were then; None for now.
@@ -64,7 +72,7 @@ class TableQueries(TableBase):
 
         Raises:
             MissingColumnError: The table has no such column.
-            InvalidOptionError: A time is none.
+            InvalidOptionError: A time is none, or a value is none of its column.
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table's past is not kept so far back.
         """
@@ -81,21 +89,48 @@ class TableQueries(TableBase):
             self._path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone
         )
         wanted = snapshot.schema if columns is None else select(snapshot.schema, columns, self._path)
+        if not where:
+            return self._shown(resolved, snapshot, wanted)
+        values = values_of(where)
+        predicates = predicates_of(values, snapshot.schema, self._path)
+        # What is compared is read, too.
+        compared = [snapshot.schema.field(name) for name in values if name not in wanted.names]
+        more = pa.schema([*wanted, *compared])
+        frame = self._shown(resolved, snapshot, more, predicates, {WHERE: spell_where(values)})
+        return frame.where(condition_of(values, snapshot.schema)).select(*wanted.names)
+
+    def _shown(
+        self,
+        resolved: ResolvedOptions,
+        snapshot: Snapshot,
+        columns: pa.Schema,
+        predicates: Sequence[Predicate] = (),
+        told: Mapping[str, str] = MappingProxyType({}),
+    ) -> DataFrame:
+        """Return some columns of what a snapshot shows, less what certainly does not satisfy some predicates.
+
+        Args:
+            resolved: The options of the read.
+            snapshot: The table at one moment.
+            columns: Which of its columns.
+            predicates: Conjuncts.
+            told: Options by which the data source knows them.
+        """
 
         def merged() -> DataFrame:
-            return self._read(resolved, wanted.names, {PINNED: spell(snapshot.timeline.watermark())})
+            return self._read(resolved, columns.names, {PINNED: spell(snapshot.timeline.watermark()), **told})
 
         if not self._storage.remote:
-            return scan_files(self._spark, snapshot, wanted, merged)
+            return scan_files(self._spark, snapshot, columns, merged, predicates)
         try:
-            frame = scan_files(self._spark, snapshot, wanted, merged)
+            frame = scan_files(self._spark, snapshot, columns, merged, predicates)
             # Spark Connect looks for the files no earlier than somebody asks.
             _ = frame.schema
         except Exception as error:
             if not lacks_file_system(error):
                 raise
             logger.info("table %s: Spark has no access to its store, so that the data source reads it", self._path)
-            return self._read(resolved, wanted.names)
+            return self._read(resolved, columns.names, told)
         return frame
 
     @property

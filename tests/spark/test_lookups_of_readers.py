@@ -1,0 +1,133 @@
+"""Point lookups by Spark: files that certainly hold none of the keys are not read, and the rows are the same."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyhudi import HudiTable
+from pyhudi.errors import InvalidOptionError, MissingColumnError
+from pyhudi.operations.planning.request import TableSettings
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import datasource as spark_datasource
+from pyspark.sql import functions as sf
+from support.drive import write
+from support.fixture_tables import unpack
+
+CONF = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture(scope="module")
+def blooms(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Apache Hudi's tables with ranges and filters, by their type."""
+    folder = tmp_path_factory.mktemp("lookups")
+    return {short: unpack(f"v9_lookup_bloom_{short}", folder) for short in ("cow", "mor")}
+
+
+@pytest.fixture
+def pushing(spark: SparkSession) -> Iterator[None]:
+    if not hasattr(spark_datasource, "EqualTo"):
+        pytest.skip("filters are pushed since Spark 4.1")
+    spark.conf.set(CONF, "true")
+    yield
+    spark.conf.unset(CONF)
+
+
+def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in frame.select("p", "id", "name").collect())
+
+
+@pytest.mark.parametrize("short", ["cow", "mor"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"id": "k003"},
+        {"id": ["k003", "k046", "nowhere"], "p": "a"},
+        {"id": "\U000100001"},
+        {"_hoodie_record_key": ("k045", "k011")},
+        {"p": {"c"}},
+        {"name": [None, "later"], "p": ["a", "b"]},
+        {"id": []},
+    ],
+    ids=str,
+)
+def test_the_rows_with_some_values_are_those_of_a_filter(spark: SparkSession, blooms, short: str, where) -> None:
+    table = HudiTable(spark, blooms[short])
+    expected = table.to_df()
+    for name, given in where.items():
+        values = [given] if isinstance(given, str) else list(given)
+        here = sf.col(name).isin([one for one in values if one is not None])
+        expected = expected.where(here | sf.col(name).isNull() if None in values else here)
+
+    found = table.to_df(where=where)
+
+    assert found.columns == table.to_df().columns
+    assert rows(found) == rows(expected)
+    old = table.to_df(where=where, read_optimized=True)
+    assert {row[:2] for row in rows(old)} <= {row[:2] for row in rows(table.to_df(read_optimized=True))}
+    assert table.to_df(["name"], where=where).columns == ["name"]
+    assert table.to_df(["name"], where=where).count() == expected.count()
+
+
+def test_spark_is_handed_the_files_alone_that_may_hold_a_key(spark: SparkSession, blooms) -> None:
+    table = HudiTable(spark, blooms["cow"])
+    whole = len(table.to_df().inputFiles())
+
+    assert len(table.to_df(where={"id": "k003"}).inputFiles()) < whole / 2
+    assert len(table.to_df(where={"id": "k003x"}).inputFiles()) < whole / 2
+    assert len(table.to_df(where={"p": "c"}).inputFiles()) == 1
+    first = table.history().orderBy("instant").first()["instant"]
+    assert len(table.to_df(where={"id": "k043"}, as_of=first).inputFiles()) == 0, "it came with the second write"
+
+
+def test_a_pushed_filter_leaves_out_files_by_the_key(spark: SparkSession, blooms, pushing) -> None:
+    df = spark.read.format("pyhudi").load(blooms["cow"])
+
+    assert [row.name for row in df.where("id = 'k003'").collect()] == ["last"]
+    assert df.where("id = 'nowhere'").rdd.getNumPartitions() == 1
+    assert df.where("id = 'k003'").rdd.getNumPartitions() < df.rdd.getNumPartitions()
+
+
+def test_values_of_every_type_that_keys_have_are_found(spark: SparkSession, tmp_path: Path) -> None:
+    ids = range(40)
+    data = pa.table(
+        {
+            "n": pa.array(ids, pa.int32()),
+            "d": pa.array([datetime.date(2024, 1, 1) + datetime.timedelta(one) for one in ids]),
+            "m": pa.array([Decimal(one) / 4 for one in ids], pa.decimal128(10, 2)),
+            "b": pa.array([one % 2 == 0 for one in ids]),
+        }
+    )
+    asked = TableSettings(record_key_fields=("n", "d", "m", "b"), bucket_count=8, table_type="MERGE_ON_READ")
+    write(tmp_path / "t", data, table=asked)
+    write(tmp_path / "t", data.slice(0, 20))
+    table = HudiTable(spark, tmp_path / "t")
+    key = {"n": np.int64(7), "d": datetime.date(2024, 1, 8), "m": [Decimal("1.750"), Decimal("1.755")], "b": False}
+
+    assert [row.n for row in table.to_df(where=key).collect()] == [7]
+    assert table.to_df(where={**key, "n": [8, 2**40]}).collect() == []
+    assert len(table.to_df(where=key, read_optimized=True).inputFiles()) == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ({"other": 1}, MissingColumnError),
+        ({"id": 7}, InvalidOptionError),
+        ({"ts": "7"}, InvalidOptionError),
+        ({"ts": True}, InvalidOptionError),
+        ({"id": [b"k003"]}, InvalidOptionError),
+    ],
+)
+def test_what_cannot_be_looked_for_is_named(spark: SparkSession, blooms, where, error) -> None:
+    name = next(iter(where))
+
+    with pytest.raises(error, match=f"'{name}'") as raised:
+        HudiTable(spark, blooms["cow"]).to_df(where=where)
+    assert blooms["cow"] in str(raised.value)
