@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import InvalidOptionError
-from ..arrow.arrays import Mask
+from ..arrow.arrays import Mask, mask, plain
 from ..arrow.murmur import Hashes, MurmurStrings, murmur_strings
 
 FILTER = "org.apache.hudi.bloomfilter"
@@ -36,6 +37,13 @@ _MOST_BITS = (1 << 31) - 1
 # Anybody may have written a filter, and nobody may be kept busy by it: the default one takes 60 hashes of a key.
 _MOST_HASHES = 1 << 16
 
+# Keys of which all hashes are worked out at once: of those that one file is asked for, and of a write.
+_FEW = 1 << 12
+_FEW_IN_ALL = 1 << 17
+_LINKS = 64
+
+# Of n keys the hashes of each, one array after another.
+Chains = np.ndarray[Any, np.dtype[np.uint32]]
 Packed = np.ndarray[Any, np.dtype[np.uint8]]
 
 
@@ -155,8 +163,9 @@ class FilterKeys:
     """
 
     def __init__(self, keys: pa.Array) -> None:
-        self.keys = keys
+        self.keys = plain(keys)
         self._chunks: list[MurmurStrings] = []
+        self._chains: Chains | None = None
         self._lock = threading.Lock()
 
     def between(self, start: int, end: int) -> Iterator[MurmurStrings]:
@@ -164,12 +173,39 @@ class FilterKeys:
         if start == end:
             return
         with self._lock:
-            if not self._chunks:
-                self._chunks = list(murmur_strings(self.keys))
+            self._prepare()
         step = len(self._chunks[0].rows)
         for chunk in self._chunks[start // step : (end - 1) // step + 1]:
             inside = (chunk.rows >= start) & (chunk.rows < end)
             yield chunk if inside.all() else chunk.chosen(np.flatnonzero(inside))
+
+    def chains(self, start: int, end: int, count: int) -> Chains | None:
+        """Return the first links of each key's chain from one position up to another; None where they are too many.
+
+        Few keys of a file are sooner held against all bits at once than against one after another, and few keys of a
+        write take little memory with all their links.
+
+        Args:
+            start: The first key.
+            end: Behind the last key.
+            count: How many links of each.
+        """
+        if end - start > _FEW or len(self.keys) > _FEW_IN_ALL or count > _LINKS:
+            return None
+        with self._lock:
+            self._prepare()
+            if self._chains is None or len(self._chains) < count:
+                self._chains = np.empty((count, len(self.keys)), np.uint32)
+                for chunk in self._chunks:
+                    links = chunk.first
+                    for number in range(count):
+                        links = chunk.hashed(links) if number else links
+                        self._chains[number, chunk.rows] = links
+            return self._chains[:count, start:end]
+
+    def _prepare(self) -> None:
+        if not self._chunks:
+            self._chunks = list(murmur_strings(self.keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +259,15 @@ class BloomFilter:
 
     def may_hold_between(self, keys: FilterKeys, start: int, end: int) -> Mask:
         """Return which of some record keys the file may hold, from one position up to another."""
-        found = np.zeros(end - start, np.bool_)
+        # No writer can put an empty key into a filter.
+        found = mask(pc.equal(pc.binary_length(keys.keys.slice(start, end - start)), 0))
+        chains = keys.chains(start, end, max(row.hashes for row in self.rows))
+        if chains is not None:
+            for row in self.rows:
+                found |= row.has(chains[: row.hashes]).all(axis=0)
+            return found
         for strings in keys.between(start, end):
             left = strings
-            # No writer can put an empty key into a filter.
-            found[left.rows[left.lengths == 0] - start] = True
             for row in self.rows:
                 held = row.holds(left)
                 found[left.rows[held] - start] = True
@@ -251,8 +291,7 @@ class _Row:
         links = strings.first
         for number in range(self.hashes):
             links = strings.hashed(links) if number else links
-            positions = _positions(links, self.size)
-            held &= (self.bits[positions >> np.uint32(3)] >> (positions & np.uint32(7)).astype(np.uint8)) & 1 != 0
+            held &= self.has(links)
             left = np.flatnonzero(held)
             if not len(left):
                 return found
@@ -260,6 +299,12 @@ class _Row:
                 strings, links, places, held = strings.chosen(left), links[left], places[left], held[left]
         found[places[held]] = True
         return found
+
+    def has(self, links: Chains) -> Mask:
+        """Return of each hash whether its bit is set."""
+        positions = _positions(links, self.size)
+        set_bits: Mask = (self.bits[positions >> np.uint32(3)] >> (positions & np.uint32(7)).astype(np.uint8)) & 1 != 0
+        return set_bits
 
 
 def _positions(links: Hashes, size: int) -> Hashes:

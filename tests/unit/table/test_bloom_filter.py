@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyhudi.errors import InvalidOptionError
 from pyhudi.table.arrow import murmur as murmur_module
 from pyhudi.table.arrow.murmur import murmur_strings
+from pyhudi.table.files import bloom_filter as filter_module
 from pyhudi.table.files.bloom_filter import (
     DYNAMIC,
     FILTER,
@@ -167,6 +168,7 @@ def test_keys_between_two_positions_are_held_as_single_ones_are(keys: list[str],
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(murmur_module, "_CHUNK_ROWS", data.draw(st.integers(1, 20)))
+        patch.setattr(filter_module, "_FEW", data.draw(st.sampled_from([0, 5, 100])))
         found = held.may_hold_between(asked, start, end).tolist()
 
     assert found == [bool(held.may_hold(pa.array([key]))[0]) for key in keys[start:end]]
