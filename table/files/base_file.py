@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from ...storage.inputs import open_part
 from ...version import VERSION
 from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, with_meta
 from ..schema.conform import conform
-from .bloom_filter import BloomFilterBuilder, BloomSettings
+from .bloom_filter import FILTER, BloomFilterBuilder, BloomSettings
 from .encodings import dictionary_columns, statistics_columns
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 STAMP = b"pyhudi.version"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
+# Parquet has checksums of pages and none of footers, where a bit that is lost makes an update an insert: of the range
+# of the keys, and of their bloom filter.
+RANGE_CHECKSUM = "pyhudi.key.range.crc32"
+FILTER_CHECKSUM = "pyhudi.bloomfilter.crc32"
 
 # By this Spark 3, and Apache Hudi on it, know that days before 1582 are counted as they are since Spark 3.0. Without it
 # they refuse to read them.
@@ -66,6 +71,11 @@ def constant(value: str, length: int) -> pa.DictionaryArray:
     """Return a string column that holds ``value`` in every row, at the price of one index a row."""
     indices = pa.Array.from_buffers(pa.int32(), length, [None, pa.py_buffer(bytes(4 * length))])
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))
+
+
+def checksum(*values: bytes) -> bytes:
+    """Return the CRC-32 of footer values as a footer has it."""
+    return b"%08x" % zlib.crc32(b"\0".join(values))
 
 
 class BaseFileWriter:
@@ -141,8 +151,10 @@ class BaseFileWriter:
         footer = {"parquet.avro.schema": self._avro_schema, STAMP.decode(): VERSION, **_PROLEPTIC}
         if self._least is not None and self._greatest is not None:
             footer |= {MIN_KEY: self._least, MAX_KEY: self._greatest}
+            footer[RANGE_CHECKSUM] = checksum(self._least.encode(), self._greatest.encode()).decode()
         if self._filter is not None:
             footer |= self._filter.footer()
+            footer[FILTER_CHECKSUM] = checksum(footer[FILTER].encode()).decode()
         parquet.add_key_value_metadata(footer)
         parquet.close()
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ..arrow.arrays import span_of
-from .base_file import MAX_KEY, MIN_KEY, BaseFileReader
+from .base_file import FILTER_CHECKSUM, MAX_KEY, MIN_KEY, RANGE_CHECKSUM, BaseFileReader, checksum
 from .bloom_filter import FILTER, OLD_FILTER, SIMPLE, TYPE_CODE, BloomFilter, FilterKeys
 from .file_group import BaseFile
 
@@ -42,17 +42,25 @@ class KeyRange:
     greatest: str
 
     @classmethod
-    def told_by(cls, footer: Mapping[bytes, bytes]) -> KeyRange | None:
+    def told_by(cls, footer: Mapping[bytes, bytes], path: str) -> KeyRange | None:
         """Return what a footer says; None where it says nothing that is sure.
 
         Apache Hudi's range is by the order of Java's texts or by that of their bytes, as its writers have it. Where a
-        bound has a character of which the two orders disagree, the range is none.
+        bound has a character of which the two orders disagree, the range is none. One that is damaged is reported.
+
+        Args:
+            footer: Its key-values.
+            path: The file, for the log.
         """
-        bounds = footer.get(MIN_KEY.encode()), footer.get(MAX_KEY.encode())
-        if bounds[0] is None or bounds[1] is None:
+        bounds = [footer[key.encode()] for key in (MIN_KEY, MAX_KEY) if key.encode() in footer]
+        if len(bounds) < 2:
+            return None
+        known = footer.get(RANGE_CHECKSUM.encode())
+        if known is not None and known != checksum(*bounds):
+            logger.warning("the range of keys of the base file %s cannot be used: it is not what was written", path)
             return None
         try:
-            least, greatest = (bound.decode() for bound in bounds if bound is not None)
+            least, greatest = (bound.decode() for bound in bounds)
         except UnicodeDecodeError:
             return None
         if least > greatest or max(least + greatest, default="") >= _DISPUTED:
@@ -66,20 +74,23 @@ class FooterFilter:
     Args:
         text: The footer's value.
         code: What the footer says of its type.
+        known: The checksum of the value; None where its writer has none.
         path: The file, for the log.
     """
 
-    def __init__(self, text: bytes, code: bytes, path: str) -> None:
+    def __init__(self, text: bytes, code: bytes, known: bytes | None, path: str) -> None:
         self.nbytes = len(text)
-        self._encoded: tuple[bytes, bytes, str] | None = (text, code, path)
+        self._encoded: tuple[bytes, bytes, bytes | None, str] | None = (text, code, known, path)
         self._decoded: BloomFilter | None = None
 
     def get(self) -> BloomFilter | None:
         """Return the filter; None of one that cannot be read, which is reported."""
         encoded = self._encoded
         if encoded is not None:
-            text, code, path = encoded
+            text, code, known, path = encoded
             try:
+                if known is not None and known != checksum(text):
+                    raise ValueError("it is not what was written")
                 self._decoded = BloomFilter.decode(text, code.decode())
             except ValueError as error:
                 logger.warning("the bloom filter of the base file %s cannot be used: %s", path, error)
@@ -109,7 +120,8 @@ class KeyFooter:
         """
         text = footer.get(FILTER.encode()) or footer.get(OLD_FILTER.encode())
         code = footer.get(TYPE_CODE.encode(), SIMPLE.encode())
-        return cls(KeyRange.told_by(footer), None if text is None else FooterFilter(text, code, path))
+        known = footer.get(FILTER_CHECKSUM.encode())
+        return cls(KeyRange.told_by(footer, path), None if text is None else FooterFilter(text, code, known, path))
 
     def possible(self, keys: pa.StringArray | FilterKeys, *, by_range: bool = True) -> Positions:
         """Return the positions of the keys that the file may hold; those that it holds are always among them.

@@ -12,13 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CorruptFileError
+from pyhudi.index import bloom
+from pyhudi.index.bloom import BloomIndex
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.files.base_file import BaseFileReader
+from pyhudi.table.files.bloom_filter import FILTER, BloomSettings
+from pyhudi.table.files.key_footers import KeyFooters
 from pyhudi.table.schema.columns import with_meta
 from pyhudi.writer import arrivals
 from support.drive import KEYED, write
 from support.fixture_tables import unpack
+from support.keyed_files import KeyedFiles, keyed
 from support.places import files_below
 
 SCHEMA = pa.schema(
@@ -146,3 +151,32 @@ def test_an_upsert_that_meets_a_damaged_page_leaves_nothing(table: Path, colocat
             write(table, rows(0.5).slice(0, 10), settings=WriteSettings(colocated=colocated))
         assert {name: data for name, data in files_below(table).items() if "/.pyhudi/" not in name} == before
     assert write(table, rows(0.5).slice(0, 10)).updates == 10
+
+
+def test_no_bit_of_a_range_or_a_filter_hides_a_key(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both stand in the footer, of which Parquet has no checksum."""
+    files = KeyedFiles()
+    keys = [f"k{number}" for number in range(100, 200)]
+    group = files.add("p", keys, bloom=BloomSettings(entries=100, false_positives=1e-6))
+    path = files.slices("p")[group.file_id].base_file.path
+    whole = files.storage.read(path)
+    footer = pq.ParquetFile(pa.BufferReader(whole)).metadata.metadata
+    # The last place: before them are the key column's own statistics, and its pages.
+    starts = {value: whole.rindex(value) for value in (footer[b"hoodie_min_record_key"], footer[FILTER.encode()])}
+    dice = random.Random(5)
+    places = [start + dice.randrange(len(value)) for value, start in starts.items() for _ in range(FLIPS // 2)]
+    hidden = 0
+
+    for at in places:
+        data = bytearray(whole)
+        data[at] ^= 1 << dice.randrange(8)
+        files.storage.write(path, bytes(data))
+        monkeypatch.setattr(bloom, "FOOTERS", KeyFooters())
+        with suppress(CorruptFileError):
+            found = BloomIndex().tag(keyed([("p", key) for key in keys]), files, files.storage)  # type: ignore[arg-type]
+            hidden += int((found.codes < 0).sum())
+
+    assert hidden == 0
+    assert sum("cannot be used" in record.getMessage() for record in caplog.records) > FLIPS * 0.8

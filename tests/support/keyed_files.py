@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyhudi.index.base import KeyedRows
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.files.base_file import BaseFileWriter, file_schema
+from pyhudi.table.files.base_file import FILTER_CHECKSUM, RANGE_CHECKSUM, BaseFileWriter, file_schema
 from pyhudi.table.files.bloom_filter import BloomSettings
 from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile
 from pyhudi.table.files.logs.delete_block import Deletes
@@ -110,11 +110,12 @@ class KeyedFiles:
         return group
 
     def say(self, group: FileGroupId, changes: Mapping[str, str | None]) -> None:
-        """Have the footer of a base file say something else; None for nothing."""
+        """Have the footer of a base file say something else, as other writers do; None for nothing."""
         piece = self.slices(group.partition_path)[group.file_id]
         assert piece.base is not None
         source = pq.ParquetFile(pa.BufferReader(self.storage.read(piece.base.path)))
-        footer = {key.decode(): value.decode() for key, value in source.metadata.metadata.items()} | dict(changes)
+        footer = {key.decode(): value.decode() for key, value in source.metadata.metadata.items()}
+        footer |= {RANGE_CHECKSUM: None, FILTER_CHECKSUM: None, **changes}
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(sink, SCHEMA, store_schema=False) as writer:
             writer.write_table(source.read().cast(SCHEMA))
