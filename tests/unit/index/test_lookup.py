@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,17 @@ from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.lookup import TableLookup
 from pyhudi.index.settings import LookupSettings
 from pyhudi.index.simple import SimpleIndex
+from pyhudi.storage import open_storage
 from pyhudi.storage.object_files import ObjectInput
+from pyhudi.table.config import load_config
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import FILTER, BloomSettings
 from pyhudi.table.files.key_footers import KeyFooters
+from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import FileGroupId
+from pyhudi.timeline.timeline import load_timeline
+from support.drive import rows_of
+from support.fixture_tables import unpack
 from support.keyed_files import OPENED, CountingStorage, KeyedFiles, keyed
 from support.tagging import ROWS, SMALL, Places, all_homes, check_lookup, homes, tables, tag
 
@@ -92,6 +99,25 @@ def test_a_damaged_file_is_refused(index: TableLookup) -> None:
 
     with pytest.raises(CorruptFileError, match=group.file_id):
         tag(index, files, ("p", "a"))
+
+
+@every_index
+@pytest.mark.parametrize("name", ["v9_lookup_bloom_cow", "v9_lookup_bloom_mor", "v9_lookup_bloom_fixed_mor"])
+def test_rows_of_apache_hudi_are_found_where_they_are(index: TableLookup, name: str, tmp_path: Path) -> None:
+    path = unpack(name, tmp_path)
+    storage = open_storage(path)
+    view = open_view(storage, load_timeline(storage, load_config(storage)))
+    columns = ("_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name")
+    rows = rows_of(path, *columns)
+    assert rows
+
+    tags = index.tag(keyed([(str(partition), str(key)) for partition, key, _ in rows]), view, storage)
+
+    # In a row of a log file stands the file group's id alone.
+    assert [(home and home.partition_path, home and home.file_id) for home in homes(tags)] == [
+        (partition, str(file).partition("_")[0]) for partition, _, file in rows
+    ]
+    assert not len(tags.copied)
 
 
 @pytest.fixture
