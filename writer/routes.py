@@ -22,8 +22,8 @@ from ..table.schema.columns import FILE_GROUP, FILE_NAME, PARTITION_PATH, RECORD
 LOCATION = (RECORD_KEY, PARTITION_PATH, FILE_NAME)
 """The meta columns that say where a row was read."""
 
-# 16 bins: of what one commit may merge, the keys of one bin fit into memory.
-_BIN_BITS = 4
+# 4 bins: the keys of a bin mostly fit into memory, and rows that wait in many partitions are not torn to shreds.
+_BIN_BITS = 2
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -1,4 +1,4 @@
-"""Record keys that are in one partition several times.
+"""Record keys that are several times where they have to be unique: in one partition, or in the whole table.
 
 Memory holds the hashes of some keys at a time, 8 bytes each: a partition of more keys is gone through several times,
 each time for those of another part of the hashes' range. What has one hash twice is then compared itself.
@@ -33,17 +33,19 @@ _ADD = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE
 
 
 def check_duplicates(subject: Subject) -> None:
-    """Look for keys of which the newest base files of one partition hold several rows; log files may repeat keys."""
+    """Look for keys of which the newest base files hold several rows; log files may repeat keys."""
     files: dict[str, list[BaseFile]] = defaultdict(list)
+    everywhere = subject.index is not None and subject.index.is_global
     for group in subject.live:
         if group.newest.base is not None:
-            files[group.id.partition_path].append(group.newest.base)
+            files["" if everywhere else group.id.partition_path].append(group.newest.base)
     for partition, some in sorted(files.items()):
+        where = "The table" if everywhere else f"The partition {partition!r}"
         with subject.findings.turning(FILE_CORRUPT, file=partition):
-            _check_partition(subject, partition, some)
+            _check_scope(subject, where, partition, some)
 
 
-def _check_partition(subject: Subject, partition: str, files: list[BaseFile]) -> None:
+def _check_scope(subject: Subject, where: str, partition: str, files: list[BaseFile]) -> None:
     count = sum(_count(subject, file) for file in files)
     passes = count // MOST_HASHES + 1
     twice = [_twice(subject, files, part, passes) for part in range(passes)]
@@ -58,11 +60,11 @@ def _check_partition(subject: Subject, partition: str, files: list[BaseFile]) ->
     groups = pa.concat_tables(found).group_by(RECORD_KEY).aggregate([(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct")])
     groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
     if groups.num_rows:
-        _tell(subject, partition, groups)
+        _tell(subject, where, partition, groups)
 
 
-def _tell(subject: Subject, partition: str, groups: pa.Table) -> None:
-    """Tell of keys that only upserts wrote, and of those that some insert may have added, each once a partition."""
+def _tell(subject: Subject, where: str, partition: str, groups: pa.Table) -> None:
+    """Tell of keys that only upserts wrote, and of those that some insert may have added, each once."""
     times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
     adding = [time for time in pc.unique(times.flatten()).to_pylist() if _adds(subject, time)]  # O(instants)
     parents = pc.list_parent_indices(times)
@@ -73,9 +75,7 @@ def _tell(subject: Subject, partition: str, groups: pa.Table) -> None:
         if some.num_rows:
             first = some.column(RECORD_KEY)[0].as_py()  # one value, to be named
             copies = some.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
-            what = (
-                f"The partition {partition!r} has {some.num_rows} record keys several times, {first!r} {copies} times."
-            )
+            what = f"{where} has {some.num_rows} record keys several times, {first!r} {copies} times."
             subject.findings.add(sickness, what, file=partition)
 
 

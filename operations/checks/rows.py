@@ -15,7 +15,9 @@ from ...storage.parallel import for_each
 from ...table.arrow.arrays import Mask, mask, plain
 from ...table.config import property_keys as key
 from ...table.files.base_file import BaseFileReader
+from ...table.files.bloom_filter import BloomFilter
 from ...table.files.file_group import BaseFile, DataFile, FileSlice, LogFile
+from ...table.files.key_footers import KeyFooter
 from ...table.files.logs.log_blocks import BlockType
 from ...table.files.logs.log_contents import columns_of, deletes_of, rows_of
 from ...table.keys.generator import KeyGenerator
@@ -25,6 +27,7 @@ from .finding import Sickness
 from .footers import check_bounds
 from .logs import data_blocks
 from .sicknesses import (
+    BLOOM_MISS,
     COMMIT_TIME_COLUMN,
     FILE_CORRUPT,
     FILE_NAME_COLUMN,
@@ -130,14 +133,23 @@ def _check_base(subject: Subject, found: _Rows, file: BaseFile) -> None:
     with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
         with BaseFileReader(subject.storage, file.path) as reader:
             footer = dict(reader.parquet.metadata.metadata or {})
+            bloom = KeyFooter.of(footer, file.path).filter
             for rows in _batches(reader):
                 found.take(rows)
+                _check_filter(found, rows, bloom)
                 span = pc.min_max(plain(rows.column(RECORD_KEY)))
                 if span["min"].is_valid:
                     bounds.append((span["min"].as_py(), span["max"].as_py()))  # one value a batch
         if bounds:
             check_bounds(subject, file, footer, (min(one for one, _ in bounds), max(one for _, one in bounds)))
     found.tell()
+
+
+def _check_filter(found: _Rows, rows: pa.RecordBatch, bloom: BloomFilter | None) -> None:
+    """Hold record keys against the filter in the file's footer; one that cannot be read is told of elsewhere."""
+    stored = plain(rows.column(RECORD_KEY))
+    if bloom is not None and not stored.null_count:
+        found.wrong.take(BLOOM_MISS, ~bloom.may_hold(stored), stored, "is not in the bloom filter of the footer")
 
 
 def _check_log(subject: Subject, found: _Rows, file: LogFile) -> None:

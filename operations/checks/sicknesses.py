@@ -387,6 +387,12 @@ BLOOM_CORRUPT = Sickness(
     "The bloom filter in a base file's footer is none: Apache Hudi's bloom index fails or misses keys.",
     "Write the file's group again, by an upsert of any of its rows.",
 )
+BLOOM_MISS = Sickness(
+    "BLOOM_MISS",
+    ERROR,
+    "The bloom filter in a base file's footer lacks record keys of the file: a bloom index adds them once more.",
+    "Write the file's group again, by an upsert of a row of it that the filter has.",
+)
 FILE_NAME_COLUMN = Sickness(
     "FILE_NAME_COLUMN",
     ERROR,
@@ -420,13 +426,13 @@ WRONG_BUCKET = Sickness(
 DUPLICATE_KEY = Sickness(
     "DUPLICATE_KEY",
     ERROR,
-    "A record key is there several times in one partition, though upserts wrote all of its rows.",
+    "A record key is there several times where it has to be unique, though upserts wrote all of its rows.",
     "Upsert the row that is right; it takes the place of the others where they are in the key's bucket.",
 )
 KEY_ADDED_TWICE = Sickness(
     "KEY_ADDED_TWICE",
     WARNING,
-    "A record key is there several times in one partition, as inserts add rows without looking.",
+    "A record key is there several times where it has to be unique, as inserts add rows without looking.",
     "Upsert the row that is right, if keys are meant to be unique.",
 )
 METADATA_LOST = Sickness(

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
+from pyhudi.table.files.bloom_filter import BloomFilterBuilder, BloomSettings
 from pyhudi.timeline.metadata import models
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
@@ -143,6 +144,13 @@ def column(name: str, value: Callable[[list[Any]], list[Any]]) -> Spoil:
 
 def same(table: pa.Table) -> pa.Table:
     return table
+
+
+def filter_of(*keys: str) -> dict[bytes, bytes | None]:
+    """Return what a footer says of a bloom filter that holds some keys."""
+    builder = BloomFilterBuilder(BloomSettings())
+    builder.add(pa.array(keys))
+    return {name.encode(): text.encode() for name, text in builder.footer().items()}
 
 
 def clean_of(path: Path, files: list[Path], *, done: bool) -> None:

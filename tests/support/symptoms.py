@@ -27,6 +27,7 @@ from support.spoiling import (
     completed_at,
     copied,
     crc,
+    filter_of,
     link,
     lose_archived,
     manifest,
@@ -256,6 +257,7 @@ SYMPTOMS = [
         "where 20 belong",
         rewritten(same, {BLOOM: base64.b64encode(b"\xff" * 4 + b"\0\0\0\5\1\0\0\0\x38" + b"\0" * 6)}),
     ),
+    Symptom("BLOOM_MISS", "others", "not in the bloom filter", rewritten(same, filter_of("other")), deep=True),
     Symptom(
         "FILE_NAME_COLUMN", "other", "12345", column("_hoodie_file_name", lambda some: ["12345", *some[1:]]), deep=True
     ),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import shutil
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from support.drive import write
 from support.fixture_tables import TABLES, unpack
 from support.health import codes, errors, findings
 from support.log_symptoms import LOG_SYMPTOMS
+from support.lookups import TABLE
+from support.lookups import rows as looked_up
 from support.places import files_below
 from support.sick_tables import SICK, Sick
 from support.spoiling import Symptom, make_healthy, newest_files, rows
@@ -167,3 +170,13 @@ def test_every_action_that_chokes_somebody_is_one_of_the_timeline() -> None:
     )
 
     assert all(known.fullmatch(action) for action, _ in bodies._CHOKES)
+
+
+def test_keys_are_unique_in_the_table_where_its_index_says_so(tmp_path: Path) -> None:
+    """In two partitions each for itself otherwise."""
+    for kind, told in (("SIMPLE", []), ("GLOBAL_SIMPLE", ["The table has 1 record keys several times, 'k1' 2 times."])):
+        table = tmp_path / kind
+        made = replace(TABLE, index_type=kind)
+        write(table, [looked_up(1, 2, value=1), looked_up(1, value=1, p="b")], operation="insert", table=made)
+
+        assert [one["what"] for one in findings(table)] == told
