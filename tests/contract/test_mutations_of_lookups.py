@@ -62,12 +62,13 @@ def inserts_are_looked_at(patch: Patch) -> None:
 
 
 def copies_are_left(patch: Patch) -> None:
-    keyed = tagging._Lookup._cut
+    tag = tagging._Lookup._tag
 
-    def first_alone(self: Any, held: Any, targets: Any, tags: Any, numbers: Any) -> None:
-        keyed(self, held, targets, replace(tags, copied=tags.copied[:0], copy_codes=tags.copy_codes[:0]), numbers)
+    def first_alone(self: Any, keyed: Any) -> Any:
+        tags = tag(self, keyed)
+        return replace(tags, copied=tags.copied[:0], copy_codes=tags.copy_codes[:0])
 
-    patch.setattr(tagging._Lookup, "_cut", first_alone)
+    patch.setattr(tagging._Lookup, "_tag", first_alone)
 
 
 def new_keys_are_appended(patch: Patch) -> None:
