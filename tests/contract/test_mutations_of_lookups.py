@@ -21,6 +21,8 @@ from support.lookups import (
     check_new_keys_apart,
     check_new_keys_in_base_files,
     check_one_new_key,
+    check_one_new_key_of_placed_rows,
+    check_one_new_key_of_the_table,
     check_placed,
     check_their_copy,
 )
@@ -42,6 +44,11 @@ def hashes_alone_decide(patch: Patch) -> None:
 def partitions_are_one(patch: Patch) -> None:
     made = new_keys.NewKeys
     patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _: made(files, anywhere=True))
+
+
+def partitions_are_apart(patch: Patch) -> None:
+    made = new_keys.NewKeys
+    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _: made(files, anywhere=False))
 
 
 def their_newest_write_alone(patch: Patch) -> None:
@@ -92,6 +99,8 @@ def numbers_of_new_groups_do_not_count(patch: Patch) -> None:
 MUTATIONS: list[tuple[Mutate, Check]] = [
     (no_look_at_new_keys, check_one_new_key),
     (no_look_at_new_keys, check_their_copy),
+    (no_look_at_new_keys, check_one_new_key_of_placed_rows),
+    (partitions_are_apart, check_one_new_key_of_the_table),
     (hashes_alone_decide, check_new_keys_apart),
     (partitions_are_one, check_new_keys_apart),
     (their_newest_write_alone, check_their_copy),

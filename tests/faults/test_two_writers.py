@@ -22,6 +22,8 @@ from support.lookups import (
     check_copies_of_others,
     check_new_keys_apart,
     check_one_new_key,
+    check_one_new_key_of_placed_rows,
+    check_one_new_key_of_the_table,
     check_their_copy,
 )
 from support.lookups import TABLE as LOOKED_UP
@@ -303,6 +305,14 @@ def test_two_that_add_one_key_to_file_groups_of_their_own(place: Place, made: Ta
 @pytest.mark.parametrize("made", [LOOKED_UP, LOGGED], ids=["cow", "mor"])
 def test_two_that_add_different_keys_to_one_partition_both_commit(place: Place, made: TableSettings) -> None:
     check_new_keys_apart(place, made)
+
+
+def test_two_that_add_one_key_to_different_partitions_of_a_global_index(place: Place) -> None:
+    check_one_new_key_of_the_table(place)
+
+
+def test_two_whose_rows_were_placed_add_one_key(place: Place) -> None:
+    check_one_new_key_of_placed_rows(place)
 
 
 def test_a_key_that_others_added_and_carried_along(place: Place) -> None:

@@ -146,6 +146,40 @@ def check_one_new_key(folder: Place, made: TableSettings = TABLE) -> None:
     assert_healthy(table)
 
 
+def check_one_new_key_of_the_table(folder: Place) -> None:
+    """Assert that a key that two writers add to different partitions is refused where it is unique in the table."""
+    table = below(folder, "t")
+    made = replace(TABLE, index_type="GLOBAL_SIMPLE")
+    write(table, [rows(1, value=1), rows(2, value=1, p="b")], table=made, settings=APART)
+    first, second, third = (planned(table, settings=APART) for _ in range(3))
+    theirs, mine = task(first, rows(5, 6, value=3), 0), task(second, rows(6, 7, value=2, p="b"), 0)
+    apart = task(third, rows(8, value=2, p="b"), 0)
+    commit_write(first, [theirs])
+    with pytest.raises(CommitConflictError, match=r"record key 'k6'.*partition 'b'.*partition 'a'"):
+        commit_write(second, [mine])
+    abort_write(second)
+    commit_write(third, [apart])
+
+    assert rows_of(table, "p", "id") == [*(("a", f"k{key}") for key in (1, 5, 6)), ("b", "k2"), ("b", "k8")]
+    assert_healthy(table)
+
+
+def check_one_new_key_of_placed_rows(folder: Place) -> None:
+    """Assert that placed rows are no exception: whoever looked their keys up saw no others'."""
+    table = below(folder, "t")
+    write(table, rows(1, value=1), table=TABLE, settings=APART)
+    parts = [said(rows(6, value=value), "+0") for value in (2, 3)]
+    first, second = (plan(table, parts[0].schema, settings=PLACED) for _ in range(2))
+    theirs, mine = task(first, parts[0], 0), task(second, parts[1], 0)
+    commit_write(first, [theirs])
+    with pytest.raises(CommitConflictError, match="record key 'k6'"):
+        commit_write(second, [mine])
+    abort_write(second)
+
+    assert rows_of(table, "id", "value") == [("k1", 1), ("k6", 2)]
+    assert_healthy(table)
+
+
 def check_new_keys_apart(folder: Place, made: TableSettings = TABLE) -> None:
     """Assert that neither different keys nor one key of two partitions get writers into each other's way."""
     table = below(folder, "t")
