@@ -2,10 +2,12 @@
 
     make bench-memory ROWS=20000000
     python benchmarks/memory.py --type MERGE_ON_READ --limit-mib 1536
+    python benchmarks/memory.py --rows 2000000 --index SIMPLE --task-mib 128 --limit-mib 1024
 
 A child process loads that many rows of 18 columns into an unpartitioned table of one bucket; another one upserts as
-many again, half of them new. The rows are made batch by batch as a task takes them. Each child's resident memory is
-watched from outside through /proc. Exits with code 1 when the upsert's peak passes the limit.
+many again, half of them new. The rows are made batch by batch as a task takes them. Under an index that looks keys up
+the commit does most of it, in the same process. Each child's resident memory is watched from outside through /proc.
+Exits with code 1 when the upsert's peak passes the limit.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def batches(rows: int, *, ts: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(columns)
 
 
-def write(table: str, rows: int, ts: int, table_type: str) -> None:
+def write(table: str, rows: int, ts: int, table_type: str, index: str, task_mib: int) -> None:
     """Do one whole write as a single task, in this process, and print what it did."""
     from pyhudi.operations.planning.plan import plan_write
     from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
@@ -71,9 +73,14 @@ def write(table: str, rows: int, ts: int, table_type: str) -> None:
         overwrite=False,
         schema=next(batches(1, ts=ts)).schema,
         table=TableSettings(
-            name="memory", table_type=table_type, record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1
+            name="memory",
+            table_type=table_type,
+            record_key_fields=("id",),
+            ordering_fields=("ts",),
+            index_type=index,
+            bucket_count=1 if index == "BUCKET" else None,
         ),
-        write=WriteSettings(colocated=True),
+        write=WriteSettings(colocated=index == "BUCKET", task_max_size=task_mib * MIB),
     )
     start = time.perf_counter()
     plan = plan_write(request)
@@ -110,15 +117,20 @@ def main() -> None:
     parser.add_argument("--limit-mib", type=int, default=1536)
     parser.add_argument("--folder", type=Path, help="where to make the table, instead of the system's temporary folder")
     parser.add_argument("--type", default="COPY_ON_WRITE", help="of the table")
+    parser.add_argument("--index", default="BUCKET", help="of the table")
+    parser.add_argument("--task-mib", type=int, default=1024, help="what a task may hold of its rows")
     parser.add_argument("--child", nargs=2, metavar=("TABLE", "TS"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        write(arguments.child[0], arguments.rows, int(arguments.child[1]), arguments.type)
+        table, ts = arguments.child
+        write(table, arguments.rows, int(ts), arguments.type, arguments.index, arguments.task_mib)
         return
 
     with tempfile.TemporaryDirectory(prefix="pyhudi-memory-", dir=arguments.folder) as table:
         for name, ts in (("load", 1), ("upsert", 2)):
-            command = [__file__, "--rows", str(arguments.rows), "--type", arguments.type, "--child", table, str(ts)]
+            said = {"rows": arguments.rows, "type": arguments.type, "index": arguments.index}
+            options = [part for name, value in said.items() for part in (f"--{name}", str(value))]
+            command = [__file__, *options, "--task-mib", str(arguments.task_mib), "--child", table, str(ts)]
             done, peak = watched(command, table)
             print(
                 f"{name:<6} {done['inserts']:>11,} inserted {done['updates']:>11,} updated in {done['seconds']:>6} s, "

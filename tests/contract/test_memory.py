@@ -42,3 +42,17 @@ def test_a_task_that_merges_log_files_keeps_within_its_memory(tmp_path_on_disk: 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_commit_that_looks_keys_up_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
+    """Two million rows of 18 columns, 400 MB in Arrow, of which a task and the commit may hold 128 MiB.
+
+    Most of the rest are the row groups of two files that are written at once.
+    """
+    bounds = ["--rows", "2000000", "--index", "SIMPLE", "--task-mib", "128", "--limit-mib", "896"]
+    command = [sys.executable, str(BENCHMARKS / "memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
