@@ -133,7 +133,8 @@ def _check_base(subject: Subject, found: _Rows, file: BaseFile) -> None:
     with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
         with BaseFileReader(subject.storage, file.path) as reader:
             footer = dict(reader.parquet.metadata.metadata or {})
-            bloom = KeyFooter.of(footer, file.path).filter
+            said = KeyFooter.of(footer, file.path).filter
+            bloom = None if said is None else said.get()
             for rows in _batches(reader):
                 found.take(rows)
                 _check_filter(found, rows, bloom)
