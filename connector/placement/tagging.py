@@ -13,7 +13,7 @@ the write. And the write is pinned to the moment of the lookup: what others comm
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,7 +38,6 @@ from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from .colocate import placement_of
 from .found_keys import FoundKeys, Met, look_up
 from .key_columns import KEY, PATH, can_spell, refuse_name, with_keys, with_position
-from .key_text import quoted
 from .new_places import FIRST_NEW, with_places
 from .table_keys import GROUP, spark_tasks
 
@@ -152,7 +151,7 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
         said = _joined(keyed, keys, found, work.storage.path)
     groups = sum(len(one.shares) for one in shares.values()) + (0 if found is None else found.groups)
     figures = None if found is None else found.figures_after(time.monotonic() - began)
-    return Tagged(_together(said, rows.columns, groups, placement), moment, figures)
+    return Tagged(_together(said, groups, placement), moment, figures)
 
 
 def _keeper(kept: ExitStack, *, caches: bool) -> Callable[[DataFrame], DataFrame]:
@@ -184,10 +183,10 @@ def _joined(keyed: DataFrame, keys: DataFrame, found: FoundKeys, table: str) -> 
     return said.withColumn(FILE_GROUP, said_or_not)
 
 
-def _together(rows: DataFrame, columns: Sequence[str], groups: int, placement: Placement) -> DataFrame:
-    """Return rows with those of each file group in one partition, and with some of their columns alone."""
+def _together(rows: DataFrame, groups: int, placement: Placement) -> DataFrame:
+    """Return rows with those of each file group in one partition, and without what was found out of their keys."""
     by = [sf.col(PATH), sf.expr(f"ltrim('{NEW_GROUP}', {FILE_GROUP})")]
     # Where a number is asked for, Spark puts no small partitions together by itself.
     tasks = min(spark_tasks(rows.sparkSession), max(groups, 1)) if placement.exactly else None
     placed = rows.repartition(*by) if tasks is None else rows.repartition(tasks, *by)
-    return placed.select(*(sf.col(quoted(name)) for name in columns), FILE_GROUP)
+    return placed.drop(KEY, PATH)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +13,9 @@ from pyhudi.connector.placement import choice as placing
 from pyhudi.errors import DuplicateColumnError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from support.sessions import RESTLESS, said
 
 ALWAYS = {"hoodie.pyhudi.place.rows": "always"}
-# Skewed partitions are split, and shuffles read where they were written, as soon as Spark may.
-RESTLESS = {
-    "spark.sql.shuffle.partitions": "20",
-    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1k",
-    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1",
-    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.1",
-    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1",
-    "spark.sql.adaptive.forceOptimizeSkewedJoin": "true",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "10m",
-}
-
-
-@contextmanager
-def said(spark: SparkSession, options: dict[str, str]) -> Iterator[None]:
-    """Set options of the session for a while."""
-    before = {key: spark.conf.get(key, None) for key in options}
-    try:
-        for key, value in options.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
 def tied(spark: SparkSession, key: str) -> DataFrame:

@@ -18,6 +18,7 @@ from pyhudi.connector.table import writing
 from pyhudi.connector.write_job import write
 from pyhudi.errors import (
     CommitConflictError,
+    DuplicateColumnError,
     NullKeyError,
     OptionConflictError,
     PartitionValueError,
@@ -28,6 +29,7 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from support.sessions import RESTLESS, said
 
 PLACED, LEFT = ({"hoodie.pyhudi.place.rows": wish} for wish in ("always", "never"))
 COLUMNS = "id string, ts int, n int, p string"
@@ -118,7 +120,7 @@ def by_the_commit(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     ("way", "table_type", "index"),
     [
         ("few", "COPY_ON_WRITE", "BLOOM"),
-        ("many", "MERGE_ON_READ", "BLOOM"),
+        pytest.param("many", "MERGE_ON_READ", "BLOOM", marks=pytest.mark.oldest),
         pytest.param("few", "MERGE_ON_READ", "SIMPLE", marks=pytest.mark.slow),
         pytest.param("many", "COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.slow),
         pytest.param("in python", "COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.slow),
@@ -143,14 +145,17 @@ def test_the_table_is_the_one_that_the_commit_makes(
     assert {row.code for row in table.validate(deep=True).collect()} <= {"DUPLICATE_KEY", "KEY_ADDED_TWICE"}
 
 
+@pytest.mark.parametrize(
+    "session", [{}, {"spark.sql.adaptive.enabled": "false"}, RESTLESS], ids=["as it is", "not adaptive", "restless"]
+)
 @pytest.mark.oldest
-def test_ties_go_to_the_row_that_stood_later(spark: SparkSession, tmp_path: Path) -> None:
+def test_ties_go_to_the_row_that_stood_later(spark: SparkSession, tmp_path: Path, session: dict[str, str]) -> None:
     """However rows are moved to where their keys are: forty rows of each of fifty keys, half of them found."""
     tied = spark.range(0, 2_000, numPartitions=4).selectExpr("id % 50 id", "1 ts", "cast(id as int) n", "id % 2 p")
     table = create(spark, tmp_path / "t", "id long, ts int, n int, p long")
-    table.upsert(tied.where("id < 25"), **PLACED)
-
-    done = table.upsert(tied, **PLACED)
+    with said(spark, session):
+        table.upsert(tied.where("id < 25"), **PLACED)
+        done = table.upsert(tied, **PLACED)
 
     assert (done.inserts, done.updates) == (25, 25)
     assert sorted(row.n for row in table.to_df(["n"]).collect()) == list(range(1_950, 2_000))
@@ -279,7 +284,12 @@ def test_bad_rows_are_refused_by_name(spark: SparkSession, tmp_path: Path, key: 
         table.upsert(rows("'..'"), **PLACED)
     with pytest.raises(OptionConflictError, match="SIMPLE"):
         colocate(rows("'b'"), table)
+    with pytest.raises(DuplicateColumnError, match="'n' and 'N'"):
+        table.upsert(rows("'b'").select("*", sf.col("n").alias("N")), **PLACED)
     assert table.to_df().count() == 2
+    done = table.delete(rows("'nowhere'"), **PLACED)
+    assert (done.deletes, done.not_found, done.files) == (1, 1, 1), "of the row that is there"
+    assert not Path(table.path, "nowhere").exists()
 
 
 TABLES: list[tuple[dict[str, Any], bool]] = [

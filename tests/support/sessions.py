@@ -1,0 +1,33 @@
+"""Options of a Spark session for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+# Skewed partitions are split, and shuffles read where they were written, as soon as Spark may.
+RESTLESS = {
+    "spark.sql.shuffle.partitions": "20",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1k",
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.1",
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1",
+    "spark.sql.adaptive.forceOptimizeSkewedJoin": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "10m",
+}
+
+
+@contextmanager
+def said(spark: SparkSession, options: Mapping[str, str]) -> Iterator[None]:
+    """Set options of the session for a while."""
+    before = {key: spark.conf.get(key, None) for key in options}
+    try:
+        for key, value in options.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.unset(key) if value is None else spark.conf.set(key, value)
