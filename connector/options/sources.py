@@ -181,7 +181,7 @@ def _without_other_index(
     """
     named = {_topic(key): text for key, text in given.items()}
     index = named.get("index_type") or next((one.text for one in about if _topic(one.key) == "index_type"), BUCKET)
-    others = set()
+    others: set[str] = set()
     if _OF_BUCKETS & named.keys():
         others = {"index_type"} if index.strip().upper() != BUCKET else others
     elif index.strip().upper() != BUCKET:

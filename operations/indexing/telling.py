@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from ...errors import ConcurrentWriteError, PyHudiError, StorageError
@@ -37,12 +38,12 @@ def catch_up(index: Index, storage: Storage, config: TableConfig) -> None:
     if not isinstance(index, OutsideIndex):
         return
     for _ in range(_TRIES):
-        known = asking(config, storage, lambda: index.position(storage.path))
+        known = asking(config, storage, partial(index.position, storage.path))
         news = find_news(storage, config, known)
         if news is None:
             return
         take_note = index.rolled_back if news.undone else index.committed
-        if asking(config, storage, lambda take_note=take_note, news=news: take_note(news)):
+        if asking(config, storage, partial(take_note, news)):
             return
     raise ConcurrentWriteError(
         f"The index {config.index_type} of the table {storage.path} was told by others {_TRIES} times what happened to "
