@@ -328,6 +328,17 @@ class IndexContract(_Base):
                 model.upsert(*rows)
                 self.check(table, model)
 
+    def test_more_keys_than_are_asked_at_once(self) -> None:
+        """Answers belong to their keys, however many there are."""
+        table = self.table("many")
+        model = Model(is_global=self.index_of(table, made=False).is_global)
+        rows = [(f"k{number * 7919 % 12_000}", "xyz"[number % 3], 1, "first") for number in range(12_000)]
+        table.write(rows_of(*rows[:8_000]))
+        result = table.write(rows_of(*rows))
+        self.check_counts(table, result, inserts=4_000, updates=8_000)
+        model.upsert(*rows)
+        self.check(table, model)
+
     def test_nulls_are_refused(self) -> None:
         """A row without a key is refused, and the index is as it was."""
         for table, model in self.tables():

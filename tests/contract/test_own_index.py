@@ -4,37 +4,65 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+import unittest
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pyhudi.testing.outside_indexes import OutsideIndexContract
 
 PAGE = Path(__file__).parents[2] / "docs" / "indexes.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+# The modules that the page shows, by the names that they begin with.
+SHOWN = {found[1]: block for block in BLOCKS if (found := re.match(r'"""(\w+)\.py', block))}
 
 
-def shown() -> dict[str, str]:
-    """Return the modules that the page shows, by the names that they begin with."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    named = {found[1]: block for block in blocks if (found := re.match(r'"""(\w+)\.py', block))}
-    assert set(named) == {"sqlite_index", "test_sqlite_index"}
-    return named
-
-
-def module(name: str) -> ModuleType:
+def module(name: str, text: str) -> ModuleType:
+    """Return a module of that text, which entry points find by its name."""
     made = ModuleType(name)
     sys.modules[name] = made
-    exec(compile(shown()[name], f"{PAGE}:{name}.py", "exec"), vars(made))  # noqa: S102
+    exec(compile(text, f"{PAGE}:{name}.py", "exec"), vars(made))  # noqa: S102
     return made
 
 
-# The entry point of the page finds the first of them by its name.
-module("sqlite_index")
-TestSqliteIndex = module("test_sqlite_index").TestSqliteIndex
+module("sqlite_index", SHOWN["sqlite_index"])
+TestSqliteIndex: type[OutsideIndexContract] = module("test_sqlite_index", SHOWN["test_sqlite_index"]).TestSqliteIndex
 
 
-@pytest.fixture(scope="module", autouse=True)
-def forgotten() -> Iterator[None]:
-    yield
-    for name in shown():
-        sys.modules.pop(name, None)
+@pytest.mark.parametrize(
+    ("line", "spoilt", "test"),
+    [
+        (
+            "if self._position(db, news.table) != news.since:",
+            "if False:",
+            "test_news_that_begin_elsewhere_change_nothing",
+        ),
+        ("if news.anew:", "if False:", "test_writes_that_were_rolled_back"),
+        ("where file_groups.path = ?", "where ? > ''", "test_two_tables_of_one_index"),
+        ("using (number, partition)", "using (number)", "test_a_key_in_another_partition"),
+        ('"delete from keys where number = ?"', '"select ?"', "test_rows_are_inserted_updated_and_deleted"),
+        (
+            "copied=np.concatenate(found)[copies, 0], copy_codes=codes[copies].astype(np.int32)",
+            "",
+            "test_keys_that_inserts_added_twice",
+        ),
+        ('"insert or replace into positions values (?, ?)"', '"select ?, ?"', "test_a_commit_is_told_at_once"),
+        (
+            'db.execute("begin immediate")\n            yield db\n            db.execute("commit")',
+            "yield db",
+            "test_news_that_break_off_change_nothing",
+        ),
+        ("range(start, start + BATCH), keys", "range(0, BATCH), keys", "test_more_keys_than_are_asked_at_once"),
+    ],
+)
+def test_the_contract_finds_what_is_wrong_with_an_index(line: str, spoilt: str, test: str) -> None:
+    text = SHOWN["sqlite_index"]
+    assert text.count(line) == 1
+    module("spoilt_index", text.replace(line, spoilt))
+    kind = type("TestSpoilt", (TestSqliteIndex,), {"entry_point": "spoilt_index:open_index"})
+    result = unittest.TestResult()
+
+    kind(test).run(result)
+
+    assert result.testsRun == 1
+    assert not result.wasSuccessful()
