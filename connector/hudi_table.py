@@ -15,6 +15,7 @@ from ..table.schema.fields import root_of
 from ..timeline.timeline import load_timeline
 from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION
+from .options.lookup import INDEX_PREFIX
 from .options.names import OPTIONS
 from .options.secrets import STORAGE_PREFIX
 from .options.sources import READING, WRITING, find_config, resolve_options
@@ -80,7 +81,8 @@ class HudiTable(TableQueries, TableUpkeep):
                 were given, by `suggest_buckets`, which runs their query; there are 8 where none were, or none that
                 could tell.
             table_type: ``COPY_ON_WRITE``, the default, or ``MERGE_ON_READ``, which appends updates to log files.
-            options: More options, by their keys.
+            options: More options, by their keys. Those of the store, and of an index of a package, hold for the table's
+                methods too.
 
         Raises:
             OptionConflictError: There is a table at the path already, or two options contradict each other.
@@ -102,7 +104,7 @@ class HudiTable(TableQueries, TableUpkeep):
             table_type=table_type,
             options=options or {},
         )
-        return cls(spark, path, {key: value for key, value in (options or {}).items() if _is_for_storage(key)})
+        return cls(spark, path, {key: value for key, value in (options or {}).items() if _is_for_every_call(key)})
 
     @staticmethod
     def exists(spark: SparkSession, path: AnyPath, options: Mapping[str, Any] | None = None) -> bool:
@@ -239,5 +241,5 @@ class HudiTable(TableQueries, TableUpkeep):
         return write_placed(df, self._path, self._storage, self._resolve(given, WRITING, warn=True))
 
 
-def _is_for_storage(key: str) -> bool:
-    return key.lower().startswith(STORAGE_PREFIX)
+def _is_for_every_call(key: str) -> bool:
+    return key.lower().startswith((STORAGE_PREFIX, INDEX_PREFIX))

@@ -1,0 +1,82 @@
+"""An index of another package, installed where Spark runs: the one that docs/indexes.md shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.environments import variables_without
+
+pytestmark = pytest.mark.slow
+
+PAGE = Path(__file__).parents[2] / "docs" / "indexes.md"
+JOB = """
+import json, sys
+from pyhudi import HudiTable
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+path, database = sys.argv[1:]
+own = {"hoodie.pyhudi.index.path": database}
+rows = spark.range(100).selectExpr("cast(id as string) id", "cast(id % 3 as string) p", "0 n").repartition(4)
+table = HudiTable.create(spark, path, rows, record_key="id", partition_by="p", index="sqlite", options=own)
+first = table.upsert(rows)
+changed = rows.where("id < 10").selectExpr("id", "p", "1 n")
+changed.write.format("pyhudi").options(**own).mode("append").save(path)
+last = HudiTable(spark, path).upsert(
+    spark.range(90, 110).selectExpr("cast(id as string) id", "cast(id % 3 as string) p", "2 n"),
+    **own,
+    **{"hoodie.pyhudi.place.rows": "always"},
+)
+found = table.to_df()
+print(json.dumps({
+    "index": table.detail().first()["index"],
+    "first": [first.inserts, first.updates],
+    "last": [last.inserts, last.updates],
+    "rows": found.count(),
+    "keys": found.select("id").distinct().count(),
+    "old": found.where("n = 0").count(),
+}))
+"""
+
+
+def test_an_installed_index_is_found_by_every_process_of_spark(tmp_path: Path) -> None:
+    (block,) = re.findall(
+        r'^```python\n("""sqlite_index.py.*?)^```$', PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    installed = tmp_path / "site"
+    facts = installed / "sqlite_index-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (installed / "sqlite_index.py").write_text(block, encoding="utf-8")
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: sqlite-index\nVersion: 1.0\n", encoding="utf-8")
+    (facts / "entry_points.txt").write_text("[pyhudi.indexes]\nSQLITE = sqlite_index:open_index\n", encoding="utf-8")
+    (tmp_path / "job.py").write_text(JOB, encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "job.py"), str(tmp_path / "t"), str(tmp_path / "keys.db")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={
+            **variables_without("PYTHON", "PYSPARK_", "SPARK_"),
+            "PYTHONPATH": str(installed),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+        cwd=tmp_path,
+    )
+
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "index": "SQLITE",
+        "first": [100, 0],
+        "last": [10, 10],
+        "rows": 110,
+        "keys": 110,
+        "old": 80,
+    }
