@@ -6,7 +6,7 @@ against the rows that are there is decided by whoever reads both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..storage.base import Staged, Storage, join
 from ..table.arrow.arrays import Mask
+from ..table.arrow.batches import rechunk
 from ..table.arrow.spill import SpillWriter
 from ..table.files.base_file import file_schema
 from ..table.files.file_group import FileSlice
@@ -23,10 +24,10 @@ from ..table.files.logs.delete_block import Deletes
 from ..table.files.logs.log_blocks import BlockType
 from ..table.files.logs.log_file import LogFileWriter
 from ..table.files.names import FileGroupId, LogFileName, WriteToken
-from ..table.merging.meet import Encounter, Rows
+from ..table.merging.meet import Encounter, Met, Rows
 from ..table.merging.merger import MergeCounts, MergeRules
 from ..table.merging.row_spec import RowSpec
-from ..table.merging.winners import Positions
+from ..table.merging.winners import Positions, fold
 from ..table.schema.columns import RECORD_KEY
 from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals
@@ -167,6 +168,9 @@ class LogHandle:
     def append(self, rows: Rows, *, held: bool = False) -> None:
         """Fold rows and add what they come to as blocks: rows first, then deletes.
 
+        Deletes without an ordering value come before both, whatever they come to: they take away what other appends of
+        this write, which are folded alone, have of their keys.
+
         Args:
             rows: The rows.
             held: Whether all of them are in memory as it is, so that nothing is won by parting them.
@@ -175,17 +179,11 @@ class LogHandle:
         memory = max(writer.memory, rows.nbytes) if held else writer.memory
         where = f"partition {self._group.partition_path!r} of the table {writer.storage.path}"
         encounter = Encounter(_Entries(writer.spec), MergeRules(), memory, writer.open_spill, where)
-        gone: list[Deletes] = []
+        if writer.spec.may_reset:
+            found = (one.filter(pa.array(self._resets(one))) for one in rows.batches(writer.spec.deciding))
+            self._add_all_deletes(one.take(pa.array(fold(one.column(RECORD_KEY)))) for one in rechunk(found))
         with closing(encounter.meet(rows, iter(()))) as met:
-            for one in met:
-                deleted = writer.spec.deleted(one.rows)
-                self._add_rows(one.rows.filter(pa.array(~deleted)) if deleted.any() else one.rows)
-                if deleted.any():
-                    gone.append(self._deletes(one.rows.filter(pa.array(deleted))))
-                if sum(deletes.nbytes for deletes in gone) > writer.log_format.block_bytes:
-                    self._add_deletes(gone)
-        if gone:
-            self._add_deletes(gone)
+            self._add_all_deletes(map(self._add_live, met))
         if self._open is not None:
             self._open.writer.close()
 
@@ -199,6 +197,29 @@ class LogHandle:
         if self._open is not None:
             self._open.writer.abandon()
             self._open.staged.discard()
+
+    def _resets(self, rows: pa.RecordBatch) -> Mask:
+        """Return which rows are deletes without an ordering value among rows that have one."""
+        spec = self._writer.spec
+        found = spec.unordered(rows, spec.deleted(rows))
+        return np.zeros(rows.num_rows, dtype=np.bool_) if found is None else found
+
+    def _add_live(self, met: Met) -> pa.RecordBatch:
+        """Add rows, and return the deletes among them that are still to be added."""
+        deleted = self._writer.spec.deleted(met.rows)
+        self._add_rows(met.rows.filter(pa.array(~deleted)) if deleted.any() else met.rows)
+        return met.rows.filter(pa.array(deleted & ~self._resets(met.rows)))
+
+    def _add_all_deletes(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Add deletes block by block."""
+        gone: list[Deletes] = []
+        for rows in batches:
+            if rows.num_rows:
+                gone.append(self._deletes(rows))
+            if sum(deletes.nbytes for deletes in gone) > self._writer.log_format.block_bytes:
+                self._add_deletes(gone)
+        if gone:
+            self._add_deletes(gone)
 
     def _add_rows(self, rows: pa.RecordBatch) -> None:
         # A block ends behind the batch that fills it.

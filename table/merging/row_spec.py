@@ -112,6 +112,13 @@ class RowSpec:
             return None
         return mask(pc.equal(ordering[0], 0)) & deletes
 
+    @property
+    def may_reset(self) -> bool:
+        """Whether there may be deletes without an ordering value among rows that have one."""
+        kinds = [one.type for one in self.columns if one.name in self.ordering_fields]
+        tells = len(self.judges) > len(self.ordering_fields)
+        return not self.deletes and tells and len(kinds) == 1 and bool(pa.types.is_int32(kinds[0]))
+
     def yielding(self, rows: pa.RecordBatch) -> Mask | None:
         """Return which of the rows yield to a delete without an ordering value: none of those that a write brings."""
         return None

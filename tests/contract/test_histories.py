@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import UnsupportedTypeError
-from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from support.checks import assert_whole
 from support.drive import read, write
 from support.histories import (
@@ -75,6 +75,20 @@ def test_any_dealing_of_rows_to_log_files_gives_what_the_dict_says(
     """Whether the greater ordering value wins or the later row, in base files, log files, and between them."""
     made = LOGGED if ordered else replace(LOGGED, ordering_fields=())
     check_history(without_copies(history), bounds=replace(bounds, upkeep=OFF), seed=seed, made=made)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(0, 1 << 30),
+    st.sampled_from([ROOMY, TINY, replace(ROOMY, colocated=True)]),
+    st.sampled_from([TABLE, LOGGED]),
+)
+def test_a_delete_without_an_ordering_value_holds_wherever_its_rows_are_dealt(
+    seed: int, bounds: WriteSettings, made: TableSettings
+) -> None:
+    """It takes away what came before it, of other tasks, too, and what comes after it counts anew."""
+    history = without_copies(random_history(seed, steps=4, keys=3, resets=True))
+    check_history(history, bounds=replace(bounds, upkeep=OFF), seed=seed, made=made)
 
 
 @settings(max_examples=4, deadline=None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.operations.planning.request import LogSettings, WriteSettings
+from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.arrow import spill
 from pyhudi.table.config import load_config
@@ -170,3 +170,30 @@ def test_a_task_with_many_log_files_stays_before_the_next(tmp_path: Path) -> Non
     assert [stat.log_version for stat in stats_of(tmp_path, done.instant)] == list(range(1, 66))
     assert [row for row in rows_of(tmp_path, "id", "value") if row[1] != 7] == [("k19999", 8)]
     assert rows_by_hudi_rs(tmp_path, "id", "value") == rows_of(tmp_path, "id", "value")
+
+
+@pytest.mark.parametrize("made", [KEYED, MERGED])
+@pytest.mark.parametrize("settings", [WriteSettings(), WriteSettings(logs=LogSettings(per_group=1))])
+def test_a_delete_without_an_ordering_value_takes_away_what_other_tasks_have(
+    tmp_path: Path, made: TableSettings, settings: WriteSettings
+) -> None:
+    """Though the task that has it has a newer row of its key, too: on both types of tables the same rows stay."""
+    kinds = [("id", pa.string()), ("ts", pa.int32()), ("value", pa.int64()), ("_hoodie_is_deleted", pa.bool_())]
+
+    def part(*some: tuple[str, int, int, bool]) -> pa.Table:
+        return pa.Table.from_pylist([dict(zip(dict(kinds), row, strict=True)) for row in some], pa.schema(kinds))
+
+    made = replace(made, ordering_fields=("ts",), partition_fields=(), bucket_count=1)
+    write(tmp_path, part(("k", 1, 0, False), ("l", 1, 0, False), ("m", 1, 0, False)), table=made)
+    first = part(("k", 20, 1, False), ("l", 20, 1, True), ("m", 20, 1, False))
+    second = part(
+        *(("k", 0, 2, True), ("k", 5, 3, False)),
+        *(("l", 7, 2, False), ("l", 0, 3, True), ("l", 6, 4, False)),
+        ("m", 0, 2, True),
+    )
+
+    write(tmp_path, [first, second], settings=settings)
+
+    assert rows_of(tmp_path, "id", "value") == [("k", 3), ("l", 4)]
+    write(tmp_path, [part(("m", 1, 5, False))])
+    assert rows_of(tmp_path, "id", "value") == [("k", 3), ("l", 4), ("m", 5)]

@@ -16,7 +16,7 @@ from pyhudi.table.files import slice_rules
 from pyhudi.table.files.logs import log_file
 from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock
 from pyhudi.table.files.names import LogFileName
-from pyhudi.table.merging import merger
+from pyhudi.table.merging import merger, row_spec
 from pyhudi.table.slices import log_rows, merged_slice
 from pyhudi.writer import log_handle
 from support import compacting
@@ -65,6 +65,11 @@ def deletes_have_no_ordering(patch: Patch) -> None:
 
 def deletes_without_ordering_have_one(patch: Patch) -> None:
     patch.setattr(log_rows.LogSpec, "unordered", lambda *_: None)
+
+
+def deletes_without_ordering_end_with_their_task(patch: Patch) -> None:
+    patch.setattr(row_spec.RowSpec, "may_reset", False)
+    patch.setattr(log_handle.LogHandle, "_resets", lambda _, rows: np.zeros(rows.num_rows, dtype=np.bool_))
 
 
 def tombstones_are_forgotten(patch: Patch) -> None:
@@ -116,6 +121,13 @@ def check_orders(_: Path) -> None:
             check_history(history, bounds=replace(ROOMY, upkeep=OFF), seed=seed, made=made, hudi_rs=False)
 
 
+def check_resets(_: Path) -> None:
+    """Assert that deletes without an ordering value hold for what other tasks have of their keys."""
+    for seed in range(4):
+        history = without_copies(random_history(seed, steps=4, keys=3, resets=True))
+        check_history(history, bounds=replace(ROOMY, upkeep=OFF), seed=seed, made=LOGGED, hudi_rs=False)
+
+
 def check_many_tasks(folder: Path) -> None:
     """Assert that the later of some tasks wins a tie, and of many."""
     for count in (3, 12):
@@ -150,6 +162,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (deletes_come_before_rows, check_avro),
     (deletes_have_no_ordering, check_avro),
     (deletes_without_ordering_have_one, check_orders),
+    (deletes_without_ordering_end_with_their_task, check_resets),
     (tombstones_are_forgotten, check_avro),
     (ordering_is_ignored_between_base_and_log, check_avro),
     (nothing_is_looked_for_after_a_torn_block, check_torn),

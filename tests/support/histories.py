@@ -29,7 +29,7 @@ from support.health import findings
 from support.logged_model import LoggedModel
 from support.looked_up_model import LookedUpModel
 from support.lookups import located
-from support.model import SCHEMA, Counts, Key, Model, Row, Step
+from support.model import INT_ORDERED, SCHEMA, Counts, Key, Model, Row, Step
 from support.places import Place, below, files_below, on_disk
 from support.readers import rows_by_hudi_rs
 from support.upkept import Life
@@ -74,14 +74,17 @@ def check_history(
     Returns:
         What was done between the writes.
     """
-    model, chance = model_of(made, bounds), random.Random(seed)
+    model, chance = (
+        model_of(made, bounds, resets=any(step.schema == INT_ORDERED for step in history)),
+        random.Random(seed),
+    )
     with tempfile.TemporaryDirectory() as folder:
         table = table or below(folder, "t")
         life = Life(table, model, services, random.Random(seed))
         for step in history:
             parts = placed(step, chance) if bounds.colocated else step.parts()
             looks_up = made.index_type in LOOKUP_INDEXES
-            schema = parts[0].schema if parts else SCHEMA
+            schema = parts[0].schema if parts else step.schema
             if looks_up and bounds.colocated:
                 schema = schema.append(pa.field(FILE_GROUP, pa.string()))
 
@@ -117,11 +120,11 @@ def check_history(
         return life
 
 
-def model_of(made: TableSettings, bounds: WriteSettings) -> Model:
+def model_of(made: TableSettings, bounds: WriteSettings, *, resets: bool = False) -> Model:
     """Return the dict for tables that are made so."""
     ordered = bool(made.ordering_fields)
     if made.table_type != MERGE_ON_READ:
-        return Model(ordered=ordered)
+        return Model(ordered=ordered, resets=resets)
     if made.index_type in LOOKUP_INDEXES:
         return LookedUpModel(ordered=ordered)
     fields = list(made.record_key_fields or ())
@@ -131,7 +134,7 @@ def model_of(made: TableSettings, bounds: WriteSettings) -> Model:
         text = key[1] if len(fields) == 1 else ",".join(f"{name}:{values[name]}" for name in fields)
         return java_bucket(text, fields, made.bucket_count or 1)
 
-    return LoggedModel(ordered=ordered, bucket_of=bucket_of, alone=bounds.colocated)
+    return LoggedModel(ordered=ordered, resets=resets, bucket_of=bucket_of, alone=bounds.colocated)
 
 
 def _assert_healthy(table: Place, *, whole: bool) -> None:

@@ -114,8 +114,13 @@ class LoggedModel(Model):
         counts = super()._merge(new, deletes=deletes)
         self._write_bases({self._group(key_of(row)) for row in new if key_of(row) in self.rows})
         for hand in self.hands:
+            # A delete that asks for no order holds for what other tasks have of its key, whatever else this one has.
+            resets = {key_of(row) for row in hand if self._is_reset(row) and not deletes}
+            for key in (one for one in resets if self._group(one) in there):
+                self._log(key, Logged(None, None))
+                counts.deletes += 1
             for row in self._folded(hand):
-                if self._group(key_of(row)) in there:
+                if self._group(key_of(row)) in there and (deletes or not self._is_reset(row)):
                     gone = deletes or bool(row["_hoodie_is_deleted"])
                     self._log(key_of(row), Logged(None if gone else row, None if deletes else stamp(row)))
                     counts.deletes += gone

@@ -21,6 +21,9 @@ SCHEMA = pa.schema(
     ]
 )
 
+# With an ordering field of this type Apache Hudi takes a 0 for its stand-in for no value.
+INT_ORDERED = SCHEMA.set(2, pa.field("ts", pa.int32()))
+
 Key = tuple[str, str]
 Row = dict[str, object]
 
@@ -59,6 +62,7 @@ class Step:
 
     Attributes:
         hands: The rows of each task, once they are dealt.
+        schema: Their columns.
     """
 
     operation: str
@@ -67,10 +71,11 @@ class Step:
     shuffle: int
     options: Mapping[str, str] = field(default_factory=dict)
     hands: tuple[tuple[Row, ...], ...] = ()
+    schema: pa.Schema = SCHEMA
 
     def parts(self) -> list[pa.Table]:
         """Return the rows shuffled and dealt out, one table a task."""
-        return [pa.Table.from_pylist(hand, SCHEMA) for hand in self._hands()]
+        return [pa.Table.from_pylist(hand, self.schema) for hand in self._hands()]
 
     def as_dealt(self) -> Step:
         """Return the step with its rows in the order of the tasks, by which ties are decided."""
@@ -101,9 +106,11 @@ class Model:
 
     Attributes:
         ordered: Whether the greater ordering value wins, as under EVENT_TIME_ORDERING; otherwise the later row does.
+        resets: Whether deletes with the ordering value 0 have none.
     """
 
     ordered: bool = True
+    resets: bool = False
     rows: dict[Key, list[Row]] = field(default_factory=dict)
 
     def apply(self, step: Step) -> Counts | None:
@@ -164,7 +171,8 @@ class Model:
         counts = Counts()
         for row in rows:
             base = self.rows.pop(key_of(row), [])
-            newer = [] if deletes else [one for one in base if self.ordered and stamp(one) > stamp(row)]
+            takes_all = deletes or not self.ordered or self._is_reset(row)
+            newer = [] if takes_all else [one for one in base if stamp(one) > stamp(row)]
             gone = len(base) - len(newer)
             left = list(newer)
             if not newer and not deletes and not row["_hoodie_is_deleted"]:
@@ -184,9 +192,14 @@ class Model:
         newest: dict[Key, Row] = {}
         for row in rows:
             known = newest.get(key_of(row))
-            if known is None or not self.ordered or stamp(row) >= stamp(known):
+            anew = known is None or not self.ordered or self._is_reset(row) or self._is_reset(known)
+            if known is None or anew or stamp(row) >= stamp(known):
                 newest[key_of(row)] = row
         return list(newest.values())
+
+    def _is_reset(self, row: Row) -> bool:
+        """Return whether a row is a delete without an ordering value, among rows that have one."""
+        return self.resets and self.ordered and bool(row["_hoodie_is_deleted"]) and stamp(row) == 0
 
 
 def merges(step: Step) -> bool:
@@ -205,7 +218,9 @@ def stamp(row: Row) -> int:
     return int(str(row["ts"]))
 
 
-def random_history(seed: int, *, steps: int, keys: int, partitions: Sequence[str] = ("a", "ab")) -> list[Step]:
+def random_history(
+    seed: int, *, steps: int, keys: int, partitions: Sequence[str] = ("a", "ab"), resets: bool = False
+) -> list[Step]:
     """Return a history whose (key, ordering value) pairs are unique, so that arrival order cannot matter.
 
     Args:
@@ -213,6 +228,7 @@ def random_history(seed: int, *, steps: int, keys: int, partitions: Sequence[str
         steps: Number of writes.
         keys: Number of keys of each partition, few enough for writes to meet each other's rows.
         partitions: Values of the partition column.
+        resets: Whether many deletes have no ordering value, so that it does matter what came before them.
     """
     chance = random.Random(seed)
     most = 2 * keys
@@ -233,7 +249,20 @@ def random_history(seed: int, *, steps: int, keys: int, partitions: Sequence[str
         ]
         options = chance.choice(OPERATIONS[operation])
         history.append(Step(operation, rows, chance.randint(1, 7), chance.randrange(1000), options))
-    return history
+    return [_with_resets(step, chance) for step in history] if resets else history
+
+
+def _with_resets(step: Step, chance: random.Random) -> Step:
+    """Return a write in few tasks, in which many deletes have no ordering value, beside other rows of their keys."""
+    rows: list[Row] = []
+    for row in step.rows:
+        rows.append(row)
+        if chance.random() < 0.4:
+            rows.append({**row, "ts": 0, "_hoodie_is_deleted": True})
+            rows.append({**row, "ts": chance.randrange(1, 200), "_hoodie_is_deleted": chance.random() < 0.2})
+    # What an append says is looked at where upserts follow one another.
+    mostly = {"operation": "upsert", "options": {}} if chance.random() < 0.8 else {}
+    return replace(step, rows=rows, tasks=1 + step.tasks % 3, schema=INT_ORDERED, **mostly)
 
 
 def histories(*, steps: int = 5, keys: int = 10) -> st.SearchStrategy[list[Step]]:
