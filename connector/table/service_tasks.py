@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -10,10 +11,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType
 
+from ...errors import PyHudiError
+from ...operations.services.service import NoTasksError
 from ..source.own_errors import own_errors
 
 Unit = TypeVar("Unit")
 Done = TypeVar("Done")
+
+_ERROR_LINE = re.compile(r"(Caused by: )?[\w.$]+(Error|Exception)\b")
+_MOST_TEXT = 300
 
 
 class SparkTasks:
@@ -33,11 +39,22 @@ class SparkTasks:
 
         Raises:
             PyHudiError: A call raised it, again and again.
+            NoTasksError: Spark can run no tasks of Python, or none that find pyhudi.
         """
         waiting = list(units)
         if not waiting:
             return []
+        try:
+            return self._run(call, waiting)
+        except PyHudiError:
+            raise
+        except Exception as error:
+            why = self._why_nothing_runs()
+            if why is None:
+                raise
+            raise NoTasksError(f"Spark can run no tasks of Python that find pyhudi ({why})") from error
 
+    def _run(self, call: Callable[[Unit], Done], waiting: Sequence[Unit]) -> list[Done]:
         def run(number: int) -> bytes:
             return pickle.dumps(call(waiting[number]))
 
@@ -47,3 +64,18 @@ class SparkTasks:
         with own_errors():
             done = numbers.select("id", task("id").alias(self._what)).collect()
         return [pickle.loads(row[1]) for row in sorted(done, key=lambda row: row[0])]  # noqa: S301 (made above)
+
+    def _why_nothing_runs(self) -> str | None:
+        """Return why not even a task that does nothing runs, in a few words; None where one does."""
+        try:
+            self._run(_nothing, [0])
+        except Exception as error:  # noqa: BLE001 (Spark has many, and each is told)
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            # The last line of a traceback in it says most.
+            told = next((line for line in reversed(lines) if _ERROR_LINE.match(line)), lines[0] if lines else "")
+            return f"{type(error).__name__}: {told[:_MOST_TEXT]}"
+        return None
+
+
+def _nothing(unit: int) -> int:
+    return unit

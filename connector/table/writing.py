@@ -119,14 +119,12 @@ def _looked_after(
 
 
 def spark_means(spark: SparkSession, path: str, options: HudiOptions) -> Means:
-    """Return with what log files are merged on Spark, one file group a task."""
+    """Return with what log files are merged on Spark, one file group a task; by this process where it has no tasks."""
     reach = partial(open_storage, path, dict(options.storage_options), durable=options.durable)
-    return means_of(
-        options.write_settings(),
-        executor=SparkTasks(spark, "compaction"),
-        reach=reach,
-        application=options.application or _application(spark),
-    )
+    settings, application = options.write_settings(), options.application or _application(spark)
+    own = means_of(settings, most_bytes=settings.commit_merge_max_bytes, application=application)
+    by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), reach=reach, application=application)
+    return replace(by_tasks, without_tasks=own)
 
 
 def _brought_together(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import pyarrow as pa
@@ -12,8 +12,10 @@ from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.config import load_config
 from ...timeline.archive.lsm import newest_archived
+from ...timeline.held import COMPACTION
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
 from ...timeline.timeline import load_timeline
+from ...timeline.writers.failures import Failed, read_failures
 from ..result import CommitResult, archived_results, result_of
 
 HISTORY_SCHEMA = pa.schema(
@@ -30,6 +32,8 @@ HISTORY_SCHEMA = pa.schema(
         pa.field("bytes", pa.int64()),
         pa.field("log_files", pa.int64()),
         pa.field("log_bytes", pa.int64()),
+        pa.field("failures", pa.int64()),
+        pa.field("error", pa.string()),
     ]
 )
 
@@ -42,7 +46,8 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
         limit: How many instants at most; no others are opened, and no older files of the archive.
 
     Returns:
-        Columns as in `HISTORY_SCHEMA`; the counts are null for instants that wrote no rows.
+        Columns as in `HISTORY_SCHEMA`; the counts are null for instants that wrote no rows, and ``failures`` and
+        ``error`` are there for pending compactions that could not be carried out so far.
 
     Raises:
         InvalidOptionError: The limit is below zero.
@@ -54,12 +59,14 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
     timeline = load_timeline(storage, config)
     active = frozenset(one.identity for one in timeline.instants)
     newest = [*reversed(timeline.instants)][:limit]
-    rows = for_each(storage, lambda instant: _row(instant, partial(result_of, timeline)), newest)
+    plans = [one for one in newest if one.action == COMPACTION and one.state != State.COMPLETED]
+    failed = read_failures(storage) if plans else {}
+    rows = for_each(storage, lambda instant: _row(instant, partial(result_of, timeline), failed), newest)
     more = None if limit is None else limit - len(newest)
     if more != 0:
         archived = newest_archived(storage, config.archive_folder, more, active)
         results = archived_results(storage, config, (one for one in archived if one.action in WRITE_ACTIONS))
-        rows += [_row(instant, results.__getitem__) for instant in archived]
+        rows += [_row(instant, results.__getitem__, {}) for instant in archived]
     return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
 
 
@@ -69,7 +76,9 @@ def last_commit(storage: Storage) -> CommitResult | None:
     return result_of(timeline, timeline.writes[-1]) if timeline.writes else None
 
 
-def _row(instant: Instant, result_of_write: Callable[[Instant], CommitResult]) -> dict[str, object]:
+def _row(
+    instant: Instant, result_of_write: Callable[[Instant], CommitResult], failed: Mapping[str, Failed]
+) -> dict[str, object]:
     row: dict[str, object] = {
         "instant": instant.requested_time,
         "action": instant.action,
@@ -80,4 +89,6 @@ def _row(instant: Instant, result_of_write: Callable[[Instant], CommitResult]) -
         result = result_of_write(instant)
         names = ("operation", "inserts", "updates", "deletes", "files", "bytes", "log_files", "log_bytes")
         row |= {name: getattr(result, name) for name in names}
+    elif instant.action == COMPACTION and instant.requested_time in failed:
+        row |= {"failures": failed[instant.requested_time].times, "error": failed[instant.requested_time].error}
     return row

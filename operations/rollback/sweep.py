@@ -10,7 +10,7 @@ from ...table.files.marked_files import marked_files
 from ...timeline.archive.lsm import is_archived
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline, load_timeline
-from ...timeline.writers import announcements, decisions, heartbeat, owner
+from ...timeline.writers import announcements, decisions, failures, heartbeat, owner
 from ...timeline.writers.markers import marked_instants
 from ...timeline.writers.patience import Patience
 from .rollback import GIVEN_UP_S, finish_rollbacks, forget
@@ -50,7 +50,7 @@ def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str
     """
     seals, now = storage.list(owner.SEALS, strict=False), storage.now()
     storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
-    kept = (owner.SEALS, decisions.FOLDER, announcements.FOLDER)
+    kept = (owner.SEALS, decisions.FOLDER, announcements.FOLDER, failures.FOLDER)
     storage.sweep((META_FOLDER, config.timeline_folder, owner.ROOT, *kept, heartbeat.ROOT), SEAL_KEPT_S)
     folders = {*storage.look(owner.ROOT).folders}
     working = folders - {split(folder)[1] for folder in kept}

@@ -56,11 +56,19 @@ class TableService(Protocol[Plan_contra, Unit, Done]):
         """Return what the completed file holds, `at` being the instant's requested time."""
 
 
+class NoTasksError(Exception):
+    """An engine cannot run tasks of Python at all; its text says why, and no unit was executed."""
+
+
 class Executor(Protocol):
     """Where units are executed: in this process, or wherever an engine takes them."""
 
     def __call__(self, call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
-        """Return what the call returned for each unit, in the units' order."""
+        """Return what the call returned for each unit, in the units' order.
+
+        Raises:
+            NoTasksError: There is nowhere to execute them.
+        """
 
 
 class Threads:

@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import StorageError
+from pyhudi.operations.inspect.history import history
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import CommitResult, ServiceResult
 from pyhudi.operations.services.compaction import after_write
+from pyhudi.operations.services.compaction.compactor import Compactor
+from pyhudi.operations.services.service import NoTasksError
 from pyhudi.operations.services.settings import CompactionSettings, Upkeep
-from support.compacting import TABLE, in_bases, merged, rows, run, schedule, slices, timeline_of
+from pyhudi.storage import open_storage
+from support.compacting import TABLE, in_bases, means, merged, rows, run, schedule, slices, timeline_of
 from support.drive import write
+from support.places import files_below
 
 OFTEN = CompactionSettings(delta_commits=3)
 
@@ -121,3 +126,81 @@ def test_a_compaction_that_fails_does_not_fail_the_write(tmp_path: Path, monkeyp
     assert "The disk is gone" in failed.error
     assert merged(table) == [("a", f"k{key}", 2) for key in range(6)]
     assert all(one.logs for one in slices(table))
+
+
+def test_a_plan_that_fails_every_time_is_tried_after_ever_more_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After one write, after two more, after four more; whoever asks for it by name has it tried."""
+    table, tries = tmp_path / "t", []
+
+    def failing(service: Compactor, unit: object) -> None:
+        tries.append(service.work.instant_time)
+        raise StorageError("The disk is gone.", "Find it.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Compactor, "execute", failing)
+        did = []
+        for value in range(10):
+            before = len(tries)
+            (*_, done) = compactions(upsert(table, value)) or [ServiceResult("", "")]
+            did.append((len(tries) > before, bool(done.error), done.left[-43:]))
+
+        assert [tried for tried, _, _ in did] == [n in (2, 3, 5, 9) for n in range(10)]
+        assert [failed for _, failed, _ in did] == [n in (2, 3, 5, 9) for n in range(10)]
+        assert did[7][2] == "after 2 more writes, and by HudiTable.compact"[-43:]
+        assert "failed 3 times in a row (The disk is gone." in caplog.text
+        (pending,) = [one for one in history(open_storage(str(table))).to_pylist() if one["failures"]]
+        assert (pending["action"], pending["failures"], pending["instant"]) == ("compaction", 4, tries[0])
+        assert "The disk is gone" in pending["error"]
+        with pytest.raises(StorageError, match="The disk is gone"):
+            run(table)
+        assert len(set(tries)) == 1
+
+    assert run(table).log_files > 0
+    assert in_bases(table) == merged(table) == [("a", f"k{key}", 9) for key in range(6)]
+    assert not [name for name in files_below(table) if "/failed/" in name]
+    assert not any(history(open_storage(str(table))).column("failures").to_pylist())
+
+
+def test_what_is_noted_of_a_plan_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a note that says nothing of use is none."""
+    table = tmp_path / "t"
+    for value in range(2):
+        upsert(table, value)
+    with monkeypatch.context() as patch:
+        patch.setattr(Compactor, "execute", None)
+        upsert(table, 2)
+    (note,) = [name for name in files_below(table) if "/failed/" in name]
+    (table / note).write_bytes(b"{}")
+    of_nobody = (table / note).with_name("20200101000000000")
+    of_nobody.write_bytes(b'{"times": 9, "after": "99999999999999999", "error": ""}')
+
+    (done,) = compactions(upsert(table, 3))
+
+    assert (done.error, done.left, done.log_files) == ("", "", 4)
+    assert not of_nobody.exists()
+
+
+def test_without_tasks_this_process_merges_up_to_its_bound(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = tmp_path / "t"
+    for value in range(3):
+        upsert(table, value, replace(OFTEN, inline=False))
+    own = means(open_storage(str(table)), executor=None)
+
+    def nowhere(call: object, units: object) -> None:
+        raise NoTasksError("there are no tasks")
+
+    def lost() -> None:
+        raise AssertionError("the store is opened where tasks are")
+
+    left = run(table, executor=nowhere, reach=lost, without_tasks=replace(own, most_bytes=1000))
+    assert (left.instant, left.file_groups) == ("", 0)
+    assert "there are no tasks" in left.left
+    assert "connector.jobs compact carries it out" in left.left
+    assert "compaction" in actions(table)
+
+    done = run(table, executor=nowhere, reach=lost, without_tasks=replace(own, most_bytes=1 << 20))
+    assert (done.file_groups, done.left) == (2, "")
+    assert "this process merges the 2 file groups" in caplog.text
+    assert in_bases(table) == merged(table) == [("a", f"k{key}", 2) for key in range(6)]

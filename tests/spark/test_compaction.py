@@ -95,6 +95,23 @@ def test_what_fails_in_a_task_is_told_as_what_it_is(spark: SparkSession, table: 
     assert len(content(table)) == len(before) == 20
 
 
+def test_where_spark_has_no_tasks_this_process_compacts(
+    spark: SparkSession, table: HudiTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Within its bound; what fails in a task that did run is told as what it is."""
+    expected = content(table)
+    with monkeypatch.context() as patch:
+        patch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python")
+        left = table.compact(**{"hoodie.pyhudi.commit.merge.max.bytes": 1000})
+        assert (left.instant, left.file_groups) == ("", 0)
+        assert "Spark can run no tasks of Python" in left.left
+
+        assert table.compact().file_groups == 3
+
+    assert "this process merges the 3 file groups" in caplog.text
+    assert in_bases(table) == expected
+
+
 def test_a_copy_on_write_table_is_not_compacted(spark: SparkSession, tmp_path: Path) -> None:
     table = HudiTable.create(spark, str(tmp_path / "t"), rows(spark, 0), record_key="id", buckets=1)
 

@@ -34,6 +34,8 @@ class Means:
         reach: Opens the table's store there; None where this process does the work.
         most_bytes: What is beyond so many bytes of base and log files is planned and left; None for no bound.
         application: Name of the application.
+        without_tasks: With what this process does it where the executor turns out to have no tasks; None where it is
+            left then.
     """
 
     patience: Patience
@@ -46,6 +48,7 @@ class Means:
     application: str = ""
     bloom: BloomSettings = field(default_factory=BloomSettings)
     bloom_filter: bool | None = None
+    without_tasks: Means | None = None
 
 
 def here(call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:

@@ -1,0 +1,65 @@
+"""Plans that could not be carried out: a note beside the timeline for each, by which those who come next hold back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+
+from ...errors import CorruptFileError
+from ...storage.base import Storage, join, split
+from ...storage.bounds import MOST_OF_A_NOTE, parse_json
+from .owner import ROOT
+
+FOLDER = f"{ROOT}/failed"
+_MOST_DOUBLINGS = 6
+_MOST_TEXT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """How often a plan could not be carried out in a row.
+
+    Attributes:
+        times: So often.
+        after: Requested time of the table's newest write when it failed last.
+        error: Why, for people.
+    """
+
+    times: int
+    after: str
+    error: str
+
+    @property
+    def wait(self) -> int:
+        """After how many more writes it is tried again: 1, 2, 4, and so on, up to 64."""
+        return 1 << min(self.times - 1, _MOST_DOUBLINGS)
+
+    def again(self, after: str, error: str) -> Failed:
+        """Return the same, once it has failed once more."""
+        return Failed(self.times + 1, after, error[:_MOST_TEXT])
+
+
+NEVER = Failed(0, "", "")
+
+
+def read_failures(storage: Storage) -> Mapping[str, Failed]:
+    """Return what is noted of plans, by their requested times; notes that hold nothing of use are none."""
+    found = {}
+    for info in storage.list(FOLDER, strict=False):
+        try:
+            said = parse_json(storage.read(info.path, MOST_OF_A_NOTE))
+            found[split(info.path)[1]] = Failed(int(said["times"]), str(said["after"]), str(said["error"]))
+        except (FileNotFoundError, CorruptFileError, ValueError, TypeError, KeyError):
+            continue
+    return {time: one for time, one in found.items() if one.times > 0}
+
+
+def note(storage: Storage, instant_time: str, failed: Failed) -> None:
+    """Say that a plan could not be carried out."""
+    storage.write(join(FOLDER, instant_time), json.dumps(asdict(failed)).encode(), durable=False)
+
+
+def forget(storage: Storage, instant_times: Iterable[str]) -> None:
+    """Remove what is noted of plans that were carried out, or taken back."""
+    storage.delete(*(join(FOLDER, time) for time in instant_times), durable=False)
