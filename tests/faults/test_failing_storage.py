@@ -71,8 +71,8 @@ def test_every_failing_step_of_a_creation_leaves_nothing_or_the_table(
 
 @pytest.mark.parametrize(
     "work",
-    [UPSERT, LOOKED_UP, OTHERS["insert_overwrite"], OTHERS["delete_partition"]],
-    ids=["upsert", "looked-up", "insert_overwrite", "delete_partition"],
+    [LOOKED_UP, OTHERS["insert_overwrite"], OTHERS["delete_partition"]],
+    ids=["looked-up", "insert_overwrite", "delete_partition"],
 )
 def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(tmp_path: Path, faults: Faults, work: Work) -> None:
     """The process is gone at step n, nobody aborts; the next write finds the old rows, or the new ones, and goes on."""

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
+from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
 from pyhudi.table.config import property_keys as key
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.property_keys import BLOOM, SIMPLE
 from pyhudi.timeline.writers.patience import Patience
+from support import attempts
+from support.failures import Work
 from support.histories import ROOMY, TINY, check_history
 from support.logged_model import without_copies
 from support.model import Step, random_history
 from support.places import Place
 from support.shapes import Shape
-from support.upkept import COMPACTIONS, SERVICES
+from support.upkept import COMPACTIONS, OFF, SERVICES
 
 IMPATIENT = Patience(heartbeat_misses=-1)
 DAYS = {key.TIME_TYPE: "DATE_STRING", key.TIME_INPUT_FORMAT: "yyyy-MM-dd", key.TIME_OUTPUT_FORMAT: "yyyy/MM/dd"}
@@ -48,6 +52,12 @@ SERVED = {
 LOOKUPS = {"simple": SIMPLE, "bloom": BLOOM}
 # New keys fill small files up; or open file groups; or do both, of some rows each.
 SIZES = (FileSizes(), FileSizes(small=0), FileSizes(small=9000, largest=12_000, record_bytes=2500, telling=100.0))
+# What a write does itself of the services of a shape.
+UPKEEP = {
+    "clean": replace(OFF, clean=CleanSettings(commits=1)),
+    "archive": replace(OFF, clean=CleanSettings(commits=1), archive=ArchiveSettings(min_commits=1, max_commits=1)),
+    "compact": replace(OFF, compaction=CompactionSettings(delta_commits=1)),
+}
 ADDING = {"upsert": "insert", "delete": "bulk_insert"}
 
 
@@ -63,14 +73,12 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
     generated = kind == "generated"
     # A request costs the test server more than the rest of a step does.
     steps = 4 if shape["store"] == "s3" else 6
-    history = random_history(seed, steps=steps, keys=6, partitions=PARTITIONS.get(kind, ("a", "ab")))
+    resets = shape["merge"] == "event-time" and shape["index"] == "bucket" and seed % 2 == 1
+    partitions = PARTITIONS.get(kind, ("a", "ab"))
+    history = random_history(seed, steps=steps, keys=6, partitions=partitions, resets=resets)
     logged = shape["type"] == "mor"
-    made = replace(KEYS[kind], table_type="MERGE_ON_READ" if logged else None)
     looks_up = shape["index"] in LOOKUPS
-    if not generated:
-        made = replace(made, ordering_fields=ORDERING[shape["merge"]], bucket_count=None if looks_up else 3)
-    if looks_up:
-        made = replace(made, index_type=LOOKUPS[shape["index"]])
+    made = settings_of(shape)
     if generated:
         history = adding(history)
     elif logged or looks_up:
@@ -89,6 +97,52 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
         whole=not generated and shape["store"] != "memory",
         hudi_rs=shape["merge"] != "several-fields" and shape["store"] != "memory",
     )
+
+
+def work_of(shape: Shape) -> Work:
+    """Return a write to a table of a shape, for tests in which one of its steps fails; of services what it does itself.
+
+    Args:
+        shape: Of which nothing is still to come.
+    """
+    generated, bounds = shape["keys"] == "generated", _bounds(shape, 0)
+    if shape["index"] in LOOKUPS:
+        # Who places rows by what it found has found it before.
+        bounds = replace(bounds, colocated=False)
+    some, other = (*PARTITIONS.get(shape["keys"], ("a", "ab")), "")[:2]
+    first = [_rows(some, 1, 2, 3, value=1), _rows(other or some, 4, 5, value=1)]
+    second = [_rows(some, 2, 6, value=2, ts=2), _rows(other or some, 4, 7, value=2, ts=2)]
+    found = pa.concat_tables(second if not generated else [*first, *second]).to_pylist()
+    if not generated:
+        touched = {(row["p"], row["id"]) for row in found}
+        found += [row for row in pa.concat_tables(first).to_pylist() if (row["p"], row["id"]) not in touched]
+    made = settings_of(shape)
+    names = [*(made.partition_fields or ()), "id", "value"]
+    return Work(
+        parts=[pa.concat_tables(second)] if bounds.colocated else second,
+        before=first,
+        after=sorted(tuple(row[name] for name in names) for row in found),
+        operation="insert" if generated else None,
+        colocated=bounds.colocated,
+        table=made,
+        dead=second[0] if shape["service"] == "rollback" else None,
+        bounds=replace(bounds, patience=attempts.IMPATIENT.patience, upkeep=UPKEEP.get(shape["service"], OFF)),
+    )
+
+
+def _rows(partition: str, *keys: int, value: int, ts: int = 1) -> pa.Table:
+    return attempts.rows(*keys, value=value, ts=ts).append_column("p", pa.array([partition] * len(keys)))
+
+
+def settings_of(shape: Shape) -> TableSettings:
+    """Return what the tables of a shape are made with."""
+    made = replace(KEYS[shape["keys"]], table_type="MERGE_ON_READ" if shape["type"] == "mor" else None)
+    if shape["keys"] == "generated":
+        return made
+    made = replace(made, ordering_fields=ORDERING[shape["merge"]])
+    if shape["index"] in LOOKUPS:
+        return replace(made, index_type=LOOKUPS[shape["index"]])
+    return replace(made, bucket_count=3)
 
 
 def adding(history: Sequence[Step]) -> list[Step]:

@@ -8,7 +8,7 @@ pyhudi does already and hold each pair of that; the others wait for what is to c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 FACTORS: dict[str, tuple[str, ...]] = {
     "version": ("9", "8", "6"),
@@ -207,3 +207,16 @@ def legal_pairs() -> set[frozenset[Property]]:
         frozenset(pair) for one, other in itertools.combinations(factors, 2) for pair in itertools.product(one, other)
     }
     return pairs - ILLEGAL
+
+
+def covering(given: Sequence[dict[str, str]], count: int) -> list[dict[str, str]]:
+    """Return so many of some shapes, each the one in which most pairs meet that are in none before it."""
+    chosen: list[dict[str, str]] = []
+    left = list(given)
+    met: set[frozenset[Property]] = set()
+    while left and len(chosen) < count:
+        best = max(left, key=lambda one: len(pairs_of(one) - met))
+        left.remove(best)
+        chosen.append(best)
+        met |= pairs_of(best)
+    return chosen

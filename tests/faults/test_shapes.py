@@ -1,0 +1,53 @@
+"""Writes to tables of many shapes that die or fail at their steps: each pair of properties meets a fault somewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.failures import check_deaths, check_failures
+from support.faulty import Faults
+from support.shaped import work_of
+from support.shapes import Shape, covering, shapes_of_today
+from support.upkept import OFF
+
+# Of what a death leaves behind one in so many is gone on from: each of the twelve shapes looks at two or so.
+EVERY = 12
+
+
+def drawn(shapes: list[dict[str, str]]) -> list[Any]:
+    """Return shapes with their numbers, by which the moments that are looked at differ."""
+    return [pytest.param(one, number, id="-".join(one.values())) for number, one in enumerate(shapes)]
+
+
+def local() -> list[dict[str, str]]:
+    """Return the shapes of today that differ but for the store: what is left behind is copied from a folder."""
+    found = {tuple(one.values()): one for one in (replaced(one) for one in shapes_of_today())}
+    return [*found.values()]
+
+
+def replaced(shape: Shape) -> dict[str, str]:
+    return {**shape, "store": "local"}
+
+
+@pytest.mark.parametrize(("shape", "number"), drawn(covering(local(), 12)))
+def test_a_writer_that_dies_is_rolled_back_by_the_next(
+    tmp_path: Path, faults: Faults, shape: Shape, number: int
+) -> None:
+    """The process is gone at step n, nobody aborts; the next write finds the old rows, or the new ones, and goes on."""
+    check_deaths(faults, work_of(shape), tmp_path, first=number % EVERY, every=EVERY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("shape", "number"), drawn(covering(local(), 12)))
+def test_a_failing_step_leaves_the_table_whole(
+    tmp_path: Path, faults: Faults, shape: Shape, number: int, after: bool
+) -> None:
+    """Whatever step fails, the write raises and leaves the old rows, or holds; the next write is good."""
+    work = work_of(shape)
+    # What fails after the write is complete does not fail it, and another test looks at it.
+    quiet = replace(work, bounds=replace(work.bounds, upkeep=OFF))
+    check_failures(faults, quiet, tmp_path, after=after, first=1 + number % 4, every=4)
