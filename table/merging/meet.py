@@ -154,7 +154,8 @@ class Encounter:
 
     def _cost(self, deciding: pa.RecordBatch) -> int:
         """Return the bytes that merging some rows takes, given the columns that decide."""
-        return _DECIDING_SHARE * int(deciding.nbytes) + self.row_bytes * deciding.num_rows
+        nbytes: int = _DECIDING_SHARE * deciding.nbytes + self.row_bytes * deciding.num_rows
+        return nbytes
 
     @contextmanager
     def _spread(self, batches: Iterator[pa.RecordBatch], parts: int) -> Iterator[_Parts]:

@@ -96,7 +96,8 @@ def _last_of_each(
     code: Codes, ranks: Sequence[Positions], resets: Mask | None, yields: Mask | None = None
 ) -> Positions:
     """Return the position of each code's greatest row by the ranks, the last of them first; of equals the later one."""
-    by_key = np.lexsort([*ranks, *_since_reset(code, resets, yields), code])
+    sorting: list[Positions] = [*ranks, *_since_reset(code, resets, yields), code.astype(np.int64, copy=False)]
+    by_key = np.lexsort(sorting)
     sorted_code = code[by_key]
     last = np.append(sorted_code[1:] != sorted_code[:-1], True)
     found: Positions = by_key[last].astype(np.int64)

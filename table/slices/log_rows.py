@@ -133,7 +133,8 @@ class LogRows:
 
     def _cost(self, rows: pa.RecordBatch) -> int:
         deciding = rows.select(LogSpec(self.ordering_fields).deciding)
-        return int(rows.nbytes + deciding.nbytes) + FOLDING_BYTES * rows.num_rows
+        nbytes: int = rows.nbytes + deciding.nbytes + FOLDING_BYTES * rows.num_rows
+        return nbytes
 
     def _field(self, name: str) -> pa.Field:
         return _OWN.get(name) or self.schema.field(name).with_nullable(True)

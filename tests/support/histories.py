@@ -126,7 +126,7 @@ def model_of(made: TableSettings, bounds: WriteSettings, *, resets: bool = False
     if made.table_type != MERGE_ON_READ:
         return Model(ordered=ordered, resets=resets)
     if made.index_type in LOOKUP_INDEXES:
-        return LookedUpModel(ordered=ordered)
+        return LookedUpModel(ordered=ordered, resets=resets)
     fields = list(made.record_key_fields or ())
 
     def bucket_of(key: Key) -> int:
