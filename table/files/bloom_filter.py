@@ -115,9 +115,8 @@ class BloomFilterBuilder:
     def footer(self) -> dict[str, str]:
         """Return what the file's footer says of its filter."""
         head = _HEAD.pack(_VERSION, self._settings.hashes, _MURMUR, self._size)
-        rows = [
-            head + np.packbits(row, bitorder="little").tobytes() for row in self._bits.reshape(self._rows, self._size)
-        ]
+        bits = self._bits[: self._rows * self._size].reshape(self._rows, self._size)
+        rows = [head + np.packbits(row, bitorder="little").tobytes() for row in bits]
         if not self._settings.dynamic:
             return {FILTER: base64.b64encode(rows[0]).decode()}
         counts = _ROWS.pack(self._settings.entries, self._in_row, self._rows)
@@ -140,9 +139,10 @@ class BloomFilterBuilder:
                 self._in_row += min(free, count - at)
                 at += free
             elif self._rows * self._settings.entries < self._settings.most_entries:
-                self._bits = np.append(self._bits, np.zeros(self._size, np.bool_))
                 self._rows += 1
                 self._in_row = 0
+                if self._rows * self._size > len(self._bits):
+                    self._bits = np.append(self._bits, np.zeros_like(self._bits))
             else:
                 self._full = True
                 self._in_row += 1
