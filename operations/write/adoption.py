@@ -6,7 +6,7 @@ does. A number or a zone that is wrong must not be remembered because that write
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import numpy as np
@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 from ...errors import OptionConflictError, UnsupportedTableError
 from ...index.registry import computed_index_for
 from ...storage.base import Storage
+from ...storage.parallel import for_each
 from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
 from ...table.files.base_file import BaseFileReader
-from ...table.files.file_group import DataFile, FileSlice
+from ...table.files.file_group import BaseFile, DataFile, FileSlice
 from ...table.files.logs.log_contents import rows_of
 from ...table.files.logs.log_file import read_blocks
 from ...table.files.lost import open_view
@@ -28,11 +29,12 @@ from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.fields import root_of, values_of
 from ...timeline.timeline import Timeline
-from ...writer.foreign import check_bucket
+from ...writer.foreign import check_bucket, check_spelling
 from ..planning.operation import OVERWRITE_TABLE
 from ..planning.plan import WritePlan
 
 _FILES_LOOKED_INTO = 8
+_ROWS_LOOKED_AT = 1000
 
 
 def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
@@ -64,6 +66,38 @@ def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
                 _check_bucket(plan, rows, piece, file)
             if times:
                 _check_partition(plan.config, plan.schema, rows, piece, file)
+
+
+def check_spelling_of_others(plan: WritePlan, storage: Storage, timeline: Timeline, partitions: Iterable[str]) -> None:
+    """Look into some files that others wrote for record keys that pyhudi spells otherwise, and did not find therefore.
+
+    A write that looks keys up merges the files that hold one of them. What it did not find may be in any other.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        timeline: As of the write's watermark.
+        partitions: Where keys were not found.
+
+    Raises:
+        UnsupportedTableError: They are spelt otherwise, so that rows would be added that are there.
+    """
+    wanted = {root_of(field) for field in plan.config.record_key_fields}
+    schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
+    keys = KeyGenerator(plan.config, plan.schema)
+    view, paths = open_view(storage, timeline), sorted(partitions)
+    if paths and plan.lookup.is_global:
+        paths = view.partitions()
+    pieces = (piece for path in paths for piece in view.slices(path).values())
+    files = [piece.base for piece in islice(pieces, _FILES_LOOKED_INTO) if piece.base is not None]
+
+    def look(file: BaseFile) -> None:
+        with BaseFileReader(storage, file.path) as reader:
+            if not reader.stamped:
+                for rows in islice(reader.batches(schema, batch_rows=_ROWS_LOOKED_AT), 1):
+                    check_spelling(keys, rows, file)
+
+    for_each(storage, look, files)
 
 
 def _some_rows(storage: Storage, piece: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:

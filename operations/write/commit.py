@@ -33,7 +33,7 @@ from ..transaction.conflicts import Changes, check_ownership
 from ..transaction.new_keys import NewKeys
 from ..transaction.since import snapshot
 from .abort import abort_write
-from .adoption import check_lesson
+from .adoption import check_lesson, check_spelling_of_others
 from .announcement import announce
 from .commit_metadata import build_metadata, sum_seconds
 from .inline import means_of, run_inline
@@ -122,6 +122,9 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
         merged = merge_spills(plan, storage, spills, phases)
         outcomes += merged.outcomes
     with phases.phase("reconcile"):
+        if plan.located and plan.rules.meeting is not Meeting.ADD:
+            absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
+            check_spelling_of_others(plan, storage, snapshot(plan.transaction, storage), absent)
         if not outcomes:
             check_lesson(plan, storage, snapshot(plan.transaction, storage))
         touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))

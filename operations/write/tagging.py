@@ -47,7 +47,7 @@ from ..indexing.asking import ask
 from ..indexing.telling import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
-from .adoption import check_lesson
+from .adoption import check_lesson, check_spelling_of_others
 
 # Of what a task may hold, the share of what decides in the rows of one pass, and that of rows that are cut.
 _SHARE = 4
@@ -116,6 +116,8 @@ def tag_rows(
             catch_up(plan.lookup, storage, plan.config)
         lookup = _Lookup(plan, storage, local, None if adds else view)
         rows = lookup.sort(spilled)
+        if not adds:
+            check_spelling_of_others(plan, storage, timeline, lookup.absent)
         nowhere, figures = lookup.nowhere, None if adds else lookup.figures
     jobs = _jobs(plan, local, view, timeline, rows)
     paths = {job.group.partition_path for job, _ in jobs}
@@ -199,6 +201,7 @@ class _Lookup:
     Attributes:
         nowhere: What became of rows that belong to no file group.
         figures: What it took so far.
+        absent: The partitions that lack keys of theirs.
     """
 
     def __init__(self, plan: WritePlan, storage: Storage, local: Storage, view: FileView | None) -> None:
@@ -217,6 +220,7 @@ class _Lookup:
         self._counts: Counter[str] = Counter()
         self.nowhere = MergeCounts()
         self.figures = LookupFigures()
+        self.absent: set[str] = set()
 
     def sort(self, spilled: Mapping[Route, GroupRows]) -> _Sorted:
         """Look all rows up, and cut them by what was found."""
@@ -323,6 +327,7 @@ class _Lookup:
         Raises:
             KeyNotFoundError: A key was to be deleted, and the rules say that it must be found.
         """
+        self.absent.add(path)
         deleted = self._spec.deleted(rows)
         if self._plan.rules.must_find and deleted.any():
             key = rows.column(RECORD_KEY)[int(np.flatnonzero(deleted)[0])].as_py()  # one value, for the error

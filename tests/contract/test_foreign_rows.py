@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,10 +10,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.operations.planning.request import TableSettings
+from pyhudi.index.settings import FileSizes, LookupSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.files.base_file import STAMP
 from support.drive import rows_of, write
+from support.lookups import said
 
 COMPLEX = TableSettings(
     record_key_fields=("id",), ordering_fields=("ts",), key_generator=KeyGeneratorType.COMPLEX, bucket_count=1
@@ -29,7 +32,7 @@ def as_another_writer(table: Path, key: str) -> None:
     for file in table.glob("*.parquet"):
         found = pq.read_table(file)
         keys = pc.binary_join_element_wise(before, found.column("id").cast(pa.string()), after, "")
-        footer = {name: value for name, value in found.schema.metadata.items() if name != STAMP}
+        footer = {name: value for name, value in (found.schema.metadata or {}).items() if name != STAMP}
         found = found.set_column(2, "_hoodie_record_key", keys).replace_schema_metadata(footer)
         pq.write_table(found, file, store_schema=False)
 
@@ -83,3 +86,24 @@ def test_a_row_that_has_a_key_and_no_values_for_it_is_refused(table: Path) -> No
 
     with pytest.raises(UnsupportedTableError, match="whose key pyhudi refuses"):
         write(table, rows(1, ts=2))
+
+
+@pytest.mark.parametrize("way", ["plain", "placed"])
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+def test_keys_that_are_looked_up_are_found_or_spelt_as_the_table_spells_them(
+    tmp_path: Path, operation: str, way: str
+) -> None:
+    """A file in which no key was found is not merged: it is looked into all the same."""
+    apart = WriteSettings(lookup=LookupSettings(sizes=FileSizes(small=0)), colocated=way == "placed")
+    write(tmp_path, rows(*range(20), ts=1), table=replace(COMPLEX, index_type="SIMPLE", bucket_count=None))
+    new = rows(30, ts=2) if way == "plain" else said(rows(30, ts=2), "+0")
+    as_another_writer(tmp_path, "id:{}")
+    assert write(tmp_path, new, operation=operation, settings=apart).updates == 0
+
+    as_another_writer(tmp_path, "{}")
+    before = rows_of(tmp_path, "id", "ts")
+    with pytest.raises(
+        UnsupportedTableError, match=r"holds the record key '\d+' for a row whose key pyhudi spells 'id:"
+    ):
+        write(tmp_path, new, operation=operation, settings=apart)
+    assert rows_of(tmp_path, "id", "ts") == before
