@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from pyhudi.errors import DuplicateKeyError
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
 from support.drive import read, write
+from support.everywhere_model import without_twins
+from support.histories import ROOMY, TABLE, TINY
+from support.histories import check_history as check_history_of_all
+from support.model import random_history
+from support.shaped import IMPATIENT, SERVICES
 from support.unique_keys import STEPS, Row, Shape, check_history, how, parts_of, shapes, shown, table
 
 SHAPES = [(index, kind) for index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM") for kind in (COPY_ON_WRITE, MERGE_ON_READ)]
 
 
-@pytest.mark.parametrize("examples", [8, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [5, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("index", "table_type"), SHAPES)
 def test_histories_of_unique_keys(
     tmp_path_factory: pytest.TempPathFactory, index: str, table_type: str, examples: int
@@ -28,6 +34,22 @@ def test_histories_of_unique_keys(
         check_history(tmp_path_factory.mktemp("t") / "t", shape, steps)
 
     histories()
+
+
+LIVES = [("GLOBAL_SIMPLE", (), 0), ("GLOBAL_SIMPLE", (), 1), ("GLOBAL_BLOOM", (), 2), ("GLOBAL_BLOOM", SERVICES, 3)]
+LONGER = [(index, services, seed) for index, services, _ in LIVES[1:] for seed in range(4, 9)]
+
+
+@pytest.mark.parametrize(
+    ("index", "services", "seed"), [*LIVES, *(pytest.param(*one, marks=pytest.mark.slow) for one in LONGER)]
+)
+def test_histories_of_all_operations_with_deaths_and_services(index: str, services: tuple[str, ...], seed: int) -> None:
+    """Keys of two partitions are the same ones; some writes die and some tasks run twice."""
+    history = without_twins(random_history(seed, steps=8, keys=6))
+    made = replace(TABLE, index_type=index, bucket_count=None)
+    bounds = replace(TINY if seed % 2 else ROOMY, patience=IMPATIENT, lookup=how(small=seed % 3 * 10_000).lookup)
+
+    check_history_of_all(history, bounds=bounds, seed=seed, made=made, deaths=not services, services=services)
 
 
 @pytest.mark.parametrize("table_type", [COPY_ON_WRITE, MERGE_ON_READ])

@@ -19,12 +19,13 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
-from pyhudi.table.config.property_keys import LOOKUP_INDEXES
+from pyhudi.table.config.property_keys import GLOBAL_INDEXES, LOOKUP_INDEXES
 from pyhudi.table.schema.columns import FILE_GROUP, POSITION
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from support.checks import assert_whole, java_bucket
 from support.drive import carry_out, plan, rows_of, task, write
+from support.everywhere_model import EverywhereModel
 from support.health import findings
 from support.logged_model import LoggedModel
 from support.looked_up_model import LookedUpModel
@@ -124,7 +125,8 @@ def model_of(made: TableSettings, bounds: WriteSettings, *, resets: bool = False
     """Return the dict for tables that are made so."""
     ordered = bool(made.ordering_fields)
     if made.table_type != MERGE_ON_READ:
-        return Model(ordered=ordered, resets=resets)
+        model = EverywhereModel if made.index_type in GLOBAL_INDEXES else Model
+        return model(ordered=ordered, resets=resets)
     if made.index_type in LOOKUP_INDEXES:
         return LookedUpModel(ordered=ordered, resets=resets)
     fields = list(made.record_key_fields or ())

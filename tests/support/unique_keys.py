@@ -155,14 +155,14 @@ def check_history(path: Path, shape: Shape, steps: list[Any]) -> None:
     bounds = {"batch_size": 500, "task_max_size": 2000} if shape.tiny else {}
     settings = how(shape.moves, shape.small, **bounds)
     said = table(shape.index, shape.table_type, EVENT_TIME_ORDERING if shape.ordered else COMMIT_TIME_ORDERING)
-    # A log file remembers how new a delete was, and a dict does not.
+    # A log file remembers how new a delete was, and a base file what was deleted since; a dict does neither.
     forgets = shape.table_type == COPY_ON_WRITE or not shape.ordered
     for operation, what, tasks in steps:
         if operation == "upsert":
             rows = [row._replace(gone=row.gone and forgets) for row in what]
             write(path, parts_of(rows, tasks), operation="upsert", table=said, settings=settings)
             model.upsert(rows)
-        elif path.exists():
+        elif path.exists() and forgets:
             write(path, pa.table([what, ["x"] * len(what)], schema=KEYS), operation="delete", settings=settings)
             model.delete(what)
         assert not path.exists() or shown(path) == model.shown
