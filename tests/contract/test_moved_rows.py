@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from pyhudi.errors import DuplicateKeyError
+from pyhudi.errors import CommitConflictError, DuplicateKeyError
+from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
-from support.drive import read, write
+from support.drive import plan, read, task, write
 from support.everywhere_model import without_twins
 from support.histories import ROOMY, TABLE, TINY
 from support.histories import check_history as check_history_of_all
 from support.model import random_history
 from support.shaped import IMPATIENT, SERVICES
-from support.unique_keys import STEPS, Row, Shape, check_history, how, parts_of, shapes, shown, table
+from support.unique_keys import SCHEMA, STEPS, Row, Shape, check_history, how, parts_of, shapes, shown, table
 
 SHAPES = [(index, kind) for index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM") for kind in (COPY_ON_WRITE, MERGE_ON_READ)]
 
@@ -123,3 +125,18 @@ def test_ties_go_to_the_later_row_also_across_the_partitions_of_one_task(tmp_pat
 
     assert shown(path) == sorted((row.p, row.id, row.p, 7, 2) for row in rows if row.v == 2)
     assert read(path).num_rows == 20
+
+
+def test_of_two_writers_that_bring_one_key_to_two_partitions_the_later_is_refused(tmp_path: Path) -> None:
+    """What each of them writes is in no file group of the other's."""
+    path, said = tmp_path / "t", table("GLOBAL_SIMPLE")
+    write(path, parts_of([Row(1, "x", 1, 10), Row(2, "y", 1, 20)], 1), table=said, settings=how(small=0))
+    first, second = (plan(path, SCHEMA, settings=how(small=0)) for _ in range(2))
+    theirs, mine = (task(one, parts_of([Row(3, p, 2, 30)], 1)[0], 0) for one, p in ((first, "x"), (second, "z")))
+    commit_write(first, [theirs])
+
+    with pytest.raises(CommitConflictError, match="record key '3'"):
+        commit_write(second, [mine])
+    abort_write(second)
+    write(path, parts_of([Row(3, "z", 2, 31)], 1))
+    assert [one for one in shown(path) if one[1] == 3] == [("z", 3, "z", 2, 31)]
