@@ -76,13 +76,6 @@ class Tagging:
         return found if isinstance(found, TableLookup) and not found.is_global else None
 
     @property
-    def places(self) -> bool:
-        """Whether file groups have to be found for rows; tasks open their own for those that meet no other."""
-        operation = self.target.operation
-        adds = operation.rules.meeting is Meeting.ADD and not operation.rules.fold
-        return operation.name != DELETE_PARTITION and (operation.name == INSERT or not adds)
-
-    @property
     def looks_up(self) -> bool:
         """Whether it matters which keys the table has."""
         return self.target.operation.rules.meeting is not Meeting.ADD
@@ -117,7 +110,7 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
     """Return rows with the file groups that they go to; None where the commit has to look their keys up.
 
     Args:
-        df: The rows.
+        df: The rows, of an operation of which tasks do not open file groups of their own.
         work: The write.
         kept: Forgets on its end what Spark keeps until the rows are written.
 
@@ -126,7 +119,7 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
     """
     index = work.index
     placement = placement_of(df, work.target.config, work.storage)
-    if index is None or not work.places or not can_spell(df, placement):
+    if index is None or work.target.operation.name == DELETE_PARTITION or not can_spell(df, placement):
         return None
     began = time.monotonic()
     timeline, moment = seen_moment(work.storage, work.target.config, work.settings.based_on)
