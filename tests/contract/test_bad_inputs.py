@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from pyhudi.timeline.writers.patience import Patience
 from support.bad_inputs import (
+    ANSWERS,
     COLUMNS,
     CREATIONS,
     GOOD,
@@ -40,6 +42,7 @@ from support.drive import rows_of, write
 from support.fixture_tables import unpack
 from support.places import Place, below, files_below, some_on_s3
 from support.sick_tables import SICK, Sick
+from support.strange_index import NAME, saying
 
 # Rolls back whatever a case left pending, so that the good write after it need not wait.
 IMPATIENT = WriteSettings(patience=Patience(heartbeat_misses=0, eager=True))
@@ -137,6 +140,23 @@ def test_what_is_refused_leaves_a_table_as_it_was(tmp_path: Path, case: Case) ->
     assert less_notes(path) == before
     assert read_all(path) == rows
     assert write(path, case.good, settings=IMPATIENT).updates == case.good.num_rows
+    assert read_all(path) == rows
+
+
+@each(ANSWERS)
+def test_what_an_index_says_wrongly_leaves_a_table_as_it_was(tmp_path: Path, case: Case) -> None:
+    """Not a byte of the table changes, and the next write goes through: its new keys join the small files."""
+    path = tmp_path / "t"
+    with saying():
+        write(path, GOOD, table=replace(KEYED, index_type=NAME, bucket_count=None))
+    act = case.prepare(path)
+    before, rows = less_notes(path), read_all(path)
+    refuse(case, act, path)
+
+    assert less_notes(path) == before
+    assert read_all(path) == rows
+    with saying():
+        assert write(path, GOOD, settings=IMPATIENT).updates == GOOD.num_rows
     assert read_all(path) == rows
 
 
@@ -282,9 +302,8 @@ def test_every_error_that_a_user_can_cause_has_five_cases() -> None:
 
     The root does not: it stands for what Spark, and no user, can have done.
     """
-    tried = Counter(
-        case.error for case in [*ROWS, *LATE, *COLUMNS, *OPTIONS, *OTHERS, *UNDOING, *QUERIES, *CREATIONS, *SICK]
-    )
+    cases = [*ROWS, *LATE, *COLUMNS, *OPTIONS, *OTHERS, *ANSWERS, *UNDOING, *QUERIES, *CREATIONS, *SICK]
+    tried = Counter(case.error for case in cases)
     tried[errors.NotATableError] += len(OCCUPIED)
     made = made_by_the_package()
     kinds = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]

@@ -7,12 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pyhudi.errors import CommitConflictError, ConcurrentWriteError, IndexMisfitError, PyHudiError, StorageError
-from pyhudi.index import NOT_FOUND, FileGroupId, KeyedRows, Tags
+from pyhudi.errors import (
+    CommitConflictError,
+    ConcurrentWriteError,
+    UnsupportedOptionError,
+    UnsupportedTableError,
+)
+from pyhudi.index import NOT_FOUND, FileGroupId, Tags
+from pyhudi.operations.inspect.detail import detail
 from pyhudi.testing.indexes import offered
 from pyhudi.testing.tables import ROWS, DrivenTable, rows_of
-from support.places import files_below
-from support.strange_index import ENTRY_POINT, NAME, Answer, StrangeIndex, elsewhere, nothing
+from support.strange_index import ENTRY_POINT, NAME, Answer, StrangeIndex, coded
 
 FIRST = [("k1", "x", 1, "first"), ("k2", "y", 1, "first")]
 AGAIN = rows_of(("k1", "x", 2, "again"), ("k2", "y", 2, "again"), ("k3", "x", 2, "new"))
@@ -39,66 +44,6 @@ def rows_in(table: DrivenTable) -> list[tuple[object, ...]]:
 def there(table: DrivenTable, partition: str) -> FileGroupId:
     (piece,) = table.view().slices(partition).values()
     return piece.group
-
-
-def coded(groups: tuple[FileGroupId, ...], codes: dict[str, int]) -> Answer:
-    """Answer with a code for each key."""
-    return lambda rows: Tags(groups, np.array([codes[key] for key in rows.record_keys.to_pylist()], np.int32))
-
-
-def too_few(rows: KeyedRows) -> Tags:
-    return Tags((), np.full(len(rows) - 1, NOT_FOUND, np.int32))
-
-
-def broken(rows: KeyedRows) -> Tags:
-    return Tags((), np.full(len(rows), float(NOT_FOUND)))
-
-
-def beyond(rows: KeyedRows) -> Tags:
-    return Tags((), np.zeros(len(rows), np.int32))
-
-
-def copied_beyond(rows: KeyedRows) -> Tags:
-    return Tags((), nothing(rows).codes, copied=np.array([0]), copy_codes=np.array([3], np.int32))
-
-
-def away(rows: KeyedRows) -> Tags:
-    raise RuntimeError("the database is away")
-
-
-@pytest.mark.parametrize(
-    ("answer", "error", "words"),
-    [
-        (too_few, IndexMisfitError, r"was asked for 3 keys and answered with codes of the shape \(2,\)"),
-        (broken, IndexMisfitError, "float64"),
-        (beyond, IndexMisfitError, "with 0 file groups and with codes from 0 to 0"),
-        (copied_beyond, IndexMisfitError, "with codes of further places from 3 to 3"),
-        (elsewhere, IndexMisfitError, "6e1f7a52-0c4d-4b3e-9a55-1d2c3b4a5f60-0 of partition 'x', which the table does"),
-        (away, StorageError, r"failed \(RuntimeError: the database is away\)"),
-    ],
-)
-def test_an_answer_that_cannot_be_fails_the_write_and_nothing_is_left_of_it(
-    table: DrivenTable, monkeypatch: pytest.MonkeyPatch, answer: Answer, error: type[PyHudiError], words: str
-) -> None:
-    before = sorted(name for name in files_below(Path(table.path)) if name.endswith((".parquet", "commit")))
-    answering(monkeypatch, answer)
-    with pytest.raises(error, match=words) as raised:
-        table.write(AGAIN)
-
-    assert f"the index {NAME} of the table {table.storage.path}" in raised.value.what.replace("The", "the", 1)
-    left = sorted(name for name in files_below(Path(table.path)) if name.endswith((".parquet", "commit")))
-    assert left == before
-    assert rows_in(table) == FIRST
-
-
-def test_a_file_group_of_another_partition_is_none_of_an_index_that_is_not_global(
-    table: DrivenTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups = (there(table, "x"), there(table, "y"))
-    answering(monkeypatch, coded(groups, {"k1": 0, "k2": 0, "k3": NOT_FOUND}))
-
-    with pytest.raises(IndexMisfitError, match="the key 'k2' of partition 'y' is in partition 'x'"):
-        table.write(AGAIN)
 
 
 def test_the_right_answer_is_gone_by(table: DrivenTable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,3 +75,17 @@ def test_an_index_that_takes_note_of_nothing_is_not_asked(table: DrivenTable, mo
 
     with pytest.raises(ConcurrentWriteError, match="was told by others 10 times"):
         table.write(AGAIN)
+
+
+def test_a_table_whose_index_is_not_installed_is_read_and_not_written(tmp_path: Path) -> None:
+    table = DrivenTable.keyed(str(tmp_path / "t"), NAME, {})
+    with offered(NAME, ENTRY_POINT):
+        table.write(rows_of(*FIRST))
+
+    assert rows_in(table) == FIRST
+    assert detail(table.storage).select(["index", "buckets"]).to_pylist() == [{"index": NAME, "buckets": None}]
+    with pytest.raises(UnsupportedTableError, match=f"hoodie.index.type={NAME}") as raised:
+        table.write(AGAIN)
+    assert "an entry point of the group pyhudi.indexes" in raised.value.todo
+    with pytest.raises(UnsupportedOptionError, match=f"hoodie.index.type={NAME}"):
+        DrivenTable.keyed(str(tmp_path / "new"), NAME, {}).write(rows_of(*FIRST))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +12,6 @@ from pyhudi.storage.base import Storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.files.view import FileView
 from pyhudi.testing.indexes import offered
-from pyhudi.testing.tables import DrivenTable, rows_of
 
 NAME, ENTRY_POINT = "STRANGE", "support.strange_index:StrangeIndex"
 Answer = Callable[[KeyedRows], Tags]
@@ -55,24 +54,17 @@ class StrangeIndex(OutsideIndex):
     rolled_back = committed
 
 
-def elsewhere(rows: KeyedRows) -> Tags:
-    """Say that every key is in a file group of another table."""
-    group = FileGroupId("x", "6e1f7a52-0c4d-4b3e-9a55-1d2c3b4a5f60-0")
-    return Tags((group,), np.zeros(len(rows), np.int32))
+def coded(groups: tuple[FileGroupId, ...], codes: dict[str, int]) -> Answer:
+    """Answer with a code for each key."""
+    return lambda rows: Tags(groups, np.array([codes[key] for key in rows.record_keys.to_pylist()], np.int32))
 
 
-def misled(path: Path) -> Callable[[], object]:
-    """Make a table, and return a write to it to which the index says what cannot be."""
-    table = DrivenTable.keyed(str(path), NAME, {})
-    row = rows_of(("k1", "x", 1, "first"))
-
-    def write(answer: Answer) -> object:
-        StrangeIndex.answer = staticmethod(answer)
-        try:
-            with offered(NAME, ENTRY_POINT):
-                return table.write(row)
-        finally:
-            StrangeIndex.answer = staticmethod(nothing)
-
-    write(nothing)
-    return lambda: write(elsewhere)
+@contextmanager
+def saying(answer: Answer = nothing) -> Iterator[None]:
+    """Let the index be found, and answer so."""
+    StrangeIndex.answer = staticmethod(answer)
+    try:
+        with offered(NAME, ENTRY_POINT):
+            yield
+    finally:
+        StrangeIndex.answer = staticmethod(nothing)

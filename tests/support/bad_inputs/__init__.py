@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from support.bad_inputs.answers import ANSWERS
 from support.bad_inputs.case import GOOD, KEYED, Act, Case
 from support.bad_inputs.columns import COLUMNS
 from support.bad_inputs.creations import CREATIONS
@@ -13,6 +14,7 @@ from support.bad_inputs.rows import ROWS
 from support.bad_inputs.undoing import UNDOING
 
 __all__ = [
+    "ANSWERS",
     "COLUMNS",
     "CREATIONS",
     "GOOD",

@@ -14,6 +14,7 @@ from pyhudi.connector.options.names import describe_options
 from pyhudi.connector.options.sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
 from pyhudi.storage import open_storage
+from pyhudi.storage.secrets import STARS
 from pyhudi.table.config import TableConfig, create_config
 from support.drive import KEYED, write
 
@@ -141,6 +142,18 @@ def test_a_kind_of_table_that_is_not_done_stops_new_tables_only(
 
     with pytest.raises(UnsupportedOptionError, match=rf"of {defaults}:2 "):
         resolve(str(tmp_path / "new"))
+
+
+def test_options_of_an_index_of_ones_own_may_be_settings(table: str, defaults: Path) -> None:
+    defaults.write_text("hoodie.pyhudi.index.path=/keys.db\nhoodie.pyhudi.index.password=hunter2")
+
+    resolved = resolve(table, {"hoodie.pyhudi.index.path": "/mine.db"})
+
+    assert resolved.options.lookup_settings().own == {"path": "/mine.db", "password": "hunter2"}
+    shown = explain(resolved, None)
+    assert [shown.find(f"hoodie.pyhudi.index.{name}").value for name in ("path", "password")] == ["/mine.db", STARS]
+    assert not any(one.note for one in shown if one.key == "hoodie.pyhudi.index.path" and one.source == "given")
+    assert resolve(table, scopes=READING).options.index_options == {}
 
 
 def test_a_number_of_buckets_for_every_table_is_no_word_against_one_with_another_index(
