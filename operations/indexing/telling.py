@@ -10,6 +10,8 @@ from typing import TypeVar
 from ...errors import ConcurrentWriteError, PyHudiError, StorageError
 from ...index.base import Index
 from ...index.outside import OutsideIndex
+from ...index.registry import index_for
+from ...index.settings import LookupSettings
 from ...storage.base import Storage
 from ...table.config import TableConfig
 from .news import find_news
@@ -52,17 +54,17 @@ def catch_up(index: Index, storage: Storage, config: TableConfig) -> None:
     )
 
 
-def tell(index: Index, storage: Storage, config: TableConfig, instant_time: str) -> None:
+def tell(config: TableConfig, settings: LookupSettings, storage: Storage, instant_time: str) -> None:
     """Tell an index of a commit, so that who asks it next need not; where that fails, they will.
 
     Args:
-        index: The table's.
-        storage: Rooted at the table.
         config: The table's properties.
+        settings: How its index is opened.
+        storage: Rooted at the table.
         instant_time: The commit, which stays what it is.
     """
     try:
-        catch_up(index, storage, config)
+        catch_up(index_for(config, settings), storage, config)
     except Exception:
         logger.warning(
             "table %s: the index %s was not told of %s; the next write that asks it tells it first",

@@ -81,7 +81,7 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         abort_write(plan)
         return result
     _tidy(plan, storage)
-    tell(index_for(plan.config, plan.settings.lookup), storage, plan.config, plan.instant_time)
+    tell(plan.config, plan.settings.lookup, storage, plan.instant_time)
     if plan.creates_table:
         announce(plan.config, plan.path)
     settings = plan.settings
