@@ -18,6 +18,7 @@ class TestSimple(IndexContract, unittest.TestCase):
     index = "SIMPLE"
 
 
+@pytest.mark.slow
 class TestGlobalSimple(IndexContract, unittest.TestCase):
     index = "GLOBAL_SIMPLE"
 
