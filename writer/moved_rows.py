@@ -103,14 +103,14 @@ class OldRows:
         spec: What incoming rows hold.
         judges: Whether it matters which row wins.
         piece_of: Returns the slice of a file group.
-        read: Yields some columns of all rows of a slice.
+        read: Yields some columns of the rows of a slice, those of the given unique keys at least.
     """
 
     storage: Storage
     spec: RowSpec
     judges: bool
     piece_of: Callable[[FileGroupId], FileSlice]
-    read: Callable[[FileSlice, pa.Schema], Iterator[pa.RecordBatch]]
+    read: Callable[[FileSlice, pa.Schema, pa.StringArray], Iterator[pa.RecordBatch]]
 
     def look(self, incoming: pa.RecordBatch, groups: Sequence[FileGroupId]) -> Look:
         """Return what looks at the rows that n incoming rows could meet; each file is opened once.
@@ -152,7 +152,7 @@ class OldRows:
         unique = keys.dictionary_encode()
         probe = KeyProbe.over(unique.dictionary)
         live, wins = np.zeros(len(unique.dictionary), np.bool_), np.zeros(len(unique.dictionary), np.bool_)
-        for batch in self.read(piece, wanted):
+        for batch in self.read(piece, wanted, unique.dictionary):
             found = probe.find(batch.column(RECORD_KEY))
             at = np.flatnonzero(found >= 0)
             hits = found[at]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex, Posi
 from ...index.lookup import by_partition
 from ...index.record_size import learned_record_bytes
 from ...index.settings import FileSizes
+from ...index.slice_keys import WantedKeys
 from ...index.small_files import GroupSizes, Shares, deal
 from ...storage.base import Storage
 from ...table.arrow.arrays import Mask
@@ -29,6 +31,7 @@ from ...table.arrow.string_hash import hash64
 from ...table.config import TableConfig
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.file_group import FileSlice
+from ...table.files.footers import text_bounds
 from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId, bucket_of
 from ...table.files.view import FileView
@@ -48,6 +51,9 @@ from ..indexing.telling import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, check_spelling_of_others
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 # Of what a task may hold, the share of what decides in the rows of one pass, and that of rows that are cut.
 _SHARE = 4
@@ -288,14 +294,21 @@ class _Lookup:
             raise _unknown(self._plan, group)
         return piece
 
-    def _read(self, piece: FileSlice, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read(self, piece: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a slice, less those of row groups between whose bounds none of the keys lies."""
+        wanted = WantedKeys.of(keys)
+
+        def row_groups(parquet: pq.ParquetFile) -> list[int]:
+            bounds = enumerate(text_bounds(parquet, RECORD_KEY))
+            return [number for number, (least, greatest) in bounds if wanted.any_between(least, greatest)]
+
         plan = self._plan
         sees = (lambda _: True) if self._view is None else self._view.sees
         memory = int(plan.settings.task_max_size * MERGE_RESERVE)
         merged = MergedSlice(
             self._storage, plan.config, piece, plan.schema, sees, memory=memory, open_spill=self._open_spill
         )
-        return merged.batches(columns)
+        return merged.batches(columns, row_groups=row_groups)
 
     @property
     def _folds(self) -> bool:

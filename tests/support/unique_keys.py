@@ -125,7 +125,7 @@ class Shape:
         moves: Whether rows move to their own partitions.
         ordered: Whether the greater ordering value wins, and not the later row.
         small: Which files take new keys in.
-        tiny: Whether memory has room for few rows.
+        tiny: Whether memory, and a row group, have room for few rows.
     """
 
     index: str
@@ -152,7 +152,7 @@ def shapes(index: str, table_type: str) -> st.SearchStrategy[Shape]:
 def check_history(path: Path, shape: Shape, steps: list[Any]) -> None:
     """Live through a history, and hold the table against the model after each step."""
     model = Model(shape.moves, shape.ordered)
-    bounds = {"batch_size": 500, "task_max_size": 2000} if shape.tiny else {}
+    bounds = {"batch_size": 500, "task_max_size": 2000, "row_group_bytes": 1} if shape.tiny else {}
     settings = how(shape.moves, shape.small, **bounds)
     said = table(shape.index, shape.table_type, EVENT_TIME_ORDERING if shape.ordered else COMMIT_TIME_ORDERING)
     # A log file remembers how new a delete was, and a base file what was deleted since; a dict does neither.

@@ -110,7 +110,8 @@ class Slices:
     def _piece(self, group: FileGroupId) -> FileSlice:
         return FileSlice(group, "1", None, self.logs)
 
-    def _read(self, piece: FileSlice, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read(self, piece: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Iterator[pa.RecordBatch]:
+        assert len(keys.unique()) == len(keys)
         self.read.append(piece.group)
         for key, time in self.times[piece.group].items():
             row = {RECORD_KEY: pa.array([key]), "ts": pa.array([time], pa.int64())}
