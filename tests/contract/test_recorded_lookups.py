@@ -23,8 +23,10 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from support.drive import rows_of, write
 from support.fixture_tables import TABLES, recorded, unpack
-from support.health import errors
+from support.health import codes, errors
 from support.recorded_merges import check_recorded
+from support.spoiling import make_healthy, of_two_minds
+from support.spoiling import rows as spoiled_rows
 
 NAMES = sorted(one.stem for one in TABLES.glob("v9_lookup_*.zip"))
 BLOOMS = [name for name in NAMES if "bloom" in name]
@@ -76,7 +78,8 @@ def test_every_key_is_found_where_files_are_left_out(name: str, query: str, tmp_
     for row in recorded(name, query):
         expected.setdefault(row["id"], set()).add((row["p"], row["id"], row["name"]))
 
-    for key in [*expected, "nowhere", "k0005", "\ue0009"]:
+    beyond = [key for key in expected if max(key) > "z"]
+    for key in [*list(expected)[::9], *beyond, "nowhere", "k0005", "\ue0009"]:
         rows = found(snapshot, Compare("id", "=", key))
         assert {row for row in rows if row[1] == key} == expected.get(key, set()), key
 
@@ -129,8 +132,15 @@ def properties(path: str) -> dict[str, str]:
     return dict(load_config(open_storage(path)).properties)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("index", [None, "SIMPLE", "BLOOM"])
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        *((name, None) for name in NAMES),
+        ("v9_lookup_simple_mor", "SIMPLE"),
+        ("v9_lookup_simple_cow", "BLOOM"),
+        ("v9_lookup_bloom_fixed_mor", "BLOOM"),
+    ],
+)
 def test_a_table_of_apache_hudi_is_continued(name: str, index: str | None, tmp_path: Path) -> None:
     """With no option at all, or with an index that is said once."""
     path, content = unpack(name, tmp_path), content_of(name)
@@ -198,3 +208,20 @@ def test_a_lookup_index_opens_nothing_in_a_table_of_buckets(tmp_path: Path) -> N
     assert properties(path)["hoodie.index.type"] == "SIMPLE"
     assert rows_of(path, "id") == [(99,)]
     assert write(path, rows).updates == 1
+
+
+def test_a_mixture_is_refused_until_somebody_says_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    make_healthy(path)
+    of_two_minds(path)
+    rows = spoiled_rows("new partition", 9)
+
+    for overwrite in (False, True):
+        with pytest.raises(UnsupportedTableError, match=r"beside 8c0f11d2-.* in partition 'x', which is none"):
+            write(path, rows, overwrite=overwrite)
+    assert detail(open_storage(str(path)))["index"].to_pylist() == [None]
+    assert "INDEX_UNCLEAR" in codes(path)
+
+    assert write(path, rows, table=TableSettings(index_type="SIMPLE")).inserts == rows.num_rows
+    assert write(path, rows).updates == rows.num_rows
+    assert "INDEX_UNCLEAR" not in codes(path)
