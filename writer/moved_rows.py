@@ -7,7 +7,7 @@ that it was. Where rows are not to move, and where a row is a delete, it goes to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -81,9 +81,7 @@ def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bo
     if len(asked):
         standing = look(rows[asked], codes[asked])
         live[asked], wins[asked] = standing.live, standing.wins
-    # Where nothing is left of a key, its row meets the delete in its own partition, as it does without other places.
-    lives = np.bincount(rows[live], minlength=len(keyed))
-    live |= (lives[rows] == 0) & ~elsewhere
+    live |= _one_of_dead(rows, live, ~elsewhere)
     moving = elsewhere & ~deletes[rows] & moves
     lost = np.zeros(len(keyed), np.bool_)
     lost[rows[moving & live & wins]] = True
@@ -94,9 +92,41 @@ def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bo
     return Settled(rows[meets], codes[meets], np.flatnonzero(absent), rows[gone], codes[gone])
 
 
+def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
+    """Return tags without the places of keys that log files took a row away from, where it has others.
+
+    An insert that looked for no key may have put it elsewhere since; a row that went to both would bring it back.
+
+    Args:
+        tags: Where n rows' keys are, each in the row's own partition.
+        deletes: Which of the rows are deletes, which go to wherever their key is.
+        look: Looks at rows of the table.
+    """
+    if not len(tags.copied):
+        return tags
+    several = np.unique(tags.copied)
+    rows, codes = np.append(several, tags.copied), np.append(tags.codes[several], tags.copy_codes)
+    live = deletes[rows]
+    live[~live] = look(rows[~live], codes[~live]).live
+    live |= _one_of_dead(rows, live, np.ones(len(rows), np.bool_))
+    rows, codes = rows[live], codes[live]
+    first = np.unique(rows, return_index=True)[1]
+    home = tags.codes.copy()
+    home[rows[first]] = codes[first]
+    return replace(tags, codes=home, copied=np.delete(rows, first), copy_codes=np.delete(codes, first))
+
+
+def _one_of_dead(rows: Positions, live: Mask, may: Mask) -> Mask:
+    """Return the first place of each row that has no live one, of those that it may have: there it meets the delete."""
+    dead = np.flatnonzero(may & ~np.isin(rows, rows[live]))
+    chosen = np.zeros(len(rows), np.bool_)
+    chosen[dead[np.unique(rows[dead], return_index=True)[1]]] = True
+    return chosen
+
+
 @dataclass(frozen=True, slots=True)
 class OldRows:
-    """The rows of the table against which incoming rows are held that could move.
+    """The rows of the table against which incoming rows are held that could move, or whose keys have several places.
 
     Attributes:
         storage: Rooted at the table.

@@ -123,7 +123,10 @@ def look_up(
     timeline: Timeline,
     keep: Callable[[DataFrame], DataFrame],
 ) -> FoundKeys | None:
-    """Return where the keys of rows are; None where this Spark cannot read the files that may hold them.
+    """Return where the keys of rows are; None where the commit has to find out.
+
+    That is where this Spark cannot read the files that may hold them, and where several file groups seem to hold a key
+    whose rows are appended: log files may have deleted it in some, where a row would bring it back.
 
     Args:
         keyed: Rows with keys and paths.
@@ -146,15 +149,23 @@ def look_up(
         # So many keys leave no bloom filter without a hit; their ranges rule files out where keys are in order of time.
         candidates = overlapping(table, pieces, met.bounds, work.spread, spark_tasks(keyed.sparkSession))
     found = _many(keyed, met, table, work.storage, candidates, keep)
-    return None if found is None else replace(found, figures=replace(found.figures, files=len(pieces)))
+    if found is None or (work.revives and _has_copies(found.keys)):
+        return None
+    return replace(found, figures=replace(found.figures, files=len(pieces)))
 
 
-def _few(keyed: DataFrame, task: LookTask, work: Tagging, view: FileView) -> FoundKeys:
+def _has_copies(keys: DataFrame) -> bool:
+    return bool(keys.groupBy(PATH, KEY).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1))
+
+
+def _few(keyed: DataFrame, task: LookTask, work: Tagging, view: FileView) -> FoundKeys | None:
     spark = keyed.sparkSession
     wanted = keyed.select(PATH, KEY).where(sf.col(KEY).isNotNull()).distinct().toArrow()
     keys, paths = _array(wanted, KEY), _array(wanted, PATH)
     rows = KeyedRows(keys, paths.dictionary_encode())
     tags = tag_spread(task, rows, view, work.storage, work.spread, spark_tasks(spark))
+    if work.revives and len(tags.copied):
+        return None
     ids = _file_ids(tags)
     absent = paths.filter(ids.is_null()).value_counts()
     again = pa.array(tags.copied)

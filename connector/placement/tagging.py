@@ -24,7 +24,7 @@ from ...errors import PlacementError
 from ...index.base import LookupFigures
 from ...index.lookup import TableLookup
 from ...index.registry import lookup_for
-from ...operations.planning.operation import DELETE_PARTITION, INSERT, UPSERT
+from ...operations.planning.operation import DELETE, DELETE_PARTITION, INSERT, UPSERT
 from ...operations.planning.plan import seen_moment
 from ...operations.planning.request import WriteSettings
 from ...operations.planning.target import Target
@@ -84,6 +84,11 @@ class Tagging:
     def appends(self) -> bool:
         """Whether rows of file groups that are there go to log files."""
         return self.target.config.table_type == MERGE_ON_READ
+
+    @property
+    def revives(self) -> bool:
+        """Whether rows may bring back what log files have deleted: deletes do not."""
+        return self.appends and self.target.operation.name != DELETE
 
     @property
     def fills(self) -> bool:

@@ -42,7 +42,7 @@ from ...timeline.held import clustered_groups, held_groups, pending_compactions
 from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE, Gathered, GroupRows, RowBuffers
 from ...writer.group_writer import GroupJob
-from ...writer.moved_rows import OldRows, settle, tombstones
+from ...writer.moved_rows import OldRows, living, settle, tombstones
 from ...writer.passes import Held, Portion, passes
 from ...writer.routes import Route
 from ...writer.rows import cut
@@ -250,6 +250,9 @@ class _Lookup:
             self._pass_everywhere(held)
             return
         tags = self._tag(_keyed(held))
+        if len(tags.copied):
+            rows = concat([batch for one in held for batch in one.batches])
+            tags = living(tags, self._spec.deleted(rows), self._old_rows(judges=False).look(rows, tags.groups))
         # The last one is for keys that the table lacks, whose code is -1.
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = numbers[tags.codes]
@@ -271,7 +274,8 @@ class _Lookup:
             rows, keyed = rows.take(some), KeyedRows(keyed.record_keys.take(some), keyed.paths.take(some))
         tags = self._tag(keyed)
         moves = self._plan.moves_rows
-        settled = settle(keyed, tags, self._spec.deleted(rows), self._old_rows().look(rows, tags.groups), moves=moves)
+        look = self._old_rows(judges=moves).look(rows, tags.groups)
+        settled = settle(keyed, tags, self._spec.deleted(rows), look, moves=moves)
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = np.full(count, -1, np.int64)
         some = pa.array(settled.new)
@@ -285,8 +289,8 @@ class _Lookup:
         copied, copies = chosen[settled.rows[others]], numbers[settled.codes[others]]
         self._cut(held, _Aims(targets, copied, copies, chosen[settled.leaving], numbers[settled.left]))
 
-    def _old_rows(self) -> OldRows:
-        return OldRows(self._storage, self._spec, self._plan.moves_rows, self._piece, self._read)
+    def _old_rows(self, *, judges: bool) -> OldRows:
+        return OldRows(self._storage, self._spec, judges, self._piece, self._read)
 
     def _piece(self, group: FileGroupId) -> FileSlice:
         piece = self._pieces.find(group)

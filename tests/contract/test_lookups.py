@@ -17,6 +17,7 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.metadata.models import CommitMetadata
 from support.drive import carry_out, plan, rows_of, task, write
+from support.health import findings
 from support.lookups import APART, LOGGED, TABLE, assert_healthy, home, homes, planned, rows, slices
 from support.model import SCHEMA as WITH_FLAG
 from support.places import files_below
@@ -73,6 +74,25 @@ def test_deletes_of_keys_that_are_nowhere_go_nowhere(tmp_path: Path) -> None:
     assert rows_of(tmp_path, "id") == [("k1",)]
     assert (write(tmp_path, rows(1, value=0), operation="delete", settings=STRICT)).deletes == 1
     assert_healthy(tmp_path)
+
+
+@TYPES
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize("inserted", ["before the delete", "after it"])
+def test_a_key_that_an_insert_put_elsewhere_comes_back_once(
+    tmp_path: Path, made: TableSettings, index: str, inserted: str
+) -> None:
+    """Log files deleted it in one file group, or in both; base files go on holding it there."""
+    write(tmp_path, rows(1, 2, value=1), table=replace(made, index_type=index), settings=APART)
+    steps = ["insert", "delete"] if inserted == "before the delete" else ["delete", "insert"]
+    for operation in steps:
+        write(tmp_path, rows(1, value=3), operation=operation, settings=APART)
+    done = write(tmp_path, rows(1, value=9), settings=APART)
+
+    assert rows_of(tmp_path, "id", "value") == [("k1", 9), ("k2", 1)]
+    assert done.inserts + done.updates == 1
+    # Base files go on holding the key, which is warned of after an insert.
+    assert {finding["code"] for finding in findings(tmp_path)} <= {"KEY_ADDED_TWICE"}
 
 
 def test_new_rows_that_are_deleted_in_the_same_write_go_nowhere(tmp_path: Path) -> None:

@@ -139,9 +139,13 @@ def test_the_table_is_the_one_that_the_commit_makes(
     WAYS[way](monkeypatch)
     table = create(spark, tmp_path / "t", COLUMNS, table_type=table_type, index=index)
 
+    # Of keys that are in several file groups the commit looks whether log files have deleted them in some.
+    handed_over = {3, 5} if table_type == "MERGE_ON_READ" else set()
     for number, found in enumerate(live(table, spark, PLACED)):
-        assert found[:3] == expected[number][:3], number
-        assert (found[3], expected[number][3]) == (False, True), number
+        assert (found[0], found[2]) == (expected[number][0], expected[number][2]), number
+        assert (found[3], expected[number][3]) == (number in handed_over, True), number
+        if number not in handed_over:
+            assert found[1] == expected[number][1], number
     assert {row.code for row in table.validate(deep=True).collect()} <= {"DUPLICATE_KEY", "KEY_ADDED_TWICE"}
 
 
