@@ -54,6 +54,13 @@ class ReadOptions(BaseModel):
         _SCHEMA_OF_END,
     )
     split_size: Size = option(128 * MIB, "Bytes of files that one task reads.", "hoodie.pyhudi.read.split.size")
+    pushes_filters: bool = option(
+        False,
+        "Whether filters that Spark pushes into this `load()` leave out partitions, buckets, files and row groups. "
+        "Spark pushes where `spark.sql.python.filterPushdown.enabled` is true (4.1 and later), and then plans all that "
+        "one `load()` is used for by the filter that it pushed last: use what it returns in one query alone.",
+        "hoodie.pyhudi.read.filter.pushdown",
+    )
     merge_memory: Size = option(
         GIB,
         "Bytes that a task may take for merging one base file with its log files; what the log files hold beyond that "

@@ -88,9 +88,11 @@ class HudiReader(DataSourceReader):
 
 
 class HudiPushdownReader(HudiReader):
-    """The same for a read that Spark plans with filter pushdown.
+    """The same for a read that Spark plans with filter pushdown, and that serves one query.
 
-    Where pushdown is off, Spark fails every read whose reader so much as has a method ``pushFilters``.
+    Spark plans all uses of one ``load()`` by the filters that it pushed last, and tells no reader of the others, so
+    that a second query would lack rows: only who asks for it gets this. Where pushdown is off, Spark fails every read
+    whose reader so much as has a method ``pushFilters``.
     """
 
     def pushFilters(self, filters: Any) -> Any:
@@ -128,7 +130,7 @@ def make_reader(
     snapshot = open_snapshot(path, options.storage_options, pinned, options.to_query(), bases_alone=options.bases_alone)
     wanted = requested_schema(snapshot.schema, schema, path)
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
-    kind = HudiPushdownReader if pushing else HudiReader
+    kind = HudiPushdownReader if pushing and options.pushes_filters else HudiReader
     return kind(
         snapshot,
         path,

@@ -143,7 +143,8 @@ def test_a_filter_finds_the_rows_of_older_types(spark: SparkSession, path: Path)
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
         for condition in ("t = '-7' AND d = '1.0E-5' AND i = 7", "f = 1.1 AND n = 1.5"):
-            for frame in (spark.read.format("pyhudi").load(str(path)), HudiTable(spark, str(path)).to_df()):
+            taking = spark.read.format("pyhudi").option("hoodie.pyhudi.read.filter.pushdown", "true")
+            for frame in (taking.load(str(path)), HudiTable(spark, str(path)).to_df()):
                 assert [row.id for row in frame.where(condition).orderBy("id").collect()] == ["k1", "k3"], condition
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")

@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 from support.drive import write
 from support.fixture_tables import unpack
 
-CONF = "spark.sql.python.filterPushdown.enabled"
+CONF, OPTION = "spark.sql.python.filterPushdown.enabled", "hoodie.pyhudi.read.filter.pushdown"
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_a_pushed_filter_leaves_out_files_by_the_key(spark: SparkSession, blooms
     """Each query by a load() of its own: those of one share what Spark planned last."""
 
     def read(condition: str = "true") -> DataFrame:
-        return spark.read.format("pyhudi").load(blooms["cow"]).where(condition)
+        return spark.read.format("pyhudi").option(OPTION, "true").load(blooms["cow"]).where(condition)
 
     assert [row.name for row in read("id = 'k003'").collect()] == ["last"]
     assert read("id = 'nowhere'").rdd.getNumPartitions() == 1
@@ -99,7 +99,7 @@ def test_a_pushed_filter_leaves_out_files_by_the_key(spark: SparkSession, blooms
 
 def test_spark_still_plans_all_uses_of_one_load_by_its_last_filter(spark: SparkSession, blooms, pushing) -> None:
     """Of which the documentation warns; once Spark does otherwise, it need not."""
-    df = spark.read.format("pyhudi").load(blooms["cow"])
+    df = spark.read.format("pyhudi").option(OPTION, "true").load(blooms["cow"])
     apart = [spark.read.format("pyhudi").load(blooms["cow"]).where(f"p = '{one}'").count() for one in "cb"]
 
     assert df.where("p = 'c'").union(df.where("p = 'b'")).count() == apart[1] < sum(apart)

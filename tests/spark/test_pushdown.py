@@ -15,7 +15,7 @@ from support.fixture_tables import unpack
 
 pytestmark = pytest.mark.oldest
 
-CONF = "spark.sql.python.filterPushdown.enabled"
+CONF, OPTION = "spark.sql.python.filterPushdown.enabled", "hoodie.pyhudi.read.filter.pushdown"
 
 
 @pytest.fixture(params=[False, True], ids=["pushdown off", "pushdown on"])
@@ -72,13 +72,13 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_filter_keeps_the_same_rows_pushed_or_not(
     spark: SparkSession, table: str, pushdown: bool, condition: str, expected
 ) -> None:
-    df = spark.read.format("pyhudi").load(table).where(condition)
+    df = spark.read.format("pyhudi").option(OPTION, "true").load(table).where(condition)
 
     assert sorted(row.id for row in df.collect()) == [n for n in range(300) if expected(n)]
 
 
 def test_partitions_and_buckets_that_cannot_match_get_no_task(spark: SparkSession, table: str, pushdown: bool) -> None:
-    df = spark.read.format("pyhudi").load(table)
+    df = spark.read.format("pyhudi").option(OPTION, "true").load(table)
 
     assert tasks(df) == 12
     assert tasks(df.where("p = 'p1'")) == (4 if pushdown else 12)
@@ -87,8 +87,19 @@ def test_partitions_and_buckets_that_cannot_match_get_no_task(spark: SparkSessio
 
 
 def test_tables_of_apache_hudi_are_filtered_too(spark: SparkSession, tmp_path: Path, pushdown: bool) -> None:
-    df = spark.read.format("pyhudi").load(unpack("v9_cow_hive_urlencoded", tmp_path))
+    df = spark.read.format("pyhudi").option(OPTION, "true").load(unpack("v9_cow_hive_urlencoded", tmp_path))
 
     assert [row.id for row in df.where("s = 'x/y'").collect()] == [1]
     assert [row.id for row in df.where("s is null").collect()] == [2]
     assert tasks(df.where("s = 'x/y'")) == (1 if pushdown else 4)
+
+
+def test_one_load_serves_many_queries_unless_it_is_asked_to_take_filters(
+    spark: SparkSession, table: str, pushdown: bool
+) -> None:
+    """Spark plans all uses of a source that takes filters by those that it pushed last."""
+    df = spark.read.format("pyhudi").load(table)
+
+    assert df.where("p = 'p1' and id = 7").count() == 1
+    assert df.count() == 300
+    assert df.where("p = 'p1'").union(df.where("p = 'p2'")).count() == 200

@@ -126,7 +126,8 @@ def test_filters_are_pushed_into_the_past(spark: SparkSession, past: Past) -> No
         {AS_OF: third.instant},
         {TYPE: "incremental", BEGIN: past.commits[0].completed, END: third.completed},
     ):
-        df = load(spark, past, **given).where("p = 'b' and value > 0")
+        asked = {**given, "hoodie.pyhudi.read.filter.pushdown": "true"}
+        df = load(spark, past, **asked).where("p = 'b' and value > 0")
         assert [row[:3] for row in rows(df)] == [("b", "k1", 2)]
 
 
