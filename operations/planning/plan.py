@@ -23,6 +23,7 @@ from ...table.merging.deletes import IS_DELETED
 from ...table.merging.merger import Meeting, MergeRules
 from ...table.merging.row_spec import RowSpec
 from ...table.schema.columns import FILE_GROUP, POSITION, RECORD_KEY, avro_schema, check_storable, without_meta
+from ...table.schema.types import sql_name
 from ...timeline.archive.lsm import archive_state
 from ...timeline.clock import next_time
 from ...timeline.metadata.codec import Codec
@@ -246,7 +247,8 @@ def _without(request: WriteRequest, name: str, kind: pa.DataType) -> tuple[Write
     given = request.schema.field(name).type
     if given not in {kind, pa.large_string() if pa.types.is_string(kind) else kind}:
         raise UnsupportedTypeError(
-            f"The column {name!r} of rows that pyhudi placed is of the type {kind}, and these have one of {given}.",
+            f"The column {name!r} of rows that pyhudi placed is of the type {sql_name(kind)}, and these have one of "
+            f"{sql_name(given)}.",
             "Leave the column as pyhudi made it, and give a column of your own another name.",
         )
     schema = pa.schema([field for field in request.schema if field.name != name])
