@@ -189,6 +189,7 @@ def test_a_query_that_gives_other_rows_each_time(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caches: bool, way_of_many: bool
 ) -> None:
     """A row whose key was not looked up is no new row; where the rows are kept it was."""
+    spark.catalog.clearCache()
     if way_of_many:
         many_keys(monkeypatch)
     table = create(spark, tmp_path / "t", COLUMNS)
