@@ -159,6 +159,24 @@ class GroupKeys:
 class LookupIndex(Index, Protocol):
     """An index that reads the table, or asks something outside of it, to tell where record keys are."""
 
+    @property
+    def needs_lookup(self) -> bool:
+        """True: the key alone does not tell."""
+        return True
+
+    @property
+    def can_index_log_files(self) -> bool:
+        """False, as in Apache Hudi, whose indexes of this kind see base files alone: new keys go to base files."""
+        return False
+
+    def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
+        """Return no position: a key may be in every file group."""
+        return np.zeros(0, np.int64)
+
+    def rival_key(self, group: FileGroupId) -> str:
+        """Return the file group itself: keys have no place that two writers could open twice."""
+        return f"file group {group.file_id}"
+
     def tag(self, rows: KeyedRows, view: FileView, storage: Storage) -> Tags:
         """Return where each row's key is.
 

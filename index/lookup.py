@@ -20,7 +20,7 @@ from ..storage.parallel import for_each
 from ..table.files.file_group import FileSlice
 from ..table.files.names import FileGroupId
 from ..table.files.view import FileView
-from .base import NOT_FOUND, Buckets, KeyedRows, LookupFigures, Positions, Tags
+from .base import NOT_FOUND, Buckets, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
 from .settings import LookupSettings
 from .slice_keys import Hits, WantedKeys
 
@@ -43,7 +43,7 @@ Unit = tuple[WantedKeys, FileSlice]
 
 
 @dataclass(frozen=True)
-class TableLookup:
+class TableLookup(LookupIndex):
     """An index that reads the keys of the table's own files.
 
     Attributes:
@@ -58,16 +58,6 @@ class TableLookup:
     @property
     def is_global(self) -> bool:
         """False: a key is looked for in its own partition."""
-        return False
-
-    @property
-    def needs_lookup(self) -> bool:
-        """True: the table has to be read."""
-        return True
-
-    @property
-    def can_index_log_files(self) -> bool:
-        """False, as in Apache Hudi, whose indexes of this kind see base files alone: new keys go to base files."""
         return False
 
     @abstractmethod
@@ -137,14 +127,6 @@ class TableLookup:
         for search in searches:
             found.add(search, hits[id(search)])
         return found.tags(_figures(looks, time.monotonic() - began))
-
-    def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
-        """Return no position: a key may be in every file group."""
-        return np.zeros(0, np.int64)
-
-    def rival_key(self, group: FileGroupId) -> str:
-        """Return the file group itself: keys have no place that two writers could open twice."""
-        return f"file group {group.file_id}"
 
 
 def by_partition(rows: KeyedRows) -> Iterator[tuple[str, Positions]]:

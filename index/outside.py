@@ -12,11 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-import pyarrow as pa
-
-from ..table.files.names import FileGroupId
-from .base import GroupKeys, LookupIndex, Positions
+from .base import GroupKeys, LookupIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +44,6 @@ class OutsideIndex(LookupIndex, Protocol):
 
     A class that inherits from it has to say whether it `is_global`, and to define `tag` and what follows here.
     """
-
-    @property
-    def needs_lookup(self) -> bool:
-        """True: the key alone does not tell."""
-        return True
-
-    @property
-    def can_index_log_files(self) -> bool:
-        """False: new keys begin in base files."""
-        return False
-
-    def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
-        """Return no position: every key may be in every file group."""
-        return np.zeros(0, np.int64)
-
-    def rival_key(self, group: FileGroupId) -> str:
-        """Return the file group itself: nobody else opens the same."""
-        return f"file group {group.file_id}"
 
     def position(self, table: str) -> str | None:
         """Return the moment up to which it knows a table, None where it knows nothing of it.
