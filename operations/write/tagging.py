@@ -450,12 +450,14 @@ def shares_of(
     Raises:
         PyHudiError: The store or an instant fails.
     """
+    counts = {path: count for path, count in counts.items() if count}
+    if not counts:
+        return {}
     groups = GroupSizes()
     if view is not None:
         held = {*held_groups(pending_compactions(timeline)), *clustered_groups(timeline)}
         appends = config.table_type == MERGE_ON_READ
-        some = [path for path, count in counts.items() if count]
-        found = GroupSizes.of(view, some, sizes, held=held, appends=appends).small
+        found = GroupSizes.of(view, counts, sizes, held=held, appends=appends).small
         # What looks like a bucket is left to its keys, by which writers with a bucket index would look for it.
         groups = GroupSizes(
             {path: tuple(one for one in small if bucket_of(one.file_id) is None) for path, small in found.items()}
