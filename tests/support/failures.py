@@ -14,7 +14,7 @@ from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write, write_after_death
 from support.faulty import READS, Faults
-from support.places import Place, below, copy_table, files_below, on_disk, state_of
+from support.places import Place, below, copy_table, files_below, on_disk, put_files, state_of
 
 COMPLETED = re.compile(r".hoodie/timeline/\d+_\d+\.(replace|delta)?commit")
 Rows = list[tuple[object, ...]]
@@ -170,7 +170,7 @@ class _Moments:
         """Copy the table before a step if it has changed."""
         now = files_below(self._table)
         if now != self._last:
-            copy_table(self._table, below(self._folder, f"t{step + 1}"))
+            put_files(below(self._folder, f"t{step + 1}"), now)
             self.names.append(step + 1)
         self._last = now
 

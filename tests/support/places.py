@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.s3 import copy_objects, objects_below
+from support.s3 import copy_objects, objects_below, put_object
 
 # A folder, or the URL of one.
 Place = Path | str
@@ -44,12 +44,28 @@ def files_below(path: Place) -> dict[str, bytes]:
     if "://" in str(path):
         return objects_below(str(path))
     root = Path(path)
-    return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}
+    while True:
+        try:
+            return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}
+        except FileNotFoundError:
+            # A heartbeat has its temporary file renamed while others look.
+            continue
 
 
 def state_of(path: Place) -> tuple[str, ...]:
     """Return the names of a table's files, times and invented names aside, to tell states apart."""
     return tuple(sorted(INVENTED.sub("-", name) for name in files_below(path)))
+
+
+def put_files(path: Place, files: Mapping[str, bytes]) -> None:
+    """Make files below a path, as `files_below` gave them, asking no storage."""
+    for name, data in files.items():
+        if "://" in str(path):
+            put_object(below(path, name), data)
+        else:
+            target = Path(path) / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
 
 
 def copy_table(source: Place, target: Place) -> None:
