@@ -42,8 +42,9 @@ class BloomIndex(TableLookup):
                 possible = FOOTERS.keep(storage, file, base.parquet).possible(wanted.filtered, by_range=by_range)
             if not len(possible):
                 return Hits.none(base.parquet.metadata.serialized_size)
-            some = wanted if len(possible) == len(wanted) else wanted.some(possible)
-            return hits_of_base(base, file, some).at(possible)
+            if 2 * len(possible) > len(wanted):
+                return hits_of_base(base, file, wanted)
+            return hits_of_base(base, file, wanted.some(possible)).at(possible)
 
 
 def filters_for(config: TableConfig, settings: BloomSettings, asked: bool | None) -> BloomSettings | None:

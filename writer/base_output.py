@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ..table.files.base_file import BaseFileWriter, constant, file_schema
+from ..table.files.base_file import BaseFileReader, BaseFileWriter, constant, file_schema
 from ..table.files.bloom_filter import BloomSettings
 from ..table.schema.columns import FILE_NAME
 from .arrivals import Arrivals, encoded_as
@@ -44,6 +44,7 @@ class BaseOutput:
         dictionaries: Columns that are written as they come encoded.
         arrivals: What is said of rows of this instant; None where there are none.
         sorter: Brings the rows into order; None where they are written as they come.
+        previous: The open file whose rows are kept; None for none.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class BaseOutput:
         *,
         arrivals: Arrivals | None = None,
         sorter: RowSorter | None = None,
+        previous: BaseFileReader | None = None,
     ) -> None:
         self._schema = file_schema(form.schema, dictionaries)
         self._name = name
@@ -67,6 +69,8 @@ class BaseOutput:
             compression=form.compression,
             row_group_bytes=form.row_group_bytes,
             bloom=form.bloom,
+            # Rows that are sorted are no longer told apart.
+            previous=None if sorter is not None else previous,
         )
 
     def close(self) -> None:
@@ -90,7 +94,7 @@ class BaseOutput:
             else encoded_as(batch.column(one.name), one.type)
             for one in self._schema
         ]
-        self._add(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        self._add(pa.RecordBatch.from_arrays(columns, schema=self._schema), kept=True)
 
     def arrive(self, rows: pa.RecordBatch) -> None:
         """Add incoming rows as rows of this instant."""
@@ -98,10 +102,10 @@ class BaseOutput:
         if said is None:
             raise ValueError("no instant is said of which rows could arrive")
         for batch in said.stamped(rows, self._schema, self._name):
-            self._add(batch)
+            self._add(batch, kept=False)
 
-    def _add(self, batch: pa.RecordBatch) -> None:
+    def _add(self, batch: pa.RecordBatch, *, kept: bool) -> None:
         if self._sorter is None:
-            self.file.write(batch)
+            self.file.write(batch, kept=kept)
         else:
             self._sorter.add(batch)

@@ -144,8 +144,7 @@ class GroupWriter:
             base = stack.enter_context(self._open(job.previous)) if alone and job.previous is not None else None
             staged = self.storage.stage(path, self.aside)
             stack.callback(staged.discard)
-            dictionaries = frozenset() if base is None else base.dictionaries
-            output = self._output(job, name, sequence, staged.stream, dictionaries)
+            output = self._output(job, name, sequence, staged.stream, base)
             stack.callback(output.abandon)
             counts = self._merge(job, rows, base, output)
             if not counts.changed:
@@ -155,16 +154,17 @@ class GroupWriter:
         return GroupOutcome(job.group, job.piece, path, size, output.file.rows, counts)
 
     def _output(
-        self, job: GroupJob, name: str, sequence: str, stream: object, dictionaries: frozenset[str]
+        self, job: GroupJob, name: str, sequence: str, stream: object, base: BaseFileReader | None
     ) -> BaseOutput:
         columns = self.file_format.sort_columns
         return BaseOutput(
             self.file_format,
             name,
             stream,
-            dictionaries,
+            frozenset() if base is None else base.dictionaries,
             arrivals=Arrivals(self.instant_time, sequence, job.group.partition_path),
             sorter=RowSorter(columns, self.memory, self.open_spill) if columns else None,
+            previous=base,
         )
 
     def _open(self, previous: BaseFile) -> BaseFileReader:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from ...storage.inputs import open_part
 from ...version import VERSION
 from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, with_meta
 from ..schema.conform import conform
-from .bloom_filter import FILTER, BloomFilterBuilder, BloomSettings
+from .bloom_filter import BloomSettings, FileFilter, checksum
 from .encodings import dictionary_columns, statistics_columns
 
 if TYPE_CHECKING:
@@ -25,10 +24,8 @@ if TYPE_CHECKING:
 STAMP = b"pyhudi.version"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
-# Parquet has checksums of pages and none of footers, where a bit that is lost makes an update an insert: of the range
-# of the keys, and of their bloom filter.
+# Parquet has checksums of pages and none of footers, where a bit that is lost makes an update an insert.
 RANGE_CHECKSUM = "pyhudi.key.range.crc32"
-FILTER_CHECKSUM = "pyhudi.bloomfilter.crc32"
 
 # By this Spark 3, and Apache Hudi on it, know that days before 1582 are counted as they are since Spark 3.0. Without it
 # they refuse to read them.
@@ -73,11 +70,6 @@ def constant(value: str, length: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))
 
 
-def checksum(*values: bytes) -> bytes:
-    """Return the CRC-32 of footer values as a footer has it."""
-    return b"%08x" % zlib.crc32(b"\0".join(values))
-
-
 class BaseFileWriter:
     """Writes the rows of one base file, row group by row group, and closes it with Hudi's footer.
 
@@ -88,6 +80,7 @@ class BaseFileWriter:
         compression: Parquet codec.
         row_group_bytes: Arrow bytes that are gathered before a row group is written.
         bloom: What kind of bloom filter over the record keys the footer gets; None for none.
+        previous: The open file whose rows are kept, from whose filter this one's may go on; None for none.
     """
 
     def __init__(
@@ -99,6 +92,7 @@ class BaseFileWriter:
         compression: str,
         row_group_bytes: int,
         bloom: BloomSettings | None = None,
+        previous: BaseFileReader | None = None,
     ) -> None:
         self._stream = stream
         self._compression = compression
@@ -111,7 +105,10 @@ class BaseFileWriter:
         self._least: str | None = None
         self._greatest: str | None = None
         self._flushed_bytes = 0
-        self._filter = None if bloom is None else BloomFilterBuilder(bloom)
+        self._filter: FileFilter | None = None
+        if bloom is not None:
+            footer = {} if previous is None else previous.parquet.metadata.metadata or {}
+            self._filter = FileFilter(bloom, footer, 0 if previous is None else previous.rows)
         self.rows = 0
 
     def expected(self, more: int) -> int:
@@ -128,8 +125,13 @@ class BaseFileWriter:
         written: int = self._stream.tell()
         return written + waiting * written // self._flushed_bytes
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows, given exactly in the schema of the file."""
+    def write(self, batch: pa.RecordBatch, *, kept: bool = False) -> None:
+        """Add rows.
+
+        Args:
+            batch: The rows, exactly in the schema of the file.
+            kept: Whether they are rows of the previous file.
+        """
         if batch.num_rows == 0:
             return
         span = pc.min_max(batch.column(RECORD_KEY))
@@ -137,7 +139,7 @@ class BaseFileWriter:
         self._least = least if self._least is None else min(self._least, least)
         self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
         if self._filter is not None:
-            self._filter.add(batch.column(RECORD_KEY))
+            self._filter.add(batch.column(RECORD_KEY), kept=kept)
         self.rows += batch.num_rows
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
@@ -154,7 +156,6 @@ class BaseFileWriter:
             footer[RANGE_CHECKSUM] = checksum(self._least.encode(), self._greatest.encode()).decode()
         if self._filter is not None:
             footer |= self._filter.footer()
-            footer[FILTER_CHECKSUM] = checksum(footer[FILTER].encode()).decode()
         parquet.add_key_value_metadata(footer)
         parquet.close()
 

@@ -10,7 +10,8 @@ import base64
 import math
 import struct
 import threading
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,9 @@ FILTER = "org.apache.hudi.bloomfilter"
 # What releases before 0.5 called it.
 OLD_FILTER = "com.uber.hoodie.bloomfilter"
 TYPE_CODE = "hoodie_bloom_filter_type_code"
+# Our own: the filter's checksum, and how many keys were ever put into it.
+FILTER_CHECKSUM = "pyhudi.bloomfilter.crc32"
+FILTER_KEYS = "pyhudi.bloomfilter.keys"
 DYNAMIC = "DYNAMIC_V0"
 SIMPLE = "SIMPLE"
 
@@ -41,6 +45,8 @@ _MOST_HASHES = 1 << 16
 _FEW = 1 << 12
 _FEW_IN_ALL = 1 << 17
 _LINKS = 64
+# So many keys of each that a file holds its filter may have taken in before it is built anew without those that went.
+_MOST_TAKEN = 1.25
 
 # Of n keys the hashes of each, one array after another.
 Chains = np.ndarray[Any, np.dtype[np.uint32]]
@@ -100,6 +106,18 @@ class BloomFilterBuilder:
         self._full = False
         self._turn = 0
 
+    @classmethod
+    def after(cls, before: BloomFilter, settings: BloomSettings) -> BloomFilterBuilder:
+        """Return one that goes on with a filter of the same kind, as `BloomFilter.is_of` says."""
+        made = cls(settings)
+        made._rows, made._in_row = len(before.rows), before.in_row
+        made._bits = np.concatenate(
+            [np.unpackbits(row.bits, count=row.size, bitorder="little").view(np.bool_) for row in before.rows]
+        )
+        if settings.dynamic and made._in_row > settings.entries:
+            made._full, made._turn = True, made._in_row - settings.entries - 1
+        return made
+
     def add(self, keys: pa.Array) -> None:
         """Add record keys, none null; a filter that grows depends on their order."""
         first_bits = self._rows_of(len(keys)) * self._size
@@ -153,6 +171,51 @@ class BloomFilterBuilder:
             self._turn += left
             self._in_row += left
         return rows
+
+
+class FileFilter:
+    """The bloom filter of a base file that is being written.
+
+    A filter is most of what writing a file anew costs where few rows change, and keys that stay are in the old one.
+
+    Args:
+        settings: What kind of filter.
+        footer: What the footer of the file says whose rows are kept; empty where there is none.
+        rows: How many that file has.
+    """
+
+    def __init__(self, settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> None:
+        self._taken = _taken_over(settings, footer, rows)
+        if self._taken is None:
+            self._builder, self._keys = BloomFilterBuilder(settings), 0
+        else:
+            self._builder = BloomFilterBuilder.after(self._taken, settings)
+            self._keys = int(footer[FILTER_KEYS.encode()])
+
+    def add(self, keys: pa.Array, *, kept: bool) -> None:
+        """Add record keys, none null.
+
+        Args:
+            keys: Of n rows.
+            kept: Whether these are keys of the file whose rows are kept.
+        """
+        if self._taken is not None:
+            if kept:
+                return
+            keys = keys.filter(pa.array(~self._taken.may_hold(keys)))
+        if len(keys):
+            self._builder.add(keys)
+            self._keys += len(keys)
+
+    def footer(self) -> dict[str, str]:
+        """Return what the file's footer says of its filter."""
+        said = self._builder.footer()
+        return {**said, FILTER_CHECKSUM: checksum(said[FILTER].encode()).decode(), FILTER_KEYS: str(self._keys)}
+
+
+def checksum(*values: bytes) -> bytes:
+    """Return the CRC-32 of footer values as a footer has it."""
+    return b"%08x" % zlib.crc32(b"\0".join(values))
 
 
 class FilterKeys:
@@ -214,9 +277,13 @@ class BloomFilter:
 
     Attributes:
         rows: One, or several of a filter that grew.
+        entries: For how many keys each row of a filter that grows is made; 0 of one that does not grow.
+        in_row: How many keys its last row has, or all of its rows beyond the first ones once it grows no more.
     """
 
     rows: tuple[_Row, ...]
+    entries: int = 0
+    in_row: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -235,19 +302,27 @@ class BloomFilter:
             ValueError: It is none that can be read, so that the file may hold any key.
         """
         data = memoryview(base64.b64decode(text, validate=True))
+        entries = in_row = 0
         if code.upper() == SIMPLE:
             rows, end = _read_rows(data, 0, 1)
         elif code.upper() == DYNAMIC:
             counts = _HEAD.size + _ROWS.size
             if len(data) < counts:
                 raise ValueError(f"it ends after {len(data)} bytes")
-            _, _, count = _ROWS.unpack_from(data, _HEAD.size)
+            entries, in_row, count = _ROWS.unpack_from(data, _HEAD.size)
             rows, end = _read_rows(data, counts, count)
         else:
             raise ValueError(f"its type is {code}")
         if end != len(data):
             raise ValueError(f"{len(data) - end} bytes are left over")
-        return cls(rows)
+        return cls(rows, entries, in_row)
+
+    def is_of(self, settings: BloomSettings) -> bool:
+        """Return whether a filter of such settings can go on from it."""
+        grows = settings.entries if settings.dynamic else 0
+        return self.entries == grows and all(
+            row.size == settings.bits and row.hashes == settings.hashes for row in self.rows
+        )
 
     def may_hold(self, keys: pa.Array) -> Mask:
         """Return which record keys the file may hold; those that it holds are always among them.
@@ -305,6 +380,23 @@ class _Row:
         positions = _positions(links, self.size)
         set_bits: Mask = (self.bits[positions >> np.uint32(3)] >> (positions & np.uint32(7)).astype(np.uint8)) & 1 != 0
         return set_bits
+
+
+def _taken_over(settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> BloomFilter | None:
+    """Return the filter in a footer that another can go on from; None where it is not certain to be what was written.
+
+    One of another writer has no checksum: a bit that it lost would be lost for good.
+    """
+    text, keys = footer.get(FILTER.encode()), footer.get(FILTER_KEYS.encode())
+    if text is None or keys is None or footer.get(FILTER_CHECKSUM.encode()) != checksum(text):
+        return None
+    if not keys.isdigit() or int(keys) > _MOST_TAKEN * rows:
+        return None
+    try:
+        found = BloomFilter.decode(text, footer.get(TYPE_CODE.encode(), SIMPLE.encode()).decode())
+    except ValueError:
+        return None
+    return found if found.is_of(settings) else None
 
 
 def _positions(links: Hashes, size: int) -> Hashes:

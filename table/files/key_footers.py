@@ -18,8 +18,8 @@ import pyarrow as pa
 from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ..arrow.arrays import span_of
-from .base_file import FILTER_CHECKSUM, MAX_KEY, MIN_KEY, RANGE_CHECKSUM, BaseFileReader, checksum
-from .bloom_filter import FILTER, OLD_FILTER, SIMPLE, TYPE_CODE, BloomFilter, FilterKeys
+from .base_file import MAX_KEY, MIN_KEY, RANGE_CHECKSUM, BaseFileReader
+from .bloom_filter import FILTER, FILTER_CHECKSUM, OLD_FILTER, SIMPLE, TYPE_CODE, BloomFilter, FilterKeys, checksum
 from .file_group import BaseFile
 
 logger = logging.getLogger("pyhudi")
@@ -32,6 +32,9 @@ _DISPUTED = "\ue000"
 _MOST_OF_RANGES = 64 << 20
 _MOST_OF_FILTERS = 128 << 20
 _A_RANGE = 400
+# Of more keys than these it is not told which ones a filter lets pass; of these first ones, whether any does.
+_FEW = 1 << 12
+_FIRST = 1 << 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,8 @@ class KeyFooter:
     def possible(self, keys: pa.StringArray | FilterKeys, *, by_range: bool = True) -> Positions:
         """Return the positions of the keys that the file may hold; those that it holds are always among them.
 
+        Of many keys all are possible where one is.
+
         Args:
             keys: n record keys in the order of their bytes, none null; as `FilterKeys` where many files are asked.
             by_range: Whether the range is looked at, beside the filter.
@@ -137,7 +142,13 @@ class KeyFooter:
         found = None if self.filter is None or start == end else self.filter.get()
         if found is None:
             return np.arange(start, end)
-        return start + np.flatnonzero(found.may_hold_between(asked, start, end))
+        if end - start <= _FEW:
+            return start + np.flatnonzero(found.may_hold_between(asked, start, end))
+        # To hold so many keys against a filter costs more than to read the file's, which one of them is enough for.
+        at, step = start, _FIRST
+        while at < end and not found.may_hold_between(asked, at, min(at + step, end)).any():
+            at, step = at + step, 2 * step
+        return np.arange(start if at < end else end, end)
 
 
 class _Kept(Generic[T]):

@@ -11,7 +11,7 @@ from pyhudi.index.bloom import filters_for
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.table.config import TableConfig
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
-from pyhudi.table.files.bloom_filter import FILTER, TYPE_CODE, BloomFilterBuilder, BloomSettings
+from pyhudi.table.files.bloom_filter import FILTER, TYPE_CODE, BloomFilter, BloomFilterBuilder, BloomSettings
 from support.attempts import rows
 from support.compacting import append, new_table, run, slices
 from support.drive import DEFAULTS, KEYED, write
@@ -20,8 +20,13 @@ BLOOM = BloomSettings(entries=4, false_positives=0.01, most_entries=8)
 ASKED = replace(DEFAULTS, bloom_filter=True, lookup=replace(DEFAULTS.lookup, bloom=BLOOM))
 
 
-def filters_of(path: Path) -> list[bool]:
-    """Hold the filter of each live base file against its keys, and return which files have one."""
+def filters_of(path: Path, *, anew: bool = True) -> list[bool]:
+    """Hold the filter of each live base file against its keys, and return which files have one.
+
+    Args:
+        path: The table.
+        anew: Whether the filters were built for these files, whose rows are in their order.
+    """
     found = []
     for piece in slices(path):
         file = path / piece.base_file.path
@@ -30,9 +35,10 @@ def filters_of(path: Path) -> list[bool]:
         assert (footer[MIN_KEY], footer[MAX_KEY]) == (min(keys.to_pylist()), max(keys.to_pylist()))
         found.append(FILTER in footer)
         if FILTER in footer:
+            assert BloomFilter.decode(footer[FILTER].encode(), footer[TYPE_CODE]).may_hold(keys).all()
             builder = BloomFilterBuilder(BLOOM)
             builder.add(keys)
-            assert {name: footer[name] for name in (FILTER, TYPE_CODE)} == builder.footer()
+            assert not anew or {name: footer[name] for name in (FILTER, TYPE_CODE)} == builder.footer()
     return found
 
 
@@ -43,7 +49,20 @@ def test_each_base_file_of_a_write_has_a_filter_over_all_its_keys(tmp_path: Path
     assert filters_of(path) == [True, True]
 
     write(path, rows(*range(5, 40), value=2, ts=2), settings=settings)
-    assert filters_of(path) == [True, True]
+    assert filters_of(path, anew=False) == [True, True]
+
+
+def test_keys_that_stay_are_not_put_into_filters_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t"
+    write(path, rows(*range(100), value=1), table=KEYED, settings=ASKED)
+    added: list[str] = []
+    add = BloomFilterBuilder.add
+    monkeypatch.setattr(BloomFilterBuilder, "add", lambda self, keys: added.extend(keys.to_pylist()) or add(self, keys))
+
+    write(path, rows(5, 6, 1000, 1001, value=2, ts=2), settings=ASKED)
+
+    assert set(added) <= {"1000", "1001"}
+    assert filters_of(path, anew=False) == [True, True]
 
 
 def test_files_that_are_sorted_have_filters_too(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyhudi.index.base import KeyedRows
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.files.base_file import FILTER_CHECKSUM, RANGE_CHECKSUM, BaseFileWriter, file_schema
-from pyhudi.table.files.bloom_filter import BloomSettings
+from pyhudi.table.files.base_file import RANGE_CHECKSUM, BaseFileWriter, file_schema
+from pyhudi.table.files.bloom_filter import FILTER_CHECKSUM, BloomSettings
 from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile
 from pyhudi.table.files.logs.delete_block import Deletes
 from pyhudi.table.files.logs.log_file import LogFileWriter

@@ -20,9 +20,10 @@ from pyhudi.index.simple import SimpleIndex
 from pyhudi.storage import open_storage
 from pyhudi.storage.object_files import ObjectInput
 from pyhudi.table.config import load_config
+from pyhudi.table.files import key_footers
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
-from pyhudi.table.files.bloom_filter import FILTER, BloomSettings
-from pyhudi.table.files.key_footers import KeyFooters
+from pyhudi.table.files.bloom_filter import FILTER, BloomSettings, FileFilter
+from pyhudi.table.files.key_footers import KeyFooter, KeyFooters
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import FileGroupId
 from pyhudi.timeline.timeline import load_timeline
@@ -46,6 +47,25 @@ def test_every_key_is_found_where_it_is_and_nowhere_else(
     index: TableLookup, table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]
 ) -> None:
     check_lookup(index, *table, rows)
+
+
+@settings(max_examples=40)
+@given(table=tables(), rows=ROWS)
+def test_many_keys_are_found_where_few_would_be(table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_footers, "_FEW", 2)
+        patch.setattr(key_footers, "_FIRST", 1)
+        check_lookup(BloomIndex(), *table, rows)
+
+
+@pytest.mark.parametrize(("present", "possible"), [([], 0), ([0], 5_000), ([4_999], 5_000)])
+def test_many_keys_are_all_possible_where_a_filter_lets_one_pass(present: list[int], possible: int) -> None:
+    keys = pa.array([f"{number:05}" for number in range(5_000)])
+    made = FileFilter(BloomSettings(), {}, 0)
+    made.add(pa.array(["x", *keys.take(pa.array(present, pa.int64())).to_pylist()]), kept=False)
+    footer = {name.encode(): value.encode() for name, value in made.footer().items()}
+
+    assert len(KeyFooter.of(footer, "a file").possible(keys)) == possible
 
 
 @every_index

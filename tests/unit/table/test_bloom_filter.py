@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import struct
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +21,14 @@ from pyhudi.table.files import bloom_filter as filter_module
 from pyhudi.table.files.bloom_filter import (
     DYNAMIC,
     FILTER,
+    FILTER_CHECKSUM,
+    FILTER_KEYS,
     SIMPLE,
     TYPE_CODE,
     BloomFilter,
     BloomFilterBuilder,
     BloomSettings,
+    FileFilter,
     FilterKeys,
 )
 from support.fixture_tables import unpack
@@ -195,6 +200,55 @@ def test_a_filter_never_denies_a_key_that_it_holds(
     mixed = [*absent, *keys]
     for array in (pa.array(mixed, pa.string()), pa.array(mixed, pa.string()).dictionary_encode()):
         assert found.may_hold(array)[len(absent) :].all()
+
+
+def written(keys: list[str], settings: BloomSettings, before: Mapping[str, str], rows: int) -> dict[str, str]:
+    """What the footer of a file says that keeps the rows of another, and takes more in."""
+    made = FileFilter(settings, {name.encode(): value.encode() for name, value in before.items()}, rows)
+    made.add(pa.array([f"old {number}" for number in range(rows)], pa.string()), kept=True)
+    made.add(pa.array(keys, pa.string()), kept=False)
+    return made.footer()
+
+
+@given(KEYS, st.integers(0, 40), st.integers(1, 7), st.integers(1, 30), st.booleans())
+def test_a_filter_goes_on_with_the_keys_that_it_lacks(
+    keys: list[str], old: int, entries: int, most: int, dynamic: bool
+) -> None:
+    settings = BloomSettings(entries, 0.01, dynamic, most)
+    first = [f"old {number}" for number in range(old)]
+    before = written(first, settings, {}, 0)
+
+    after = written([*first[::2], *keys], settings, before, old)
+
+    known = filter_of(before)
+    lacking = [key for key in keys if not known.may_hold(pa.array([key]))[0]]
+    assert {name: after[name] for name in (FILTER, TYPE_CODE) if name in after} == built_one_by_one(
+        [*first, *lacking], settings
+    )
+    assert after[FILTER_KEYS] == str(old + len(lacking))
+
+
+@pytest.mark.parametrize(
+    ("changes", "rows", "settings"),
+    [
+        pytest.param({FILTER_CHECKSUM: None}, 10, SMALL, id="nobody vouches for it"),
+        pytest.param({FILTER: "AAAA"}, 10, SMALL, id="damaged"),
+        pytest.param({FILTER_KEYS: None}, 10, SMALL, id="how many keys it has is not known"),
+        pytest.param({FILTER_KEYS: "1e9"}, 10, SMALL, id="that is no number"),
+        pytest.param({}, 7, SMALL, id="most of its keys are gone"),
+        pytest.param({}, 10, replace(SMALL, dynamic=True), id="another one is wanted"),
+        pytest.param({}, 10, replace(SMALL, entries=11), id="a greater one is wanted"),
+    ],
+)
+def test_a_filter_is_built_anew_where(changes: dict[str, str | None], rows: int, settings: BloomSettings) -> None:
+    said = written([f"old {number}" for number in range(10)], SMALL, {}, 0) | changes
+    before = {name: value for name, value in said.items() if value is not None}
+
+    after = written(["new"], settings, before, rows)
+
+    every = [*(f"old {number}" for number in range(rows)), "new"]
+    assert after[FILTER] == built_one_by_one(every, settings)[FILTER]
+    assert after[FILTER_KEYS] == str(len(every))
 
 
 def test_an_empty_key_is_never_denied() -> None:
