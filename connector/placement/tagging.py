@@ -24,12 +24,12 @@ from ...errors import PlacementError
 from ...index.base import LookupFigures
 from ...index.lookup import TableLookup
 from ...index.registry import lookup_for
+from ...operations.locating.group_jobs import shares_of
 from ...operations.planning.operation import DELETE, DELETE_PARTITION, INSERT, UPSERT
 from ...operations.planning.plan import seen_moment
 from ...operations.planning.request import WriteSettings
 from ...operations.planning.target import Target
 from ...operations.services.service import Executor
-from ...operations.write.tagging import shares_of
 from ...storage.base import Storage
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.lost import open_view

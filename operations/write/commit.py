@@ -12,6 +12,7 @@ from ...errors import PlacementError
 from ...index.registry import index_for
 from ...storage.base import Storage
 from ...storage.parallel import for_each
+from ...table.files.lost import open_view
 from ...table.files.marked_files import marked_files
 from ...table.files.names import FileGroupId
 from ...table.files.partitions import metafile_of, write_partition_metafile
@@ -22,6 +23,7 @@ from ...timeline.writers import heartbeat, owner
 from ...writer.group_writer import GroupOutcome
 from ..decisions import retired_metadata
 from ..indexing.telling import tell
+from ..locating.adoption import check_lesson, check_spelling_of_others
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
@@ -33,7 +35,6 @@ from ..transaction.conflicts import Changes, check_ownership
 from ..transaction.new_keys import NewKeys
 from ..transaction.since import snapshot
 from .abort import abort_write
-from .adoption import check_lesson, check_spelling_of_others
 from .announcement import announce
 from .commit_metadata import build_metadata, sum_seconds
 from .inline import means_of, run_inline
@@ -124,7 +125,7 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     with phases.phase("reconcile"):
         if plan.located and plan.rules.meeting is not Meeting.ADD:
             absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
-            check_spelling_of_others(plan, storage, snapshot(plan.transaction, storage), absent)
+            check_spelling_of_others(plan, storage, open_view(storage, snapshot(plan.transaction, storage)), absent)
         if not outcomes:
             check_lesson(plan, storage, snapshot(plan.transaction, storage))
         touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))

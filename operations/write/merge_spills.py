@@ -26,12 +26,12 @@ from ...timeline.timeline import Timeline
 from ...writer.buffer import GroupRows
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
+from ..locating.file_groups import JobPlanner
+from ..locating.tagging import tag_rows
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
 from ..transaction.since import snapshot
-from .file_groups import JobPlanner
 from .phases import Phases, Progress
-from .tagging import tag_rows
 from .writers import Outcome, versions_of_commit, writers
 
 logger = logging.getLogger("pyhudi")

@@ -13,9 +13,9 @@ from ...table.files.names import WriteToken
 from ...writer.buffer import GroupRows
 from ...writer.log_handle import LogHandle
 from ...writer.routes import Route
+from ..locating.file_groups import JobPlanner, PlacedGroups
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
-from .file_groups import JobPlanner, PlacedGroups
 from .writers import Outcome, versions_of_task, writers
 
 

@@ -23,11 +23,11 @@ from ...timeline.writers import heartbeat
 from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffers
 from ...writer.routes import AppendRouter, BinRouter, KeyRouter, LocationRouter, PlacedRouter, Route, Router
 from ...writer.rows import RowReader
+from ..locating.file_groups import JobPlanner, PlacedGroups
 from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..transaction.begin import begin
 from ..transaction.since import snapshot
-from .file_groups import JobPlanner, PlacedGroups
 from .own_groups import OwnGroups
 from .phases import Phases, Progress
 from .writers import Outcome, appending_tasks

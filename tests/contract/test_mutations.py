@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.index import bucket
 from pyhudi.index.bucket import BucketIndex
+from pyhudi.operations.locating import file_groups as jobs
 from pyhudi.operations.planning import columns as write_schema
 from pyhudi.operations.planning.operation import INSERT, OVERWRITE
 from pyhudi.operations.rollback import rollback
 from pyhudi.operations.transaction import begin, complete, conflicts, fence
 from pyhudi.operations.write import commit, merge_spills, own_groups, replacement
-from pyhudi.operations.write import file_groups as jobs
 from pyhudi.operations.write.replacement import Replacement
 from pyhudi.table.files.base_file import BaseFileWriter
 from pyhudi.table.files.names import WriteToken
@@ -53,7 +53,7 @@ from support.histories import (
     check_ties,
 )
 from support.model import Step, histories
-from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.mutations import Check, Mutate, Patch, always, assert_red, each
 from support.orderings import check_many_of_two_fields, check_marked_deletes, check_two_fields
 from support.races import (
     check_begun_again,
@@ -72,15 +72,7 @@ from support.races import (
 def check_histories(_: Path, *, colocated: bool = False) -> None:
     """Run histories until one is red, always the same ones."""
 
-    @settings(
-        max_examples=60,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate],
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
+    @always(60)
     @given(histories(), st.booleans(), st.integers(0, 1 << 30))
     def run(history: list[Step], spills: bool, seed: int) -> None:
         check_history(history, bounds=replace(TINY if spills else ROOMY, colocated=colocated), seed=seed)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from pyhudi.errors import CommitConflictError, PlacementError
 from pyhudi.index.small_files import GroupSizes
+from pyhudi.operations.locating import file_groups, group_jobs, tagging
 from pyhudi.operations.transaction import conflicts, new_keys
-from pyhudi.operations.write import file_groups, tagging
 from pyhudi.writer.group_writer import GroupJob
 from support.lookups import (
     check_copies_of_others,
@@ -79,12 +79,12 @@ def copies_are_left(patch: Patch) -> None:
 
 
 def new_keys_are_appended(patch: Patch) -> None:
-    patch.setattr(tagging, "GroupJob", lambda group, piece, **_: GroupJob(group, piece))
+    patch.setattr(group_jobs, "GroupJob", lambda group, piece, **_: GroupJob(group, piece))
 
 
 def held_groups_are_joined(patch: Patch) -> None:
     of = GroupSizes.of
-    patch.setattr(tagging.GroupSizes, "of", lambda *known, held, **said: of(*known, held=(), **said))
+    patch.setattr(GroupSizes, "of", lambda *known, held, **said: of(*known, held=(), **said))
 
 
 def every_attempt_opens_its_own(patch: Patch) -> None:

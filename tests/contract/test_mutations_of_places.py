@@ -8,28 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.index import small_files
 from pyhudi.index.small_files import GroupSizes, Shares
-from pyhudi.operations.write import tagging
+from pyhudi.operations.locating import tagging
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
 from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.writer.moved_rows import OldRows, Settled, Standing
 from support.drive import write
-from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.mutations import Check, Mutate, Patch, always, assert_red, each
 from support.small_files import SIZES, SMALL, check_candidates, check_portions, check_rooms, dealt
 from support.unique_keys import Row, Shape, check_history, how, parts_of, shown, table
 
-_ALWAYS = settings(
-    max_examples=200,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-)
+_ALWAYS = always(200)
 
 
 def check_sizes(_: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from pyhudi.index import bloom, lookup, slice_keys
 from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.lookup import TableLookup
@@ -19,20 +19,12 @@ from pyhudi.table.files.bloom_filter import BloomFilter
 from pyhudi.table.files.key_footers import KeyFooters
 from pyhudi.table.merging.key_probe import KeyProbe
 from support.keyed_files import KeyedFiles
-from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.mutations import Check, Mutate, Patch, always, assert_red, each
 from support.tagging import ROWS, Places, check_lookup, tables
 
 
 def _check(index: TableLookup) -> None:
-    @settings(
-        max_examples=60,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate],
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
+    @always(60)
     @given(tables(), ROWS)
     def run(table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]) -> None:
         check_lookup(index, *table, rows)

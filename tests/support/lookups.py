@@ -12,12 +12,12 @@ from pyhudi.errors import CommitConflictError
 from pyhudi.index.base import NOT_FOUND, KeyedRows
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.index.small_files import GroupSizes, deal
+from pyhudi.operations.locating import group_jobs
 from pyhudi.operations.planning.operation import REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings, Upkeep
 from pyhudi.operations.transaction.since import snapshot
-from pyhudi.operations.write import tagging
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage, open_storage
@@ -268,7 +268,7 @@ def check_held_group(folder: Place) -> None:
     held = {(piece.partition_path, piece.file_id) for piece in slices(table)}
     for name in ("clustered_groups", "held_groups"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tagging, name, lambda *_: frozenset(held))
+            patch.setattr(group_jobs, name, lambda *_: frozenset(held))
             write(table, rows(2, value=2))
 
         assert (("a", home(table, 2)) in held) is False

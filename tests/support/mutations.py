@@ -6,12 +6,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 Patch = pytest.MonkeyPatch
 # What an assertion of ours raises, and what pytest.raises does where nothing was raised.
 RED: tuple[type[BaseException], ...] = (AssertionError, pytest.fail.Exception)
 Mutate = Callable[[Patch], None]
 Check = Callable[[Path], None]
+
+
+def always(examples: int) -> settings:
+    """Have hypothesis draw so many examples, always the same ones, and stop at the first red one."""
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 def each(mutations: Sequence[tuple[Mutate, Check]]) -> pytest.MarkDecorator:

@@ -42,13 +42,14 @@ RANKS = {
     "operations/services": 17,
     "operations/services/compaction": 18,
     "operations/planning": 18,
-    "operations/write": 19,
-    "testing": 20,
-    "connector/options": 20,
-    "connector/source": 21,
-    "connector/placement": 22,
-    "connector/table": 23,
-    "connector": 24,
+    "operations/locating": 19,
+    "operations/write": 20,
+    "testing": 21,
+    "connector/options": 21,
+    "connector/source": 22,
+    "connector/placement": 23,
+    "connector/table": 24,
+    "connector": 25,
 }
 ROOMS = [name for name, rank in RANKS.items() if rank > 0]
 LAYERS = [name for name in ROOMS if "/" not in name]

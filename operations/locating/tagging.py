@@ -9,38 +9,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from ...errors import KeyNotFoundError, UnsupportedTableError
+from ...errors import KeyNotFoundError
 from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
 from ...index.lookup import by_partition
-from ...index.record_size import learned_record_bytes
-from ...index.settings import FileSizes
 from ...index.slice_keys import WantedKeys
-from ...index.small_files import GroupSizes, Shares, deal
 from ...storage.base import Storage
 from ...table.arrow.arrays import Mask
 from ...table.arrow.batches import concat, rechunk
-from ...table.arrow.spill import SpillWriter, local_spills
-from ...table.arrow.string_hash import hash64
-from ...table.config import TableConfig
-from ...table.config.property_keys import MERGE_ON_READ
+from ...table.arrow.spill import local_spills
 from ...table.files.file_group import FileSlice
 from ...table.files.footers import text_bounds
 from ...table.files.lost import open_view
-from ...table.files.names import FileGroupId, bucket_of
+from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.merging.merger import Meeting, MergeCounts, folded
 from ...table.schema.columns import RECORD_KEY
 from ...table.slices.merged_slice import MergedSlice
-from ...timeline.held import clustered_groups, held_groups, pending_compactions
 from ...timeline.timeline import Timeline
-from ...writer.buffer import MERGE_RESERVE, Gathered, GroupRows, RowBuffers
+from ...writer.buffer import MERGE_RESERVE, Gathered, GroupRows
 from ...writer.group_writer import GroupJob
 from ...writer.moved_rows import OldRows, living, settle, tombstones
 from ...writer.passes import Held, Portion, passes
@@ -51,12 +43,11 @@ from ..indexing.telling import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, check_spelling_of_others
+from .group_jobs import SHARE, Pieces, SortedRows, jobs_of, open_buffers, unknown_group
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-# Of what a task may hold, the share of what decides in the rows of one pass, and that of rows that are cut.
-_SHARE = 4
 # So much text has room in one array.
 _MOST_BYTES = 1 << 30
 _NEW = NOT_FOUND
@@ -79,21 +70,6 @@ class Tagged:
     known_partitions: set[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sorted:
-    """Rows once it is known which of their keys the table has.
-
-    Attributes:
-        found: By file group.
-        new: By partition path.
-        counts: How many rows each partition gets at most; exactly as many where they were looked up and folded.
-    """
-
-    found: Mapping[FileGroupId, GroupRows]
-    new: Mapping[str, GroupRows]
-    counts: Mapping[str, int]
-
-
 def tag_rows(
     plan: WritePlan, storage: Storage, local: Storage, spilled: Mapping[Route, GroupRows], timeline: Timeline
 ) -> Tagged:
@@ -113,31 +89,31 @@ def tag_rows(
     check_lesson(plan, storage, timeline)
     # Of a table, or of partitions, that the write replaces nothing is looked for.
     view = None if plan.operation in REPLACING else open_view(storage, timeline)
+    searched = None if plan.rules.meeting is Meeting.ADD else view
     nowhere, figures = MergeCounts(), None
-    adds = view is None or plan.rules.meeting is Meeting.ADD
-    if adds and not (plan.rules.fold and plan.lookup.is_global):
+    if searched is not None:
+        catch_up(plan.lookup, storage, plan.config)
+    if searched is None and not (plan.rules.fold and plan.lookup.is_global):
         rows = _added(spilled)
     else:
-        if not adds:
-            catch_up(plan.lookup, storage, plan.config)
-        lookup = _Lookup(plan, storage, local, None if adds else view)
-        rows = lookup.sort(spilled)
-        if not adds:
-            check_spelling_of_others(plan, storage, timeline, lookup.absent)
-        nowhere, figures = lookup.nowhere, None if adds else lookup.figures
-    jobs = _jobs(plan, local, view, timeline, rows)
+        lookup = _Lookup(plan, storage, local, searched)
+        rows, nowhere = lookup.sort(spilled), lookup.nowhere
+        if searched is not None:
+            check_spelling_of_others(plan, storage, searched, lookup.absent)
+            figures = lookup.figures
+    jobs = jobs_of(plan, local, view, timeline, rows)
     paths = {job.group.partition_path for job, _ in jobs}
     known = {path for path in paths if view is not None and view.is_partition(path)}
     return Tagged(tuple(jobs), nowhere, figures, known)
 
 
-def _added(spilled: Mapping[Route, GroupRows]) -> _Sorted:
+def _added(spilled: Mapping[Route, GroupRows]) -> SortedRows:
     """Return rows that nobody looks up, all of which count as new."""
     new = {
         path: GroupRows(tuple(piece for route in routes for piece in spilled[route].pieces))
         for path, routes in groupby(sorted(spilled), lambda route: route.partition_path)
     }
-    return _Sorted({}, new, {path: rows.rows for path, rows in new.items()})
+    return SortedRows({}, new, {path: rows.rows for path, rows in new.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,34 +142,6 @@ class _Aims:
             yield rows[order], numbers[order], leave
 
 
-class _Pieces:
-    """Finds slices; those of a partition are put together once, however many are asked for.
-
-    Args:
-        view: The table's file slices; None for none.
-    """
-
-    def __init__(self, view: FileView | None) -> None:
-        self._view = view
-        self._slices: dict[str, dict[str, FileSlice]] = {}
-
-    def find(self, group: FileGroupId) -> FileSlice | None:
-        """Return the newest slice of a file group, None where there is none."""
-        path = group.partition_path
-        if path not in self._slices:
-            self._slices[path] = {} if self._view is None else self._view.slices(path)
-        return self._slices[path].get(group.file_id)
-
-
-def _unknown(plan: WritePlan, group: FileGroupId) -> UnsupportedTableError:
-    """Return the error of an index that names a file group which the table has not."""
-    return UnsupportedTableError(
-        f"The index {plan.config.index_type} says that keys of the table {plan.path} are in the file group "
-        f"{group.file_id} of partition {group.partition_path!r}, which the table has not.",
-        "Have the index made anew by the package that offers it.",
-    )
-
-
 class _Lookup:
     """Finds the file groups of spilled rows, pass by pass, and keeps the rows by these.
 
@@ -217,8 +165,8 @@ class _Lookup:
         self._view = view
         self._spec = plan.spec
         self._index = plan.lookup
-        self._buffers = _buffers(plan, local, "tagged")
-        self._pieces = _Pieces(view)
+        self._buffers = open_buffers(plan, local, "tagged")
+        self._pieces = Pieces(view)
         self._open_spill = local_spills(local)
         self._groups: list[FileGroupId] = []
         self._numbers: dict[Route | FileGroupId, int] = {}
@@ -228,9 +176,9 @@ class _Lookup:
         self.figures = LookupFigures()
         self.absent: set[str] = set()
 
-    def sort(self, spilled: Mapping[Route, GroupRows]) -> _Sorted:
+    def sort(self, spilled: Mapping[Route, GroupRows]) -> SortedRows:
         """Look all rows up, and cut them by what was found."""
-        nbytes = min(self._plan.settings.task_max_size // _SHARE, _MOST_BYTES)
+        nbytes = min(self._plan.settings.task_max_size // SHARE, _MOST_BYTES)
         try:
             for held in passes(_units(self._index, spilled), self._spec.deciding, nbytes):
                 self._pass(held)
@@ -239,7 +187,7 @@ class _Lookup:
             self._buffers.discard()
             raise
         rows = {route: gathered.take(route) for route in gathered.routes()}
-        return _Sorted(
+        return SortedRows(
             {self._groups[route.number]: some for route, some in rows.items() if route.number != _NEW},
             {route.partition_path: some for route, some in rows.items() if route.number == _NEW},
             self._counts,
@@ -295,7 +243,7 @@ class _Lookup:
     def _piece(self, group: FileGroupId) -> FileSlice:
         piece = self._pieces.find(group)
         if piece is None:
-            raise _unknown(self._plan, group)
+            raise unknown_group(self._plan, group)
         return piece
 
     def _read(self, piece: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Iterator[pa.RecordBatch]:
@@ -406,90 +354,3 @@ def _keyed(held: Sequence[Held]) -> KeyedRows:
     indices = np.repeat(np.array(of_each, np.int32), [one.count for one in held])
     paths = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array([*places], pa.string()))
     return KeyedRows(keys, paths)
-
-
-def _jobs(
-    plan: WritePlan, local: Storage, view: FileView | None, timeline: Timeline, rows: _Sorted
-) -> list[tuple[GroupJob, GroupRows]]:
-    """Return the file groups that are written, found and new rows of one together."""
-    waiting: dict[FileGroupId, GroupRows] = dict(rows.found)
-    joined: set[FileGroupId] = set()
-    shares = shares_of(plan.config, plan.settings.lookup.sizes, view, timeline, rows.counts, plan.instant_time)
-    for group, some in _placed(plan, local, shares, rows.new).items():
-        there = waiting.get(group, GroupRows())
-        # Their keys differ, so that it is all the same which of them come first.
-        waiting[group] = GroupRows(there.pieces + some.pieces, there.memory + some.memory)
-        joined.add(group)
-    jobs, pieces = [], _Pieces(view)
-    for group in sorted(waiting):
-        piece = pieces.find(group)
-        if piece is None and group in rows.found:
-            raise _unknown(plan, group)
-        jobs.append((GroupJob(group, piece, rewrites=piece is not None and group in joined), waiting[group]))
-    return jobs
-
-
-def shares_of(
-    config: TableConfig,
-    sizes: FileSizes,
-    view: FileView | None,
-    timeline: Timeline,
-    counts: Mapping[str, int],
-    instant_time: str = "",
-) -> Mapping[str, Shares]:
-    """Deal the places of new rows out.
-
-    Args:
-        config: The table's properties.
-        sizes: Which files are small, and how large they get.
-        view: The table's file slices as of the write's watermark; None where no file takes new rows in.
-        timeline: As of the write's watermark.
-        counts: How many new rows each partition gets.
-        instant_time: Of the write; "" where the ids of new file groups do not matter yet.
-
-    Raises:
-        PyHudiError: The store or an instant fails.
-    """
-    counts = {path: count for path, count in counts.items() if count}
-    if not counts:
-        return {}
-    groups = GroupSizes()
-    if view is not None:
-        held = {*held_groups(pending_compactions(timeline)), *clustered_groups(timeline)}
-        appends = config.table_type == MERGE_ON_READ
-        found = GroupSizes.of(view, counts, sizes, held=held, appends=appends).small
-        # What looks like a bucket is left to its keys, by which writers with a bucket index would look for it.
-        groups = GroupSizes(
-            {path: tuple(one for one in small if bucket_of(one.file_id) is None) for path, small in found.items()}
-        )
-    return deal(counts, groups, sizes, learned_record_bytes(timeline, sizes), instant_time)
-
-
-def _placed(
-    plan: WritePlan, local: Storage, shares: Mapping[str, Shares], new: Mapping[str, GroupRows]
-) -> dict[FileGroupId, GroupRows]:
-    """Return new rows by the file groups that they get."""
-    found: dict[FileGroupId, GroupRows] = {}
-    buffers = _buffers(plan, local, "dealt")
-    try:
-        for path, dealt in sorted(shares.items()):
-            if len(dealt.shares) == 1:
-                found[FileGroupId(path, dealt.shares[0].file_id)] = new[path]
-                continue
-            for chunk in rechunk(new[path].batches()):
-                for code, some in cut(chunk, dealt.take(hash64(chunk.column(RECORD_KEY))).astype(np.int64)):
-                    buffers.add(Route(path, code), some)
-        gathered = Gathered(buffers, local)
-    except BaseException:
-        buffers.discard()
-        raise
-    for route in gathered.routes():
-        share = shares[route.partition_path].shares[route.number]
-        found[FileGroupId(route.partition_path, share.file_id)] = gathered.take(route)
-    return found
-
-
-def _buffers(plan: WritePlan, local: Storage, name: str) -> RowBuffers:
-    settings = plan.settings
-    limit = settings.task_max_size // _SHARE
-    return RowBuffers(min(settings.batch_size, limit), limit, partial(SpillWriter, local, f"{name}.spill", ""))

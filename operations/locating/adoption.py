@@ -25,6 +25,7 @@ from ...table.files.file_group import BaseFile, DataFile, FileSlice
 from ...table.files.logs.log_contents import rows_of
 from ...table.files.logs.log_file import read_blocks
 from ...table.files.lost import open_view
+from ...table.files.view import FileView
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.fields import root_of, values_of
@@ -68,7 +69,7 @@ def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
                 _check_partition(plan.config, plan.schema, rows, piece, file)
 
 
-def check_spelling_of_others(plan: WritePlan, storage: Storage, timeline: Timeline, partitions: Iterable[str]) -> None:
+def check_spelling_of_others(plan: WritePlan, storage: Storage, view: FileView, partitions: Iterable[str]) -> None:
     """Look into some files that others wrote for record keys that pyhudi spells otherwise, and did not find therefore.
 
     A write that looks keys up merges the files that hold one of them. What it did not find may be in any other.
@@ -76,7 +77,7 @@ def check_spelling_of_others(plan: WritePlan, storage: Storage, timeline: Timeli
     Args:
         plan: The write.
         storage: Rooted at the table.
-        timeline: As of the write's watermark.
+        view: The table's file slices as of the write's watermark.
         partitions: Where keys were not found.
 
     Raises:
@@ -85,7 +86,7 @@ def check_spelling_of_others(plan: WritePlan, storage: Storage, timeline: Timeli
     wanted = {root_of(field) for field in plan.config.record_key_fields}
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
     keys = KeyGenerator(plan.config, plan.schema)
-    view, paths = open_view(storage, timeline), sorted(partitions)
+    paths = sorted(partitions)
     if paths and plan.lookup.is_global:
         paths = view.partitions()
     pieces = (piece for path in paths for piece in view.slices(path).values())

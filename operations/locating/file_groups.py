@@ -6,6 +6,7 @@ Routes are told by keys, or by what rows say that were looked up and placed.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ...errors import CommitConflictError, PlacementError
 from ...index.append import AppendIndex
@@ -27,30 +28,54 @@ _FIRST_NEW = 1 << 32
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-class JobPlanner:
-    """Looks up file groups, listing each partition once and only those that rows belong to.
+class _Groups:
+    """The file groups that a write may meet: each partition is listed once, and those alone that rows belong to.
 
     Args:
         plan: The write.
         storage: Rooted at the table.
         timeline: As of the write's watermark.
+        opens: Whether the write opens all its file groups, and looks for none that is there.
 
     Attributes:
         timeline: As it was given.
         known_partitions: Those of the jobs' partitions that have their metafile already.
     """
 
-    def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+    def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline, *, opens: bool = False) -> None:
         self._plan = plan
-        self._storage = storage
         self.timeline = timeline
-        self._alone = plan.opens_alone
-        self._index = AppendIndex() if self._alone else computed_index_for(plan.config)
-        adds = plan.operation in REPLACING or self._alone
-        self._view = None if adds else open_view(storage, timeline)
-        self._buckets: dict[str, dict[int, FileSlice]] = {}
+        # Of a table, or of partitions, that the write replaces nothing is looked for.
+        self._view = None if opens or plan.operation in REPLACING else open_view(storage, timeline)
+        self._slices: dict[str, tuple[FileSlice, ...]] = {}
         self.known_partitions: set[str] = set()
         check_lesson(plan, storage, timeline)
+
+    def _pieces(self, partition_path: str) -> tuple[FileSlice, ...]:
+        """Return the newest slices of a partition, in the order of their file ids."""
+        if self._view is None:
+            return ()
+        if partition_path not in self._slices:
+            self._slices[partition_path] = tuple(self._view.slices(partition_path).values())
+            if self._view.is_partition(partition_path):
+                self.known_partitions.add(partition_path)
+        return self._slices[partition_path]
+
+
+class JobPlanner(_Groups):
+    """Finds the file groups of rows by what their keys tell.
+
+    Args:
+        plan: The write.
+        storage: Rooted at the table.
+        timeline: As of the write's watermark.
+    """
+
+    def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+        super().__init__(plan, storage, timeline, opens=plan.opens_alone)
+        self._alone = plan.opens_alone
+        self._index = AppendIndex() if self._alone else computed_index_for(plan.config)
+        self._numbered: dict[str, dict[int, FileSlice]] = {}
 
     def job(self, route: Route) -> GroupJob:
         """Return what is to be written for the rows of one route.
@@ -68,49 +93,39 @@ class JobPlanner:
 
     def file_ids(self, partition_path: str) -> list[str]:
         """Return the file ids that a partition has, in the order of the numbers that `job` takes."""
-        return [piece.file_id for piece in self._known(partition_path).values()]
+        return [piece.file_id for piece in self._pieces(partition_path)]
 
     def _known(self, partition_path: str) -> dict[int, FileSlice]:
-        if self._view is None:
-            return {}
-        if self._plan.config.generates_keys and partition_path not in self._buckets:
-            self._buckets[partition_path] = dict(enumerate(self._view.slices(partition_path).values()))
-        if partition_path not in self._buckets:
-            buckets: dict[int, FileSlice] = {}
-            for piece in self._view.slices(partition_path).values():
-                bucket = self._index.number_of(piece.group)
-                if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
-                    raise misfit(self._plan, piece)
-                buckets[bucket] = piece
-            self._buckets[partition_path] = buckets
-            if self._view.is_partition(partition_path):
-                self.known_partitions.add(partition_path)
-        return self._buckets[partition_path]
+        if partition_path not in self._numbered:
+            pieces = self._pieces(partition_path)
+            self._numbered[partition_path] = (
+                dict(enumerate(pieces)) if self._plan.config.generates_keys else self._buckets(pieces)
+            )
+        return self._numbered[partition_path]
+
+    def _buckets(self, pieces: Iterable[FileSlice]) -> dict[int, FileSlice]:
+        buckets: dict[int, FileSlice] = {}
+        for piece in pieces:
+            bucket = self._index.number_of(piece.group)
+            if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
+                raise misfit(self._plan, piece)
+            buckets[bucket] = piece
+        return buckets
 
 
-class PlacedGroups:
+class PlacedGroups(_Groups):
     """Finds the file groups of rows that say where they go.
 
     Args:
         plan: The write.
         storage: Rooted at the table.
         timeline: As of the write's watermark.
-
-    Attributes:
-        timeline: As it was given.
-        known_partitions: Those of the jobs' partitions that have their metafile already.
     """
 
     def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
-        self._plan = plan
-        self.timeline = timeline
-        # Of a table, or of partitions, that the write replaces nothing is looked for.
-        self._view = None if plan.operation in REPLACING else open_view(storage, timeline)
-        self._pieces: dict[str, list[FileSlice]] = {}
+        super().__init__(plan, storage, timeline)
         self._places: dict[str, dict[str, int]] = {}
         self._rewritten: dict[Route, bool] = {}
-        self.known_partitions: set[str] = set()
-        check_lesson(plan, storage, timeline)
 
     def number_of(self, partition_path: str, said: str) -> int:
         """Return the number of a file group, given how rows of the partition call it.
@@ -141,19 +156,15 @@ class PlacedGroups:
     def job(self, route: Route) -> GroupJob:
         """Return what is to be written for the rows of one route."""
         path, number = route
-        self._known(path)
+        pieces = self._pieces(path)
         if number >= _FIRST_NEW:
             file_id = new_file_id(self._plan.instant_time, path, number - _FIRST_NEW)
             return GroupJob(FileGroupId(path, file_id), None)
-        piece = self._pieces[path][number]
-        return GroupJob(piece.group, piece, rewrites=self._rewritten[route])
+        return GroupJob(pieces[number].group, pieces[number], rewrites=self._rewritten[route])
 
     def _known(self, partition_path: str) -> dict[str, int]:
         """Return the place of each file group that a partition has, by its id."""
         if partition_path not in self._places:
-            pieces = [] if self._view is None else [*self._view.slices(partition_path).values()]
-            self._pieces[partition_path] = pieces
+            pieces = self._pieces(partition_path)
             self._places[partition_path] = {piece.file_id: place for place, piece in enumerate(pieces)}
-            if self._view is not None and self._view.is_partition(partition_path):
-                self.known_partitions.add(partition_path)
         return self._places[partition_path]

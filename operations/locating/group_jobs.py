@@ -1,0 +1,165 @@
+"""Rows whose file groups are known, and the places that new rows get, as jobs: what is written to which file group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ...errors import UnsupportedTableError
+from ...index.record_size import learned_record_bytes
+from ...index.settings import FileSizes
+from ...index.small_files import GroupSizes, Shares, deal
+from ...storage.base import Storage
+from ...table.arrow.batches import rechunk
+from ...table.arrow.spill import SpillWriter
+from ...table.arrow.string_hash import hash64
+from ...table.config import TableConfig
+from ...table.config.property_keys import MERGE_ON_READ
+from ...table.files.file_group import FileSlice
+from ...table.files.names import FileGroupId, bucket_of
+from ...table.files.view import FileView
+from ...table.schema.columns import RECORD_KEY
+from ...timeline.held import clustered_groups, held_groups, pending_compactions
+from ...timeline.timeline import Timeline
+from ...writer.buffer import Gathered, GroupRows, RowBuffers
+from ...writer.group_writer import GroupJob
+from ...writer.routes import Route
+from ...writer.rows import cut
+from ..planning.plan import WritePlan
+
+# Of what a task may hold, the share of rows that wait to be cut; as much is for what decides in those of one pass.
+SHARE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRows:
+    """Rows once it is known which of their keys the table has.
+
+    Attributes:
+        found: By file group.
+        new: By partition path.
+        counts: How many rows each partition gets at most; exactly as many where they were looked up and folded.
+    """
+
+    found: Mapping[FileGroupId, GroupRows]
+    new: Mapping[str, GroupRows]
+    counts: Mapping[str, int]
+
+
+class Pieces:
+    """Finds slices; those of a partition are put together once, however many are asked for.
+
+    Args:
+        view: The table's file slices; None for none.
+    """
+
+    def __init__(self, view: FileView | None) -> None:
+        self._view = view
+        self._slices: dict[str, dict[str, FileSlice]] = {}
+
+    def find(self, group: FileGroupId) -> FileSlice | None:
+        """Return the newest slice of a file group, None where there is none."""
+        path = group.partition_path
+        if path not in self._slices:
+            self._slices[path] = {} if self._view is None else self._view.slices(path)
+        return self._slices[path].get(group.file_id)
+
+
+def unknown_group(plan: WritePlan, group: FileGroupId) -> UnsupportedTableError:
+    """Return the error of an index that names a file group which the table has not."""
+    return UnsupportedTableError(
+        f"The index {plan.config.index_type} says that keys of the table {plan.path} are in the file group "
+        f"{group.file_id} of partition {group.partition_path!r}, which the table has not.",
+        "Have the index made anew by the package that offers it.",
+    )
+
+
+def jobs_of(
+    plan: WritePlan, local: Storage, view: FileView | None, timeline: Timeline, rows: SortedRows
+) -> list[tuple[GroupJob, GroupRows]]:
+    """Return the file groups that are written, found and new rows of one together."""
+    waiting: dict[FileGroupId, GroupRows] = dict(rows.found)
+    joined: set[FileGroupId] = set()
+    shares = shares_of(plan.config, plan.settings.lookup.sizes, view, timeline, rows.counts, plan.instant_time)
+    for group, some in _placed(plan, local, shares, rows.new).items():
+        there = waiting.get(group, GroupRows())
+        # Their keys differ, so that it is all the same which of them come first.
+        waiting[group] = GroupRows(there.pieces + some.pieces, there.memory + some.memory)
+        joined.add(group)
+    jobs, pieces = [], Pieces(view)
+    for group in sorted(waiting):
+        piece = pieces.find(group)
+        if piece is None and group in rows.found:
+            raise unknown_group(plan, group)
+        jobs.append((GroupJob(group, piece, rewrites=piece is not None and group in joined), waiting[group]))
+    return jobs
+
+
+def shares_of(
+    config: TableConfig,
+    sizes: FileSizes,
+    view: FileView | None,
+    timeline: Timeline,
+    counts: Mapping[str, int],
+    instant_time: str = "",
+) -> Mapping[str, Shares]:
+    """Deal the places of new rows out.
+
+    Args:
+        config: The table's properties.
+        sizes: Which files are small, and how large they get.
+        view: The table's file slices as of the write's watermark; None where no file takes new rows in.
+        timeline: As of the write's watermark.
+        counts: How many new rows each partition gets.
+        instant_time: Of the write; "" where the ids of new file groups do not matter yet.
+
+    Raises:
+        PyHudiError: The store or an instant fails.
+    """
+    counts = {path: count for path, count in counts.items() if count}
+    if not counts:
+        return {}
+    groups = GroupSizes()
+    if view is not None:
+        held = {*held_groups(pending_compactions(timeline)), *clustered_groups(timeline)}
+        appends = config.table_type == MERGE_ON_READ
+        found = GroupSizes.of(view, counts, sizes, held=held, appends=appends).small
+        # What looks like a bucket is left to its keys, by which writers with a bucket index would look for it.
+        groups = GroupSizes(
+            {path: tuple(one for one in small if bucket_of(one.file_id) is None) for path, small in found.items()}
+        )
+    return deal(counts, groups, sizes, learned_record_bytes(timeline, sizes), instant_time)
+
+
+def _placed(
+    plan: WritePlan, local: Storage, shares: Mapping[str, Shares], new: Mapping[str, GroupRows]
+) -> dict[FileGroupId, GroupRows]:
+    """Return new rows by the file groups that they get."""
+    found: dict[FileGroupId, GroupRows] = {}
+    buffers = open_buffers(plan, local, "dealt")
+    try:
+        for path, dealt in sorted(shares.items()):
+            if len(dealt.shares) == 1:
+                found[FileGroupId(path, dealt.shares[0].file_id)] = new[path]
+                continue
+            for chunk in rechunk(new[path].batches()):
+                for code, some in cut(chunk, dealt.take(hash64(chunk.column(RECORD_KEY))).astype(np.int64)):
+                    buffers.add(Route(path, code), some)
+        gathered = Gathered(buffers, local)
+    except BaseException:
+        buffers.discard()
+        raise
+    for route in gathered.routes():
+        share = shares[route.partition_path].shares[route.number]
+        found[FileGroupId(route.partition_path, share.file_id)] = gathered.take(route)
+    return found
+
+
+def open_buffers(plan: WritePlan, local: Storage, name: str) -> RowBuffers:
+    """Return buffers for rows that are being cut, which spill to a folder of this process."""
+    settings = plan.settings
+    limit = settings.task_max_size // SHARE
+    return RowBuffers(min(settings.batch_size, limit), limit, partial(SpillWriter, local, f"{name}.spill", ""))
