@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -189,6 +190,27 @@ def test_a_number_of_buckets_for_every_table_is_not_taught_to_one_with_another_i
     options = resolve(str(tmp_path / "table")).options
 
     assert (options.buckets, options.hash_fields) == (None, None)
+
+
+@pytest.mark.parametrize("bucketed", [False, True])
+def test_a_number_of_buckets_for_every_table_is_no_claim_on_one_without_buckets(
+    tmp_path: Path, defaults: Path, bucketed: bool
+) -> None:
+    """Whose index nobody noted: the names of its file groups tell it. What is given to the write itself is a claim."""
+    path = str(tmp_path / "table")
+    write(path, ROWS, table=KEYED if bucketed else replace(KEYED, bucket_count=None, index_type="SIMPLE"))
+    properties = Path(path) / ".hoodie" / "hoodie.properties"
+    lines = [one for one in properties.read_text().splitlines() if ".index." not in one and "checksum" not in one]
+    properties.write_text("\n".join([*lines, ""]))
+    defaults.write_text("hoodie.bucket.index.num.buckets=2\nhoodie.bucket.index.hash.field=id")
+
+    resolved = resolve(path)
+
+    assert (resolved.options.buckets, resolved.options.hash_fields) == ((2, ("id",)) if bucketed else (None, None))
+    told = reasons(resolved).get("hoodie.bucket.index.num.buckets")
+    assert told == (None if bucketed else "the table says nothing of its index, and its file groups are no buckets")
+    assert write(path, ROWS, table=resolved.options.table_settings()).updates == 2
+    assert resolve(path, {"buckets": 2}).options.buckets == 2
 
 
 def test_what_a_write_would_have_to_do_otherwise_stops_writes_only(table: str, defaults: Path) -> None:
