@@ -7,16 +7,18 @@ each time for those of another part of the hashes' range. What has one hash twic
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...reader.merging import MergeTerms, merge_slice
 from ...table.arrow.string_hash import hash64
 from ...table.files.base_file import BaseFileReader
-from ...table.files.file_group import BaseFile
+from ...table.files.file_group import BaseFile, FileSlice
+from ...table.latest_schema import latest_schema
 from ...table.schema.columns import RECORD_KEY
 from .rows import COMMIT_TIME
 from .sicknesses import DUPLICATE_KEY, FILE_CORRUPT, KEY_ADDED_TWICE
@@ -33,34 +35,56 @@ _ADD = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE
 
 
 def check_duplicates(subject: Subject) -> None:
-    """Look for keys of which the newest base files hold several rows; log files may repeat keys."""
-    files: dict[str, list[BaseFile]] = defaultdict(list)
+    """Look for keys of which the newest base files hold several rows; log files may repeat keys, or delete some."""
+    pieces: dict[str, list[FileSlice]] = defaultdict(list)
     everywhere = subject.index is not None and subject.index.is_global
     for group in subject.live:
         if group.newest.base is not None:
-            files["" if everywhere else group.id.partition_path].append(group.newest.base)
-    for partition, some in sorted(files.items()):
+            pieces["" if everywhere else group.id.partition_path].append(group.newest)
+    for partition, some in sorted(pieces.items()):
         where = "The table" if everywhere else f"The partition {partition!r}"
         with subject.findings.turning(FILE_CORRUPT, file=partition):
             _check_scope(subject, where, partition, some)
 
 
-def _check_scope(subject: Subject, where: str, partition: str, files: list[BaseFile]) -> None:
+def _check_scope(subject: Subject, where: str, partition: str, pieces: list[FileSlice]) -> None:
+    files = [piece.base_file for piece in pieces]
     count = sum(_count(subject, file) for file in files)
     passes = count // MOST_HASHES + 1
     twice = [_twice(subject, files, part, passes) for part in range(passes)]
     repeated = np.concatenate(twice)[:MOST_COMPARED]
     if not len(repeated):
         return
-    found: list[pa.Table] = []
-    for rows in _rows(subject, files):
-        wanted = np.isin(hash64(rows.column(RECORD_KEY)), repeated)
-        if wanted.any():
-            found.append(pa.Table.from_batches([rows.filter(pa.array(wanted))]))
+    found = [pa.Table.from_batches([], _COLUMNS)]
+    logged = any(piece.logs for piece in pieces)
+    schema = latest_schema(subject.storage, subject.config, subject.timeline) if logged else None
+    for piece in pieces:
+        some = _of_keys(_rows(subject, [piece.base_file]), repeated)
+        if some and piece.logs:
+            # A row of the base file that a log file deletes is no row of the table.
+            some = _of_keys(_merged(subject, piece, schema or pa.schema([])), repeated)
+        found += some
     groups = pa.concat_tables(found).group_by(RECORD_KEY).aggregate([(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct")])
     groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
     if groups.num_rows:
         _tell(subject, where, partition, groups)
+
+
+def _of_keys(batches: Iterable[pa.RecordBatch], hashes: Hashes) -> list[pa.Table]:
+    """Return the rows whose keys have one of some hashes."""
+    found = []
+    for rows in batches:
+        wanted = np.isin(hash64(rows.column(RECORD_KEY)), hashes)
+        if wanted.any():
+            found.append(pa.Table.from_batches([rows.filter(pa.array(wanted))]))
+    return found
+
+
+def _merged(subject: Subject, piece: FileSlice, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield keys and commit times of the rows of a slice as readers see them; one that cannot be read is told of."""
+    with subject.findings.turning(FILE_CORRUPT, file=piece.logs[-1].path, instant=piece.logs[-1].instant_time):
+        terms = MergeTerms(subject.config)
+        yield from merge_slice(subject.storage, piece, _COLUMNS, (), schema, terms, None)
 
 
 def _tell(subject: Subject, where: str, partition: str, groups: pa.Table) -> None:
