@@ -12,7 +12,7 @@ from .timeline import Timeline
 if TYPE_CHECKING:
     from .metadata.models import CompactionPlan
 
-COMPACTION, LOG_COMPACTION = "compaction", "logcompaction"
+COMPACTION, LOG_COMPACTION, CLUSTERING = "compaction", "logcompaction", "clustering"
 COMPACTING = frozenset({COMPACTION, LOG_COMPACTION})
 
 
@@ -43,8 +43,11 @@ def held_groups(pending: Mapping[Instant, CompactionPlan]) -> Mapping[tuple[str,
     }
 
 
-def clustered_groups(timeline: Timeline) -> frozenset[tuple[str, str]]:
+def clustered_groups(timeline: Timeline) -> Mapping[tuple[str, str], Instant]:
     """Return the file groups that pending clusterings are going to read, by partition path and file id.
+
+    What else writes to one of them is lost when its clustering is carried out: Apache Hudi replaces the file group by
+    what it held when the clustering was planned.
 
     Raises:
         CorruptInstantError: A plan cannot be parsed.
@@ -52,11 +55,24 @@ def clustered_groups(timeline: Timeline) -> frozenset[tuple[str, str]]:
     """
     waiting = [one for one in timeline.pending if one.group == "replacecommit"]
     plans = for_each(timeline.files.storage, timeline.files.read_replace_plan, waiting)
-    return frozenset(
-        (piece.partition_path or "", piece.file_id)
-        for plan in plans
+    return {
+        (piece.partition_path or "", piece.file_id): instant
+        for instant, plan in zip(waiting, plans, strict=True)
         if plan is not None and plan.clustering_plan is not None
         for group in plan.clustering_plan.input_groups
         for piece in group.slices
         if piece.file_id
-    )
+    }
+
+
+def says_what_it_holds(timeline: Timeline, instant: Instant) -> bool:
+    """Return whether a pending instant is a clustering with a plan; version 6 calls one replacecommit, as overwrites.
+
+    Raises:
+        CorruptInstantError: A plan cannot be parsed.
+        StorageError: The store failed.
+    """
+    if instant.group != "replacecommit":
+        return False
+    plan = timeline.files.read_replace_plan(instant)
+    return plan is not None and plan.clustering_plan is not None

@@ -34,7 +34,7 @@ _IN_THE_WAY = {
     "rollback": "the next write of Apache Hudi carries it out, even where its victim is complete",
     "compaction": "until it is carried out, queries have to merge what it is to merge",
     "logcompaction": "Apache Hudi carries it out, and pyhudi does not",
-    "clustering": "updates of its file groups are refused, and pyhudi refuses to write",
+    "clustering": "what would change its file groups is refused",
     "indexing": "Apache Hudi does not archive beyond it",
     "savepoint": "it keeps nothing",
 }

@@ -16,12 +16,14 @@ from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId, new_file_id
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
+from ...timeline.held import clustered_groups
 from ...timeline.timeline import Timeline
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, misfit
+from .group_jobs import refuse_clustered
 
 # The numbers of file groups that are there, their places in the partition, stay below; those of new ones begin here.
 _FIRST_NEW = 1 << 32
@@ -47,6 +49,7 @@ class _Groups:
         self.timeline = timeline
         # Of a table, or of partitions, that the write replaces nothing is looked for.
         self._view = None if opens or plan.operation in REPLACING else open_view(storage, timeline)
+        self._clustered = {} if self._view is None else clustered_groups(timeline)
         self._slices: dict[str, tuple[FileSlice, ...]] = {}
         self.known_partitions: set[str] = set()
         check_lesson(plan, storage, timeline)
@@ -81,6 +84,7 @@ class JobPlanner(_Groups):
         """Return what is to be written for the rows of one route.
 
         Raises:
+            ConcurrentWriteError: A pending clustering holds the file group.
             UnsupportedTableError: The partition holds file groups that no bucket index made.
         """
         path, number = route
@@ -88,6 +92,7 @@ class JobPlanner(_Groups):
             return GroupJob(self._index.place(self._plan.instant_time, path, number), None, rolls=True)
         known = self._known(path).get(number)
         if known is not None:
+            refuse_clustered(self._plan, self._clustered, known.group)
             return GroupJob(known.group, known)
         return GroupJob(self._index.place(self._plan.instant_time, path, number), None)
 
@@ -154,12 +159,17 @@ class PlacedGroups(_Groups):
         return place
 
     def job(self, route: Route) -> GroupJob:
-        """Return what is to be written for the rows of one route."""
+        """Return what is to be written for the rows of one route.
+
+        Raises:
+            ConcurrentWriteError: A pending clustering holds the file group.
+        """
         path, number = route
         pieces = self._pieces(path)
         if number >= _FIRST_NEW:
             file_id = new_file_id(self._plan.instant_time, path, number - _FIRST_NEW)
             return GroupJob(FileGroupId(path, file_id), None)
+        refuse_clustered(self._plan, self._clustered, pieces[number].group)
         return GroupJob(pieces[number].group, pieces[number], rewrites=self._rewritten[route])
 
     def _known(self, partition_path: str) -> dict[str, int]:

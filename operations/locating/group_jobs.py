@@ -23,12 +23,14 @@ from ...table.files.names import FileGroupId, bucket_of
 from ...table.files.view import FileView
 from ...table.schema.columns import RECORD_KEY
 from ...timeline.held import clustered_groups, held_groups, pending_compactions
+from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...writer.buffer import Gathered, GroupRows, RowBuffers
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
 from ...writer.rows import cut
 from ..planning.plan import WritePlan
+from ..rollback.pending import held_by_clustering
 
 # Of what a task may hold, the share of rows that wait to be cut; as much is for what decides in those of one pass.
 SHARE = 4
@@ -77,6 +79,17 @@ def unknown_group(plan: WritePlan, group: FileGroupId) -> UnsupportedTableError:
     )
 
 
+def refuse_clustered(plan: WritePlan, clustered: Mapping[tuple[str, str], Instant], group: FileGroupId) -> None:
+    """Refuse to change a file group that a pending clustering is going to replace.
+
+    Raises:
+        ConcurrentWriteError: It is.
+    """
+    holder = clustered.get((group.partition_path, group.file_id))
+    if holder is not None:
+        raise held_by_clustering(plan.path, holder, group)
+
+
 def jobs_of(
     plan: WritePlan, local: Storage, view: FileView | None, timeline: Timeline, rows: SortedRows
 ) -> list[tuple[GroupJob, GroupRows]]:
@@ -89,9 +102,10 @@ def jobs_of(
         # Their keys differ, so that it is all the same which of them come first.
         waiting[group] = GroupRows(there.pieces + some.pieces, there.memory + some.memory)
         joined.add(group)
-    jobs, pieces = [], Pieces(view)
+    jobs, pieces, clustered = [], Pieces(view), clustered_groups(timeline)
     for group in sorted(waiting):
         piece = pieces.find(group)
+        refuse_clustered(plan, clustered, group)
         if piece is None and group in rows.found:
             raise unknown_group(plan, group)
         jobs.append((GroupJob(group, piece, rewrites=piece is not None and group in joined), waiting[group]))

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from ...errors import ConcurrentWriteError, CorruptInstantError, UnsupportedTableError
 from ...storage.base import Storage
 from ...table.config import TableConfig
+from ...table.files.names import FileGroupId
 from ...timeline.going import pending_rollbacks
+from ...timeline.held import CLUSTERING, says_what_it_holds
 from ...timeline.instant_files import open_instants
 from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner, reserve
 from ...timeline.writers.owner import Liveness, judge
 from ...timeline.writers.patience import Patience
-
-BLOCKING = frozenset({"clustering", "restore"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,8 @@ def settle_pending(
 
     Raises:
         ConcurrentWriteError: A pending write's writer lives, or may live.
-        UnsupportedTableError: A table service of Apache Hudi is pending that forbids updates.
+        UnsupportedTableError: A clustering is pending that does not say which file groups it holds.
+        CorruptInstantError: Its plan cannot be parsed.
     """
     dead = []
     for instant in timeline.pending:
@@ -80,10 +81,12 @@ def settle_pending(
             continue
         if instant.action == "restore":
             raise restoring(storage, timeline, instant)
-        if instant.action in BLOCKING:
+        if says_what_it_holds(timeline, instant):
+            continue
+        if instant.action == CLUSTERING:
             raise UnsupportedTableError(
-                f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}, and the file "
-                "groups that it holds must not be written meanwhile.",
+                f"The clustering {instant.requested_time} is pending on the table {storage.path}, and its plan names "
+                "no file group, so that nobody can tell which of them must not be written meanwhile.",
                 "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
             )
         if instant.action not in WRITE_ACTIONS:
@@ -91,6 +94,17 @@ def settle_pending(
         verdict = refuse_living(storage, instant, config, patience)
         dead.append((instant, verdict.beat))
     return tuple(dead)
+
+
+def held_by_clustering(table: str, instant: Instant, group: FileGroupId) -> ConcurrentWriteError:
+    """Return the error of a write that would change a file group which a pending clustering is going to replace."""
+    return ConcurrentWriteError(
+        f"The clustering {instant.requested_time} is pending on the table {table} and holds the file group "
+        f"{group.file_id} of partition {group.partition_path!r}, which this write would change: carried out, it would "
+        "take the change away.",
+        "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again. Meanwhile rows of new "
+        "keys can be written, and what changes other file groups.",
+    )
 
 
 def restoring(storage: Storage, timeline: Timeline, restore: Instant) -> ConcurrentWriteError:

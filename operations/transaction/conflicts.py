@@ -16,11 +16,17 @@ from ...storage.base import Storage
 from ...table.files.names import FileGroupId
 from ...table.latest_schema import newest_schema
 from ...table.schema.evolution import unheld
-from ...timeline.held import LOG_COMPACTION, held_groups, pending_compactions
+from ...timeline.held import (
+    CLUSTERING,
+    LOG_COMPACTION,
+    clustered_groups,
+    held_groups,
+    pending_compactions,
+    says_what_it_holds,
+)
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
-from ..rollback.pending import BLOCKING
 from .new_keys import NewKeys, find_twin
 from .since import Since, conflict
 from .transaction import Transaction
@@ -83,9 +89,7 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
             )
         others.update(theirs)
     _check_schema(work, changes.columns, since)
-    for instant in timeline.pending:
-        if instant.action in BLOCKING:
-            raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
+    _check_pending(work, timeline, changes)
     # Appends go on whatever is pending, and open no plan.
     held = held_groups(pending_compactions(timeline)) if changes.rewritten else {}
     for group, instant in held.items():
@@ -96,6 +100,21 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
             raise _base_gone(work, base)
     if changes.new_keys is not None and changes.new_keys.files and others:
         _check_new_keys(work, storage, timeline, changes.new_keys, others, since)
+
+
+def _check_pending(work: Transaction, timeline: Timeline, changes: Changes) -> None:
+    """Refuse to commit while the table is taken back, or what a clustering is going to replace as it was."""
+    for instant in timeline.pending:
+        unknown = instant.action == CLUSTERING and not says_what_it_holds(timeline, instant)
+        if unknown or instant.action == "restore":
+            raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
+    for (partition, file_id), instant in clustered_groups(timeline).items():
+        if FileGroupId(partition, file_id) in changes.file_groups or changes.covers(partition):
+            raise conflict(
+                work,
+                f"The clustering {instant.requested_time} was requested meanwhile for the file group {file_id} of "
+                f"partition {partition!r}, which this write changed",
+            )
 
 
 def _check_new_keys(

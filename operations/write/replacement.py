@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterable
 
 from ...storage.base import Storage
+from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.files.written import read_written
+from ...timeline.held import clustered_groups
+from ..locating.group_jobs import refuse_clustered
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.plan import WritePlan
 from ..transaction.since import snapshot
@@ -40,7 +43,11 @@ class Replacement:
         return partition_path in self._touched
 
     def groups(self, storage: Storage) -> dict[str, list[str]]:
-        """Return the file ids that go, by partition path; as Apache Hudi has it, partitions without any among them."""
+        """Return the file ids that go, by partition path; as Apache Hudi has it, partitions without any among them.
+
+        Raises:
+            ConcurrentWriteError: A pending clustering holds one of the file groups.
+        """
         if self._plan.operation not in REPLACING:
             return {}
         timeline = snapshot(self._plan.transaction, storage)
@@ -51,10 +58,15 @@ class Replacement:
         else:
             partitions = sorted(self._touched)
         # A file that is missing goes too: to replace it is a way to mend the table.
-        return {
+        found = {
             partition: sorted({*view.slices(partition), *(file.file_id for file in view.lost(partition))})
             for partition in partitions
         }
+        clustered = clustered_groups(timeline)
+        for partition, ids in found.items():
+            for file_id in ids:
+                refuse_clustered(self._plan, clustered, FileGroupId(partition, file_id))
+        return found
 
     def _warn_of_the_rest(self, partitions: list[str]) -> None:
         named = self._plan.settings.partitions_to_delete or ()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pyhudi.errors import CommitConflictError, PlacementError
+from pyhudi.errors import CommitConflictError, ConcurrentWriteError, PlacementError
 from pyhudi.index.small_files import GroupSizes
 from pyhudi.operations.locating import file_groups, group_jobs, tagging
 from pyhudi.operations.transaction import conflicts, new_keys
@@ -28,7 +28,7 @@ from support.lookups import (
 )
 from support.mutations import RED, Check, Mutate, Patch, assert_red, each
 
-WRONG = (*RED, CommitConflictError, PlacementError)
+WRONG = (*RED, CommitConflictError, ConcurrentWriteError, PlacementError)
 
 
 def no_look_at_new_keys(patch: Patch) -> None:

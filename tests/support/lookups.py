@@ -31,6 +31,7 @@ from pyhudi.table.merging.merger import Meeting
 from pyhudi.table.schema.columns import FILE_GROUP
 from pyhudi.timeline.timeline import load_timeline
 from support.checks import assert_whole
+from support.clustering import request_clustering, take_back
 from support.drive import plan, read, rows_of, task, write
 from support.health import findings
 from support.places import Place, below
@@ -265,14 +266,20 @@ def check_held_group(folder: Place) -> None:
     """Assert that new keys join no small file that a pending clustering, or compaction, is going to read."""
     table = below(folder, "t")
     write(table, [rows(1, value=1), rows(1, value=1, p="b")], table=TABLE)
-    held = {(piece.partition_path, piece.file_id) for piece in slices(table)}
-    for name in ("clustered_groups", "held_groups"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(group_jobs, name, lambda *_: frozenset(held))
-            write(table, rows(2, value=2))
-
-        assert (("a", home(table, 2)) in held) is False
-        write(table, rows(2, value=3), operation="delete")
+    small = [piece for piece in slices(table) if piece.partition_path == "a"]
+    held = {(piece.partition_path, piece.file_id) for piece in small}
+    at = request_clustering(table, small)
+    write(table, rows(2, value=2))
+    assert ("a", home(table, 2)) not in held
+    write(table, rows(2, value=3), operation="delete")
+    take_back(table, at)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            group_jobs, "held_groups", lambda *_: {(one.partition_path, one.file_id) for one in slices(table)}
+        )
+        write(table, rows(2, value=2))
+    assert ("a", home(table, 2)) not in held
+    write(table, rows(2, value=3), operation="delete")
     write(table, rows(3, value=3))
     assert ("a", home(table, 3)) in {(one.partition_path, one.file_id) for one in slices(table)}
 

@@ -1,0 +1,59 @@
+"""Clusterings as Apache Hudi plans them, which pyhudi does not carry out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
+from pyhudi.table.files.file_group import FileSlice
+from pyhudi.timeline.clock import next_time
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.metadata.models import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringStrategy,
+    RequestedReplaceMetadata,
+    SliceInfo,
+)
+from pyhudi.timeline.timeline import load_timeline
+
+EXECUTION = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+
+
+def request_clustering(path: Path | str, pieces: Sequence[FileSlice], action: str = "clustering") -> str:
+    """Plan a clustering of some file slices into one file group, and return its requested time."""
+    storage = open_storage(str(path))
+    config = load_config(storage)
+    timeline = load_timeline(storage, config)
+    slices = [
+        SliceInfo(
+            data_file_path=None if piece.base is None else storage.uri(piece.base.path),
+            delta_file_paths=[storage.uri(log.path) for log in piece.logs],
+            file_id=piece.file_id,
+            partition_path=piece.partition_path,
+            bootstrap_file_path="",
+        )
+        for piece in pieces
+    ]
+    body = RequestedReplaceMetadata(
+        operation_type="CLUSTER",
+        clustering_plan=ClusteringPlan(
+            input_groups=[ClusteringGroup(slices=slices, metrics={})],
+            strategy=ClusteringStrategy(strategy_class_name=EXECUTION, strategy_params={}),
+            extra_metadata={},
+            preserve_hoodie_metadata=True,
+        ),
+        extra_metadata={},
+        version=1,
+    )
+    at = next_time(0, timeline.greatest_time(), config.timezone)
+    timeline.files.request(Instant(at, action, State.REQUESTED), timeline.files.codec.encode(body))
+    return at
+
+
+def take_back(path: Path | str, at: str) -> None:
+    """Take a planned clustering back."""
+    rollback(open_storage(str(path)), at)
