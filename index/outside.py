@@ -45,6 +45,15 @@ class OutsideIndex(LookupIndex, Protocol):
     A class that inherits from it has to say whether it `is_global`, and to define `tag` and what follows here.
     """
 
+    @property
+    def asked_by_tasks(self) -> bool:
+        """Whether `tag` gives the same answers in any process of a cluster, to which the index is sent as a pickle.
+
+        False, so that it is asked where its writes are committed. What keeps keys in a file of the driver's host must
+        leave it so: elsewhere it would find no key, and every row would be there twice.
+        """
+        return False
+
     def position(self, table: str) -> str | None:
         """Return the moment up to which it knows a table, None where it knows nothing of it.
 

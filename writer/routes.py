@@ -17,7 +17,8 @@ from ..table.arrow.string_hash import hash64
 from ..table.files.names import BaseFileName
 from ..table.keys.generated import GeneratedKeys
 from ..table.keys.generator import KeyGenerator
-from ..table.schema.columns import FILE_GROUP, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from ..table.keys.partition_paths import check_safe_path
+from ..table.schema.columns import FILE_GROUP, FILE_NAME, NEW_GROUP, PARTITION_PATH, RECORD_KEY
 
 LOCATION = (RECORD_KEY, PARTITION_PATH, FILE_NAME)
 """The meta columns that say where a row was read."""
@@ -132,6 +133,8 @@ class BinRouter:
 class PlacedRouter:
     """Sends rows to the file groups that they were placed for, as a column of theirs says.
 
+    A row says its partition too where it goes to another one than its own: in front of the file group, with a slash.
+
     Attributes:
         keys: Makes keys and paths of columns.
         number_of: Returns the number of a file group of a partition, given what the column says.
@@ -147,6 +150,7 @@ class PlacedRouter:
 
         Raises:
             PlacementError: A row does not say, or says nothing that makes sense.
+            PartitionValueError: A partition that a row says is none inside the table.
             CommitConflictError: A file group is gone since.
         """
         said = plain(rows.column(FILE_GROUP)).cast(pa.string())
@@ -156,8 +160,8 @@ class PlacedRouter:
                 "which file group they were brought.",
                 "Write rows as pyhudi placed them, or leave hoodie.pyhudi.colocated out.",
             )
-        paths = self.keys.partition_paths(rows)
-        return Routes(self.keys.record_keys(rows), paths, _numbers(paths, said.dictionary_encode(), self.number_of))
+        paths, names = _homes(self.keys.partition_paths(rows), said.dictionary_encode(), self.table)
+        return Routes(self.keys.record_keys(rows), paths, _numbers(paths, names, self.number_of))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +214,37 @@ def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Ca
     pairs, codes = np.unique(both, return_inverse=True)
     numbers = [number_of(known[pair // len(called)], called[pair % len(called)]) for pair in pairs.tolist()]
     return np.array(numbers, np.int64)[codes]
+
+
+def _homes(
+    paths: pa.DictionaryArray, said: pa.DictionaryArray, table: str
+) -> tuple[pa.DictionaryArray, pa.DictionaryArray]:
+    """Return the partition that each of n rows goes to, and how it calls its file group there.
+
+    Args:
+        paths: The rows' own partitions.
+        said: File groups, some with a partition and a slash in front.
+        table: For messages.
+    """
+    split = [text.rpartition("/") for text in said.dictionary.to_pylist()]  # O(file groups)
+    names = pa.DictionaryArray.from_arrays(said.indices, pa.array([name for _, _, name in split], pa.string()))
+    if not any(slash for _, slash, _ in split):
+        return paths, names
+    for path, slash, name in split:
+        if slash and name.removeprefix(NEW_GROUP).isdigit():
+            raise PlacementError(
+                f"Rows for the table {table} say in {FILE_GROUP} that they open a file group of partition {path!r}, "
+                "which is not their own.",
+                "Write rows as pyhudi placed them, or leave hoodie.pyhudi.colocated out.",
+            )
+        check_safe_path(path, table)
+    own = paths.dictionary.to_pylist()  # O(partitions)
+    others = dict.fromkeys(path for path, slash, _ in split if slash)
+    numbers = {path: len(own) + place for place, path in enumerate(others)}
+    of_name = np.array([numbers[path] if slash else -1 for path, slash, _ in split], np.int64)
+    told = of_name[said.indices.to_numpy()]
+    codes = np.where(told < 0, paths.indices.to_numpy(), told).astype(np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array([*own, *others], pa.string())), names
 
 
 def _file_id(name: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import NullOrderingError
+from ..table.arrow.arrays import Mask
 from ..table.arrow.batches import rechunk
 from ..table.merging.row_spec import RowSpec
 from ..table.schema.columns import POSITION
@@ -51,7 +52,9 @@ class RowReader:
     def _cut(self, chunk: pa.RecordBatch) -> Iterator[tuple[Route, pa.RecordBatch]]:
         routes = self._router.route(chunk)
         record_keys, paths = routes.record_keys, routes.paths
-        live = self._judge(chunk, record_keys)
+        _, deletes = judged(self._spec, chunk, record_keys)
+        # A delete needs a key, a partition and its ordering values: its other columns may be null where rows' may not.
+        live = pa.array(~deletes) if deletes.any() else None
         rows = conform(chunk, self._spec.columns, fill_missing=True, present=live)
         rows = pa.RecordBatch.from_arrays([record_keys, *rows.columns], schema=self._spec.schema)
 
@@ -64,22 +67,28 @@ class RowReader:
         for code, some in cut(rows, codes):
             yield Route(names[code // width], code % width), some
 
-    def _judge(self, chunk: pa.RecordBatch, record_keys: pa.Array) -> pa.BooleanArray | None:
-        """Check the ordering values, and return which rows are live; None for all.
 
-        A delete needs a key, a partition and its ordering values: its other columns may be null where rows' may not.
-        """
-        judges = conform(chunk, self._spec.judges, fill_missing=True)
-        for name, values in zip(self._spec.ordering_fields, self._spec.ordering(judges), strict=False):
-            if values.null_count:
-                key = record_keys.filter(values.is_null())[0].as_py()  # one value, for the error
-                raise NullOrderingError(
-                    f"The ordering field {name!r} is null in {values.null_count} of {chunk.num_rows} rows of one "
-                    f"batch, the first with the record key {key!r}, so that nobody could say which row is newer.",
-                    "Fill the column before writing, or drop those rows.",
-                )
-        deletes = self._spec.deleted(judges)
-        return pa.array(~deletes) if deletes.any() else None
+def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[pa.RecordBatch, Mask]:
+    """Return the columns by which rows are judged, as the table has them, and which of the rows are deletes.
+
+    Args:
+        spec: What is kept of each row.
+        rows: n rows as they came.
+        record_keys: Their keys, for the error.
+
+    Raises:
+        NullOrderingError: An ordering value is null.
+    """
+    judges = conform(rows, spec.judges, fill_missing=True)
+    for name, values in zip(spec.ordering_fields, spec.ordering(judges), strict=False):
+        if values.null_count:
+            key = record_keys.filter(values.is_null())[0].as_py()  # one value, for the error
+            raise NullOrderingError(
+                f"The ordering field {name!r} is null in {values.null_count} of {rows.num_rows} rows of one "
+                f"batch, the first with the record key {key!r}, so that nobody could say which row is newer.",
+                "Fill the column before writing, or drop those rows.",
+            )
+    return judges, spec.deleted(judges)
 
 
 def cut(rows: pa.RecordBatch, codes: Numbers) -> Iterator[tuple[int, pa.RecordBatch]]:

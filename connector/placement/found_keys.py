@@ -11,17 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 
-from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, Tags
+from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex, Tags
+from ...index.lookup import TableLookup
+from ...operations.locating.everywhere import AskTask
 from ...operations.planning.spread_lookup import LookTask, SeenTable, overlapping, tag_spread
 from ...storage.parallel import for_each
 from ...table.keys.partition_paths import check_safe_path
+from .arrow_frames import as_array, by_name, local_frame, text_fields, through
 from .key_columns import KEY, PATH, has_arrow_batches
-from .table_keys import GROUP, spark_tasks, table_keys
+from .table_keys import GROUP, HOME, spark_tasks, table_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ...index.lookup import TableLookup
     from ...storage.base import Storage
     from ...table.files.file_group import FileSlice
     from ...table.files.view import FileView
@@ -66,7 +68,7 @@ class Met:
     @property
     def counts(self) -> dict[str, int]:
         """How many rows each partition gets."""
-        return _counts(self.table.column(PATH), self.table.column(_ROWS))
+        return by_name(self.table.column(PATH), self.table.column(_ROWS))
 
     @property
     def rows(self) -> int:
@@ -101,6 +103,8 @@ class FoundKeys:
         groups: In how many file groups some were found.
         figures: What it took.
         is_few: Whether every executor can hold them.
+        is_settled: Whether `keys` say too to which partition rows go, null for none, and whether they leave it.
+        moves: Whether some may leave one.
     """
 
     keys: DataFrame
@@ -108,6 +112,8 @@ class FoundKeys:
     groups: int
     figures: LookupFigures
     is_few: bool
+    is_settled: bool = False
+    moves: bool = False
 
     def figures_after(self, seconds: float) -> LookupFigures:
         """Return what it took, with the seconds of all of it."""
@@ -117,13 +123,13 @@ class FoundKeys:
 def look_up(
     keyed: DataFrame,
     met: Met,
-    index: TableLookup,
+    index: LookupIndex,
     work: Tagging,
     view: FileView,
     timeline: Timeline,
     keep: Callable[[DataFrame], DataFrame],
 ) -> FoundKeys | None:
-    """Return where the keys of rows are; None where the commit has to find out.
+    """Return where the keys of rows are, each in its own partition; None where the commit has to find out.
 
     That is where this Spark cannot read the files that may hold them, and where several file groups seem to hold a key
     whose rows are appended: log files may have deleted it in some, where a row would bring it back.
@@ -141,6 +147,8 @@ def look_up(
         PyHudiError: A file cannot be read.
     """
     table = SeenTable.at(timeline, work.target.config, work.reach)
+    if not isinstance(index, TableLookup):
+        return _asked(keyed, AskTask(table, index), work, keep)
     if met.rows <= FEW_KEYS:
         return _few(keyed, LookTask(table, index), work, view)
     slices = for_each(work.storage, view.slices, met.counts)
@@ -158,10 +166,19 @@ def _has_copies(keys: DataFrame) -> bool:
     return bool(keys.groupBy(PATH, KEY).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1))
 
 
+def _asked(keyed: DataFrame, task: AskTask, work: Tagging, keep: Callable[[DataFrame], DataFrame]) -> FoundKeys | None:
+    wanted = keyed.select(KEY, PATH).where(sf.col(KEY).isNotNull()).distinct()
+    tagged = keep(through(wanted, task, text_fields(KEY, PATH, HOME, GROUP)).select(PATH, KEY, GROUP))
+    if work.revives and _has_copies(tagged):
+        return None
+    new, groups = _counts(tagged)
+    return FoundKeys(tagged, new, groups, LookupFigures(), is_few=False)
+
+
 def _few(keyed: DataFrame, task: LookTask, work: Tagging, view: FileView) -> FoundKeys | None:
     spark = keyed.sparkSession
     wanted = keyed.select(PATH, KEY).where(sf.col(KEY).isNotNull()).distinct().toArrow()
-    keys, paths = _array(wanted, KEY), _array(wanted, PATH)
+    keys, paths = as_array(wanted, KEY), as_array(wanted, PATH)
     rows = KeyedRows(keys, paths.dictionary_encode())
     tags = tag_spread(task, rows, view, work.storage, work.spread, spark_tasks(spark))
     if work.revives and len(tags.copied):
@@ -177,8 +194,8 @@ def _few(keyed: DataFrame, task: LookTask, work: Tagging, view: FileView) -> Fou
         ],
         schema=_FIELDS,
     )
-    new = _counts(absent.field("values"), absent.field("counts"))
-    return FoundKeys(_local(keyed, found), new, len(tags.groups), tags.figures, is_few=True)
+    new = by_name(absent.field("values"), absent.field("counts"))
+    return FoundKeys(local_frame(keyed, found), new, len(tags.groups), tags.figures, is_few=True)
 
 
 def _file_ids(tags: Tags) -> pa.StringArray:
@@ -189,14 +206,6 @@ def _file_ids(tags: Tags) -> pa.StringArray:
 def _ids_at(tags: Tags, codes: Any) -> pa.StringArray:
     ids = pa.array([one.file_id for one in tags.groups], pa.string())
     return ids.take(pa.array(codes, pa.int32(), mask=np.asarray(codes) == NOT_FOUND))
-
-
-def _local(keyed: DataFrame, table: pa.Table) -> DataFrame:
-    """Return a table of this process as a DataFrame; Spark Connect looks at no types where there are no rows."""
-    spark = keyed.sparkSession
-    if table.num_rows:
-        return spark.createDataFrame(table)
-    return spark.createDataFrame([], ", ".join(f"{name} string" for name in table.schema.names))
 
 
 def _many(
@@ -221,18 +230,13 @@ def _many(
     else:
         asked = asked.withColumn(GROUP, sf.lit(None).cast("string"))
     tagged = keep(asked)
+    new, hits = _counts(tagged)
+    figures = LookupFigures(candidates=len(pieces), false_positives=len(pieces) - hits)
+    return FoundKeys(tagged, new, hits, figures, is_few=False)
+
+
+def _counts(tagged: DataFrame) -> tuple[dict[str, int], int]:
+    """Return how many keys of each partition the table lacks, and in how many file groups others were found."""
     counted = tagged.groupBy(PATH, GROUP).agg(sf.count("*").alias(_ROWS)).toArrow()
     absent = counted.filter(pc.is_null(counted.column(GROUP)))
-    hits = counted.num_rows - absent.num_rows
-    figures = LookupFigures(candidates=len(pieces), false_positives=len(pieces) - hits)
-    return FoundKeys(tagged, _counts(absent.column(PATH), absent.column(_ROWS)), hits, figures, is_few=False)
-
-
-def _array(table: pa.Table, name: str) -> pa.StringArray:
-    """Return a column of texts as one array."""
-    column = table.column(name).cast(pa.string()).combine_chunks()
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _counts(names: Any, counts: Any) -> dict[str, int]:
-    return dict(zip(names.to_pylist(), counts.to_pylist(), strict=True))  # O(partitions)
+    return by_name(absent.column(PATH), absent.column(_ROWS)), counted.num_rows - absent.num_rows

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pyhudi")
 
 GROUP = "_pyhudi_found"
+# Of that file group, where it need not be the row's own.
+HOME = "_pyhudi_home"
 _PIECE = "_pyhudi_piece"
 # A task in Python takes about so much of files, of which it reads the keys alone.
 _BYTES_OF_A_TASK = 1 << 30

@@ -13,21 +13,24 @@ the write. And the write is pinned to the moment of the lookup: what others comm
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
 from ...errors import PlacementError
-from ...index.base import LookupFigures
+from ...index.base import LookupFigures, LookupIndex
 from ...index.lookup import TableLookup
+from ...index.outside import OutsideIndex
 from ...index.registry import lookup_for
+from ...operations.indexing.telling import catch_up
 from ...operations.locating.group_jobs import shares_of
 from ...operations.planning.operation import DELETE, DELETE_PARTITION, INSERT, UPSERT
-from ...operations.planning.plan import seen_moment
-from ...operations.planning.request import WriteSettings
+from ...operations.planning.plan import plan_write, seen_moment
+from ...operations.planning.request import WriteRequest, WriteSettings
+from ...operations.planning.spread_lookup import SeenTable
 from ...operations.planning.target import Target
 from ...operations.services.service import Executor
 from ...storage.base import Storage
@@ -35,15 +38,20 @@ from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.lost import open_view
 from ...table.merging.merger import Meeting
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
+from ..source.spark_types import to_arrow
 from .colocate import placement_of
 from .found_keys import FoundKeys, Met, look_up
-from .key_columns import KEY, PATH, can_spell, refuse_name, with_keys, with_position
+from .key_columns import KEY, PATH, can_spell, has_arrow_batches, refuse_name, with_keys, with_position
 from .new_places import FIRST_NEW, with_places
-from .table_keys import GROUP, spark_tasks
+from .table_keys import GROUP, HOME, spark_tasks
+from .unique_keys import LEAVES, UniqueKeys, sent, with_homes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from ...index.small_files import Shares
+    from ...table.files.view import FileView
+    from ...timeline.timeline import Timeline
     from .slots import Placement
 
 
@@ -54,26 +62,29 @@ class Tagging:
     Attributes:
         target: Its table, and what it does to it.
         storage: Rooted at the table.
-        settings: How it goes about its work.
+        request: What the write was asked to do.
         reach: Opens the table's store, in tasks too.
         spread: Runs calls as tasks.
     """
 
     target: Target
     storage: Storage
-    settings: WriteSettings
+    request: WriteRequest
     reach: Callable[[], Storage]
     spread: Executor
 
     @property
-    def index(self) -> TableLookup | None:
-        """The table's index; None where Spark cannot look keys up as it does.
+    def settings(self) -> WriteSettings:
+        """How it goes about its work."""
+        return self.request.write
 
-        An index of another package asks something outside of the table, and one of the whole table may move rows: the
-        commit does both.
-        """
+    @property
+    def index(self) -> LookupIndex | None:
+        """The table's index; None where tasks cannot ask it, as only one of another package may say."""
         found = lookup_for(self.target.config, self.settings.lookup)
-        return found if isinstance(found, TableLookup) and not found.is_global else None
+        if isinstance(found, TableLookup):
+            return found
+        return found if isinstance(found, OutsideIndex) and found.asked_by_tasks else None
 
     @property
     def looks_up(self) -> bool:
@@ -126,10 +137,12 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
     placement = placement_of(df, work.target.config, work.storage)
     if index is None or work.target.operation.name == DELETE_PARTITION or not can_spell(df, placement):
         return None
+    if (index.is_global or not isinstance(index, TableLookup)) and not has_arrow_batches(df):
+        return None
     began = time.monotonic()
     timeline, moment = seen_moment(work.storage, work.target.config, work.settings.based_on)
     rows = with_position(df) if work.target.operation.breaks_ties else df
-    for name in (FILE_GROUP, GROUP):
+    for name in (FILE_GROUP, GROUP, HOME, LEAVES):
         refuse_name(rows, name)
     keep = _keeper(kept, caches=work.settings.lookup.caches)
     keyed = keep(with_keys(rows, placement))
@@ -137,19 +150,48 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
     view = open_view(work.storage, timeline)
     found: FoundKeys | None = None
     if work.looks_up:
+        catch_up(index, work.storage, work.target.config)
+    # Of rows that are added, those of one key may be folded into one, whatever their partitions.
+    settles = index.is_global and (work.looks_up or work.target.operation.rules.fold)
+    if settles:
+        found = _unique(rows, work, index, moment, met, view, timeline, keep).settle(keyed) if met.rows else None
+    elif work.looks_up:
         found = look_up(keyed, met, index, work, view, timeline, keep)
-        if found is None:
-            return None
+    if found is None and (work.looks_up or settles):
+        return None
     new = met.counts if found is None else found.new
     shares = shares_of(work.target.config, work.settings.lookup.sizes, view if work.fills else None, timeline, new)
-    if found is None:
-        said = with_places(keyed, shares, FILE_GROUP, None, appends=work.appends)
-    else:
-        keys = with_places(found.keys, shares, FILE_GROUP, sf.col(GROUP), appends=work.appends).drop(GROUP)
-        said = _joined(keyed, keys, found, work.storage.path)
     groups = sum(len(one.shares) for one in shares.values()) + (0 if found is None else found.groups)
-    figures = None if found is None else found.figures_after(time.monotonic() - began)
-    return Tagged(_together(said, groups, placement), moment, figures)
+    figures = None if found is None or not work.looks_up else found.figures_after(time.monotonic() - began)
+    return Tagged(_together(_said(keyed, found, shares, work), groups, placement), moment, figures)
+
+
+def _unique(
+    rows: DataFrame,
+    work: Tagging,
+    index: LookupIndex,
+    moment: str,
+    met: Met,
+    view: FileView,
+    timeline: Timeline,
+    keep: Callable[[DataFrame], DataFrame],
+) -> UniqueKeys:
+    """Return what settles rows whose keys are unique in the whole table."""
+    write = replace(work.settings, colocated=True, based_on=moment)
+    plan = plan_write(replace(work.request, schema=to_arrow(rows.schema), write=write))
+    table = SeenTable.at(timeline, work.target.config, work.reach)
+    return UniqueKeys(work, plan, index, table, view if work.looks_up else None, met, keep)
+
+
+def _said(keyed: DataFrame, found: FoundKeys | None, shares: Mapping[str, Shares], work: Tagging) -> DataFrame:
+    """Return rows that say to which file groups they go."""
+    if found is None:
+        return with_places(keyed, shares, FILE_GROUP, None, appends=work.appends)
+    if found.is_settled:
+        keys = with_homes(found.keys, shares, appends=work.appends)
+        return sent(_joined(keyed, keys, found, work.storage.path), leaving=found.moves)
+    keys = with_places(found.keys, shares, FILE_GROUP, sf.col(GROUP), appends=work.appends).drop(GROUP)
+    return _joined(keyed, keys, found, work.storage.path)
 
 
 def _keeper(kept: ExitStack, *, caches: bool) -> Callable[[DataFrame], DataFrame]:
@@ -183,8 +225,9 @@ def _joined(keyed: DataFrame, keys: DataFrame, found: FoundKeys, table: str) -> 
 
 def _together(rows: DataFrame, groups: int, placement: Placement) -> DataFrame:
     """Return rows with those of each file group in one partition, and without what was found out of their keys."""
-    by = [sf.col(PATH), sf.expr(f"ltrim('{NEW_GROUP}', {FILE_GROUP})")]
+    home = sf.coalesce(HOME, PATH) if HOME in rows.columns else sf.col(PATH)
+    by = [home, sf.expr(f"ltrim('{NEW_GROUP}', substring_index({FILE_GROUP}, '/', -1))")]
     # Where a number is asked for, Spark puts no small partitions together by itself.
     tasks = min(spark_tasks(rows.sparkSession), max(groups, 1)) if placement.exactly else None
     placed = rows.repartition(*by) if tasks is None else rows.repartition(tasks, *by)
-    return placed.drop(KEY, PATH)
+    return placed.drop(KEY, PATH, HOME)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...index.registry import index_for
 from ...operations.planning.operation import opens_alone
-from ...operations.planning.request import WriteSettings
+from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.target import Target, find_target
 from ...operations.result import CommitResult, find_write, with_services
 from ...operations.services.compaction.means import Means
@@ -94,7 +94,7 @@ def write_placed(
     until = load_timeline(storage, target.config).greatest_time() if named else None
     make_active(spark)
     with own_errors(), ExitStack() as kept:
-        rows, more = _brought_together(df, target, storage, options, request.write, kept)
+        rows, more = _brought_together(df, target, storage, options, request, kept)
         rows.write.format(PyHudiDataSource.name()).options(**{**settings, **more}).mode("append").save(path)
     # A first write that came without rows, and was to leave no instant then, has made no table.
     made = find_config(storage) if creates else load_config(storage)
@@ -128,7 +128,7 @@ def spark_means(spark: SparkSession, path: str, options: HudiOptions) -> Means:
 
 
 def _brought_together(
-    df: DataFrame, target: Target, storage: Storage, options: HudiOptions, settings: WriteSettings, kept: ExitStack
+    df: DataFrame, target: Target, storage: Storage, options: HudiOptions, request: WriteRequest, kept: ExitStack
 ) -> tuple[DataFrame, dict[str, str]]:
     """Return the rows as they are to be written, and the options that say what was done to them.
 
@@ -137,18 +137,18 @@ def _brought_together(
         target: The table of the write, and what is to be done to it.
         storage: Rooted at it.
         options: The options of the write.
-        settings: The same as the write itself takes them.
+        request: The same as the write itself takes them.
         kept: Forgets on its end what Spark keeps until the rows are written.
     """
     left = {OPTIONS["commit_merge_max_bytes"].key: str(_NO_BOUND)}
     if opens_alone(target.operation.name, target.operation.rules, target.config):
-        return _arranged(df, target, storage, options, settings), left
+        return _arranged(df, target, storage, options, request.write), left
     # What was placed before says where it stood.
     if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
         return df, left
     if index_for(target.config).needs_lookup:
         reach = partial(open_storage, storage.path, dict(options.storage_options))
-        work = Tagging(target, storage, settings, reach, SparkTasks(df.sparkSession, "lookup"))
+        work = Tagging(target, storage, request, reach, SparkTasks(df.sparkSession, "lookup"))
         tagged = tag(df, work, kept)
         if tagged is None:
             return df, left

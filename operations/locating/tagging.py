@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,19 +17,16 @@ import pyarrow as pa
 from ...errors import KeyNotFoundError
 from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
 from ...index.lookup import by_partition
-from ...index.slice_keys import WantedKeys
 from ...storage.base import Storage
 from ...table.arrow.arrays import Mask
 from ...table.arrow.batches import concat, rechunk
 from ...table.arrow.spill import local_spills
 from ...table.files.file_group import FileSlice
-from ...table.files.footers import text_bounds
 from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.merging.merger import Meeting, MergeCounts, folded
 from ...table.schema.columns import RECORD_KEY
-from ...table.slices.merged_slice import MergedSlice
 from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE, Gathered, GroupRows
 from ...writer.group_writer import GroupJob
@@ -44,9 +40,7 @@ from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, check_spelling_of_others
 from .group_jobs import SHARE, Pieces, SortedRows, jobs_of, open_buffers, unknown_group
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
+from .old_rows import SliceReader
 
 # So much text has room in one array.
 _MOST_BYTES = 1 << 30
@@ -216,7 +210,7 @@ class _Lookup:
         """Go on with the rows that win among their keys, whatever their partitions, and leave the others out."""
         rows, keyed = concat([batch for one in held for batch in one.batches]), _keyed(held)
         count, chosen = len(keyed), np.arange(len(keyed))
-        if self._folds:
+        if self._plan.folds:
             chosen = folded(self._spec, rows)
             some = pa.array(chosen)
             rows, keyed = rows.take(some), KeyedRows(keyed.record_keys.take(some), keyed.paths.take(some))
@@ -238,34 +232,17 @@ class _Lookup:
         self._cut(held, _Aims(targets, copied, copies, chosen[settled.leaving], numbers[settled.left]))
 
     def _old_rows(self, *, judges: bool) -> OldRows:
-        return OldRows(self._storage, self._spec, judges, self._piece, self._read)
+        plan = self._plan
+        sees = (lambda _: True) if self._view is None else self._view.sees
+        memory = int(plan.settings.task_max_size * MERGE_RESERVE)
+        reader = SliceReader(self._storage, plan.config, plan.schema, sees, memory, self._open_spill)
+        return OldRows(self._storage, self._spec, judges, self._piece, reader.read)
 
     def _piece(self, group: FileGroupId) -> FileSlice:
         piece = self._pieces.find(group)
         if piece is None:
             raise unknown_group(self._plan, group)
         return piece
-
-    def _read(self, piece: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a slice, less those of row groups between whose bounds none of the keys lies."""
-        wanted = WantedKeys.of(keys)
-
-        def row_groups(parquet: pq.ParquetFile) -> list[int]:
-            bounds = enumerate(text_bounds(parquet, RECORD_KEY))
-            return [number for number, (least, greatest) in bounds if wanted.any_between(least, greatest)]
-
-        plan = self._plan
-        sees = (lambda _: True) if self._view is None else self._view.sees
-        memory = int(plan.settings.task_max_size * MERGE_RESERVE)
-        merged = MergedSlice(
-            self._storage, plan.config, piece, plan.schema, sees, memory=memory, open_spill=self._open_spill
-        )
-        return merged.batches(columns, row_groups=row_groups)
-
-    @property
-    def _folds(self) -> bool:
-        rules = self._plan.rules
-        return rules.fold or rules.meeting is Meeting.MERGE
 
     def _tag(self, keyed: KeyedRows) -> Tags:
         if self._view is None:
@@ -281,7 +258,7 @@ class _Lookup:
             KeyNotFoundError: A key was to be deleted, and the rules say that it must be found.
         """
         rows = concat(one.batches).take(pa.array(absent))
-        if self._folds:
+        if self._plan.folds:
             winners = folded(self._spec, rows)
             rows, absent = rows.take(pa.array(winners)), absent[winners]
         return absent[self._live(one.portion.route.partition_path, rows)]

@@ -123,6 +123,11 @@ class WritePlan:
         return opens_alone(self.operation, self.rules, self.config)
 
     @property
+    def folds(self) -> bool:
+        """Whether of incoming rows of one key one goes on."""
+        return self.rules.fold or self.rules.meeting is Meeting.MERGE
+
+    @property
     def moves_rows(self) -> bool:
         """Whether a row whose key is in another partition than its own moves there, and is deleted where it was."""
         merges = self.rules.meeting is Meeting.MERGE and self.operation != DELETE

@@ -15,6 +15,7 @@ from ...storage.base import Storage
 from ...table.config import TableConfig
 from ...table.files.file_group import BaseFile, FileSlice
 from ...table.files.key_footers import KeyRange, key_ranges
+from ...table.files.lost import open_view
 from ...table.files.view import FileView
 from ...timeline.instant_files import open_instants
 from ...timeline.instants import Instant
@@ -50,7 +51,15 @@ class SeenTable:
     def open(self) -> tuple[Storage, Callable[[str], bool]]:
         """Return the table's store, and what tells of an instant whether its rows may be seen."""
         storage = self.reach()
-        return storage, Timeline(self.instants, open_instants(storage, self.config), self.seen).is_committed
+        return storage, self._timeline(storage).is_committed
+
+    def view(self) -> tuple[Storage, FileView]:
+        """Return the table's store, and its file slices, of which each partition is listed when it is asked for."""
+        storage = self.reach()
+        return storage, open_view(storage, self._timeline(storage))
+
+    def _timeline(self, storage: Storage) -> Timeline:
+        return Timeline(self.instants, open_instants(storage, self.config), self.seen)
 
     def keys(self, pieces: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray]]:
         """Yield all record keys of some slices, with the slice of each array.

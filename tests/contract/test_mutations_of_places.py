@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.index import small_files
 from pyhudi.index.small_files import GroupSizes, Shares
-from pyhudi.operations.locating import tagging
+from pyhudi.operations.locating import everywhere, tagging
+from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
 from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.writer.moved_rows import OldRows, Settled, Standing
@@ -72,6 +73,11 @@ def check_stays(place: Path) -> None:
 def check_stays_of_logs(place: Path) -> None:
     life = [_LIFE[0], ("delete", [1], 1), ("upsert", [Row(1, "y", 1, 4)], 1), ("upsert", [Row(1, "x", 2, 5)], 1)]
     check_history(place / "t", Shape("GLOBAL_SIMPLE", MERGE_ON_READ, moves=False, ordered=False), life)
+
+
+def check_spread(place: Path) -> None:
+    for kind in (COPY_ON_WRITE, MERGE_ON_READ):
+        check_history(place / kind, Shape("GLOBAL_SIMPLE", kind, spread=True), _LIFE)
 
 
 def check_inserts(place: Path) -> None:
@@ -154,7 +160,7 @@ def what_log_files_deleted_is_taken_for_there(patch: Patch) -> None:
 
 
 def rows_of_one_key_are_folded_within_their_partitions(patch: Patch) -> None:
-    patch.setattr(tagging._Lookup, "_folds", False)
+    patch.setattr(WritePlan, "folds", False)
 
 
 def ties_go_by_the_partition(patch: Patch) -> None:
@@ -164,6 +170,20 @@ def ties_go_by_the_partition(patch: Patch) -> None:
 def rows_move_that_are_to_stay(patch: Patch) -> None:
     original = tagging.settle
     patch.setattr(tagging, "settle", lambda *args, moves: original(*args, moves=True))
+
+
+def tasks_see_some_rows_of_a_key(patch: Patch) -> None:
+    patch.setattr(everywhere, "whole_runs", lambda batches, columns: batches)
+
+
+def all_rows_of_a_key_go_on(patch: Patch) -> None:
+    patch.setattr(WritePlan, "folds", False)
+
+
+def tasks_leave_a_moved_row_behind(patch: Patch) -> None:
+    original = everywhere.settle
+    none = np.zeros(0, np.int64)
+    patch.setattr(everywhere, "settle", lambda *args, **how: replace(original(*args, **how), leaving=none, left=none))
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [
@@ -179,6 +199,10 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (rows_of_one_key_are_folded_within_their_partitions, check_inserts),
     (ties_go_by_the_partition, check_moves),
     (rows_move_that_are_to_stay, check_stays),
+    (tasks_see_some_rows_of_a_key, check_spread),
+    (all_rows_of_a_key_go_on, check_spread),
+    (tasks_leave_a_moved_row_behind, check_spread),
+    (a_row_moves_although_it_is_older, check_spread),
 ]
 
 

@@ -24,7 +24,7 @@ from support.tagging import ROWS, Places, check_lookup, tables
 
 
 def _check(index: TableLookup) -> None:
-    @always(60)
+    @always(120)
     @given(tables(), ROWS)
     def run(table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]) -> None:
         check_lookup(index, *table, rows)

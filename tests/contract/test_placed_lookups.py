@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.errors import CommitConflictError, PlacementError, PyHudiError, UnsupportedTypeError
+from pyhudi.errors import CommitConflictError, PartitionValueError, PlacementError, PyHudiError, UnsupportedTypeError
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
@@ -54,6 +54,9 @@ WRONG = [
     (["+"], CommitConflictError, "'.' of partition"),
     ([None], PlacementError, "1 of 2 rows.*have no _pyhudi_file_group"),
     (["{group}", "+{group}"], PlacementError, "takes new keys in, and others do not"),
+    (["{group}", "b/{group}"], CommitConflictError, "of partition 'b', which the table has not"),
+    (["b/+0"], PlacementError, "open a file group of partition 'b', which is not their own"),
+    (["{group}", "../x/{group}"], PartitionValueError, r"'\.\./x'"),
 ]
 
 

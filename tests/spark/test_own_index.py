@@ -33,6 +33,13 @@ last = HudiTable(spark, path).upsert(
     **{"hoodie.pyhudi.place.rows": "always"},
 )
 found = table.to_df()
+asked = HudiTable.create(spark, path + "2", rows, record_key="id", partition_by="p", index="shared", options=own)
+asked.upsert(rows, **own)
+by_tasks = asked.upsert(
+    spark.range(90, 110).selectExpr("cast(id as string) id", "cast(id % 3 as string) p", "2 n"),
+    **own,
+    **{"hoodie.pyhudi.place.rows": "always"},
+)
 print(json.dumps({
     "index": table.detail().first()["index"],
     "first": [first.inserts, first.updates],
@@ -40,7 +47,19 @@ print(json.dumps({
     "rows": found.count(),
     "keys": found.select("id").distinct().count(),
     "old": found.where("n = 0").count(),
+    "handed over": ["tasks.spill" in one.seconds for one in (last, by_tasks)],
+    "asked": [by_tasks.inserts, by_tasks.updates, asked.to_df().count()],
 }))
+"""
+# All tasks of this test run where its database is.
+SHARED = """
+
+class SharedIndex(SqliteIndex):
+    asked_by_tasks = True
+
+
+def open_shared(table, settings):
+    return SharedIndex(settings.own.get("path"))
 """
 
 
@@ -51,9 +70,10 @@ def test_an_installed_index_is_found_by_every_process_of_spark(tmp_path: Path) -
     installed = tmp_path / "site"
     facts = installed / "sqlite_index-1.0.dist-info"
     facts.mkdir(parents=True)
-    (installed / "sqlite_index.py").write_text(block, encoding="utf-8")
+    (installed / "sqlite_index.py").write_text(block + SHARED, encoding="utf-8")
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: sqlite-index\nVersion: 1.0\n", encoding="utf-8")
-    (facts / "entry_points.txt").write_text("[pyhudi.indexes]\nSQLITE = sqlite_index:open_index\n", encoding="utf-8")
+    offers = "SQLITE = sqlite_index:open_index\nSHARED = sqlite_index:open_shared\n"
+    (facts / "entry_points.txt").write_text(f"[pyhudi.indexes]\n{offers}", encoding="utf-8")
     (tmp_path / "job.py").write_text(JOB, encoding="utf-8")
 
     done = subprocess.run(
@@ -79,4 +99,6 @@ def test_an_installed_index_is_found_by_every_process_of_spark(tmp_path: Path) -
         "rows": 110,
         "keys": 110,
         "old": 80,
+        "handed over": [True, False],
+        "asked": [10, 10, 110],
     }

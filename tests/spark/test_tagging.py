@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pyhudi import HudiTable, colocate
-from pyhudi.connector.placement import found_keys, table_keys, tagging
+from pyhudi.connector.placement import found_keys, table_keys, tagging, unique_keys
 from pyhudi.connector.placement.key_columns import KEY, PATH, with_keys
 from pyhudi.connector.placement.key_text import KeyText
 from pyhudi.connector.placement.slots import Placement
@@ -41,7 +41,8 @@ NO_PACKING = {SMALL: 0}
 
 def many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have all keys joined by Spark, as many are."""
-    monkeypatch.setattr(found_keys, "FEW_KEYS", -1)
+    for module in (found_keys, unique_keys):
+        monkeypatch.setattr(module, "FEW_KEYS", -1)
 
 
 def read_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +148,66 @@ def test_the_table_is_the_one_that_the_commit_makes(
         if number not in handed_over:
             assert found[1] == expected[number][1], number
     assert {row.code for row in table.validate(deep=True).collect()} <= {"DUPLICATE_KEY", "KEY_ADDED_TWICE"}
+
+
+def moved(spark: SparkSession, numbers: str, n: int, ts: str, by: str) -> DataFrame:
+    """Return rows of some numbers, of which those of one key may come with several partitions."""
+    return made(spark, numbers, n, ts).withColumn("p", sf.expr(f"concat('p', ({by}) % 4)"))
+
+
+def _number(text: str) -> str:
+    return f"cast(substr({text}, 2) as int)"
+
+
+MOVES: list[Callable[[HudiTable, SparkSession, dict[str, Any]], CommitResult]] = [
+    lambda table, spark, how: table.upsert(made(spark, "sequence(0, 299)", 1, "4"), **how),
+    # Rows of one key in two partitions; some lose against those that are there, and stay with them.
+    lambda table, spark, how: table.upsert(
+        moved(spark, "sequence(100, 600)", 2, "3 + number % 3", f"{_number('id')} + n div 1000 + n % 7"), **how
+    ),
+    lambda table, spark, how: table.insert(moved(spark, "sequence(0, 9)", 3, "5", "3"), **how, **NO_PACKING),
+    lambda table, spark, how: table.insert(moved(spark, "array(3, 10001, 10002)", 5, "9", "1"), **how, **DROP),
+    lambda table, spark, how: table.delete(moved(spark, "array(1, 2, 150, 10002, 10003)", 0, "0", "2"), **how),
+    lambda table, spark, how: table.upsert(moved(spark, "sequence(0, 20)", 6, "7", _number("id")), **how),
+]
+
+
+@pytest.mark.parametrize(
+    ("way", "table_type", "index", "moves", "steps"),
+    [
+        ("few", "MERGE_ON_READ", "GLOBAL_BLOOM", True, 2),
+        pytest.param("few", "MERGE_ON_READ", "GLOBAL_BLOOM", True, 6, marks=pytest.mark.slow),
+        pytest.param("many", "COPY_ON_WRITE", "GLOBAL_SIMPLE", True, 6, marks=pytest.mark.slow),
+        pytest.param("many", "MERGE_ON_READ", "GLOBAL_BLOOM", False, 6, marks=pytest.mark.slow),
+        pytest.param("in python", "MERGE_ON_READ", "GLOBAL_SIMPLE", True, 6, marks=pytest.mark.slow),
+    ],
+)
+def test_rows_of_unique_keys_go_where_the_commit_sends_them(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+    table_type: str,
+    index: str,
+    moves: bool,
+    steps: int,
+) -> None:
+    """From partition to partition, or back to where they were; those that lose nowhere."""
+    WAYS[way](monkeypatch)
+    tables = [
+        create(spark, tmp_path / name, COLUMNS, table_type=table_type, index=index) for name in ("left", "placed")
+    ]
+    given = {"hoodie.simple.index.update.partition.path": moves}
+    for number, step in enumerate(MOVES[:steps]):
+        ways = zip(tables, (LEFT, PLACED), strict=True)
+        left, placed = (step(table, spark, {**how, **given}) for table, how in ways)
+        assert told(placed) == told(left), number
+        assert "tasks.spill" in left.seconds and "tasks.spill" not in placed.seconds, number
+        shows = [table.to_df(["_hoodie_partition_path", "id", "ts", "n", "p"]).collect() for table in tables]
+        assert sorted(shows[1]) == sorted(shows[0]), number
+        assert left.lookup is None or placed.lookup.files == left.lookup.files, number
+    told_of = [{row.code for row in table.validate(deep=True).collect()} for table in tables]
+    assert told_of[1] == told_of[0]
 
 
 @pytest.mark.parametrize(

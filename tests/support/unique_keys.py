@@ -13,6 +13,7 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.table.config.property_keys import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING
 
 from .drive import rows_of, write
+from .spread_everywhere import write_spread
 
 SCHEMA = pa.schema(
     [
@@ -126,6 +127,7 @@ class Shape:
         ordered: Whether the greater ordering value wins, and not the later row.
         small: Which files take new keys in.
         tiny: Whether memory, and a row group, have room for few rows.
+        spread: Whether tasks settle the rows, and not the commit.
     """
 
     index: str
@@ -134,9 +136,10 @@ class Shape:
     ordered: bool = True
     small: int = 1 << 20
     tiny: bool = False
+    spread: bool = False
 
 
-def shapes(index: str, table_type: str) -> st.SearchStrategy[Shape]:
+def shapes(index: str, table_type: str, *, spread: bool = False) -> st.SearchStrategy[Shape]:
     """Return the shapes of tables of one index and type."""
     return st.builds(
         Shape,
@@ -146,6 +149,7 @@ def shapes(index: str, table_type: str) -> st.SearchStrategy[Shape]:
         st.booleans(),
         st.sampled_from([0, 1 << 20]),
         st.booleans(),
+        st.just(spread),
     )
 
 
@@ -157,12 +161,14 @@ def check_history(path: Path, shape: Shape, steps: list[Any]) -> None:
     said = table(shape.index, shape.table_type, EVENT_TIME_ORDERING if shape.ordered else COMMIT_TIME_ORDERING)
     # A log file remembers how new a delete was, and a base file what was deleted since; a dict does neither.
     forgets = shape.table_type == COPY_ON_WRITE or not shape.ordered
+    carry_out = write_spread if shape.spread else write
     for operation, what, tasks in steps:
         if operation == "upsert":
             rows = [row._replace(gone=row.gone and forgets) for row in what]
-            write(path, parts_of(rows, tasks), operation="upsert", table=said, settings=settings)
+            carry_out(path, parts_of(rows, tasks), operation="upsert", table=said, settings=settings)
             model.upsert(rows)
         elif path.exists() and forgets:
-            write(path, pa.table([what, ["x"] * len(what)], schema=KEYS), operation="delete", settings=settings)
+            gone = pa.table([what, ["x"] * len(what)], schema=KEYS)
+            carry_out(path, gone, operation="delete", settings=settings)
             model.delete(what)
         assert not path.exists() or shown(path) == model.shown

@@ -1,0 +1,70 @@
+"""Some columns of the rows of file slices, for whoever holds a write's rows against those that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...index.slice_keys import WantedKeys
+from ...storage.base import Storage
+from ...table.arrow.spill import SpillWriter
+from ...table.config import TableConfig
+from ...table.files.file_group import FileSlice
+from ...table.files.footers import text_bounds
+from ...table.schema.columns import RECORD_KEY
+from ...table.slices.merged_slice import MergedSlice
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+@dataclass(frozen=True, slots=True)
+class SliceReader:
+    """Reads the rows of file slices.
+
+    Attributes:
+        storage: Rooted at the table.
+        config: The table's properties.
+        schema: The table's data columns after the write.
+        sees: Returns whether the blocks of an instant, given its requested time, may be seen.
+        memory: Bytes that the entries of log files may take.
+        open_spill: Opens a spill for more, with the storage that reads it back.
+    """
+
+    storage: Storage
+    config: TableConfig
+    schema: pa.Schema
+    sees: Callable[[str], bool]
+    memory: int
+    open_spill: Callable[[], tuple[SpillWriter, Storage]]
+
+    def read(self, piece: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a slice, less those of row groups between whose bounds none of the keys lies.
+
+        Args:
+            piece: The slice.
+            columns: Which columns.
+            keys: Unique record keys.
+
+        Raises:
+            CorruptFileError: A file cannot be read.
+        """
+        wanted = WantedKeys.of(keys)
+
+        def row_groups(parquet: pq.ParquetFile) -> list[int]:
+            bounds = enumerate(text_bounds(parquet, RECORD_KEY))
+            return [number for number, (least, greatest) in bounds if wanted.any_between(least, greatest)]
+
+        merged = MergedSlice(
+            self.storage,
+            self.config,
+            piece,
+            self.schema,
+            self.sees,
+            memory=self.memory,
+            open_spill=self.open_spill,
+        )
+        return merged.batches(columns, row_groups=row_groups)
