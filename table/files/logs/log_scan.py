@@ -42,14 +42,16 @@ def _target(block: LogBlock) -> str:
 
 
 def _in_place(instants: dict[str, list[LogBlock]]) -> list[str]:
-    """Return the instants that no log compaction replaced, and in the places of the others what replaced them."""
-    place = {time: position for position, time in enumerate(instants)}
+    """Return the instants that no log compaction replaced, and in the places of the others what replaced them.
+
+    What replaces nothing that is there does not count: the log files that it was made of are in the base file by now.
+    """
     final: dict[str, str] = {}
     ordered: dict[str, None] = {}
     for time in reversed(instants):
-        older = [one for one in instants[time][0].compacted_times if place.get(one, len(place)) < place[time]]
-        final |= dict.fromkeys(older, final.get(time, time))
-        if not older:
+        replaced = instants[time][0].compacted_times
+        final |= dict.fromkeys(replaced, final.get(time, time))
+        if not replaced:
+            # The newest of those that were replaced gives the place, and is met first on this way back.
             ordered.setdefault(final.get(time, time))
-        # Otherwise it takes the place of the newest of them, which is met later on this way back.
     return [*reversed(ordered)]

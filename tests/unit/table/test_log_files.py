@@ -356,8 +356,11 @@ def block(time: str, *, target: str | None = None, replaces: str = "", kind: Blo
         ([block("1"), block("2"), block("3"), block("m", replaces="1,2"), block("4")], "m 3 4"),
         ([block("1"), block("2"), block("m", replaces="1,2"), block("m", replaces="1,2"), block("3")], "m m 3"),
         ([block("1"), block("2"), block("m", replaces="1,2"), block("3"), block("n", replaces="m,3")], "n"),
-        ([block("m", replaces="1,2"), block("3")], "m 3"),
-        ([block("m", replaces="m,3"), block("3")], "m 3"),
+        ([block("m", replaces="1,2"), block("3")], "3"),
+        ([block("m", replaces="m,3"), block("3")], "3"),
+        ([block("1"), block("2"), block("3"), block("m", replaces="1,2"), block("n", replaces="m,3")], "n"),
+        ([block("1"), block("late"), block("2"), block("m", replaces="1,2"), block("3")], "late m 3"),
+        ([block("1"), block("2"), block("m", replaces="1,2"), block("hidden", replaces="m")], "m"),
         ([block("1"), block("m", replaces="1"), block("2", target="m")], "1"),
     ],
 )
