@@ -45,6 +45,8 @@ SERVICES = {
     "archive": "move old instants from the timeline into its archive",
     "compact": "merge the log files of a merge-on-read table into base files, in this process",
     "schedule_compaction": "plan such a merge, for whoever carries it out",
+    "log_compact": "join the log files of a merge-on-read table into fewer, in this process",
+    "schedule_log_compaction": "plan that, for whoever carries it out",
     "rollback": "take one write back: the newest, or a pending one whose writer is dead",
     "savepoint": "keep the table as it was after one write",
     "delete_savepoint": "keep a savepoint's files no longer",

@@ -83,6 +83,21 @@ def _schedule_compaction(storage: Storage, options: HudiOptions, _: Namespace) -
     return schedule_compaction(storage, settings, patience, metadata_enable=options.metadata_enable)
 
 
+def _log_compact(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
+    from ..operations.services.compaction.log_compact import log_compact  # noqa: PLC0415
+    from ..operations.write.inline import means_of  # noqa: PLC0415
+
+    means = means_of(options.write_settings(), application=options.application)
+    return log_compact(storage, options.upkeep().log_compaction, means, metadata_enable=options.metadata_enable)
+
+
+def _schedule_log_compaction(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
+    from ..operations.services.compaction.log_compact import schedule_log_compaction  # noqa: PLC0415
+
+    settings, patience = options.upkeep().log_compaction, options.write_settings().patience
+    return schedule_log_compaction(storage, settings, patience, metadata_enable=options.metadata_enable)
+
+
 def _rollback(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:
     from ..operations.services.rollback import rollback  # noqa: PLC0415
 
@@ -114,6 +129,8 @@ _SERVICES: dict[str, Callable[[Storage, HudiOptions, Namespace], ServiceResult]]
     "archive": _archive,
     "compact": _compact,
     "schedule_compaction": _schedule_compaction,
+    "log_compact": _log_compact,
+    "schedule_log_compaction": _schedule_log_compaction,
     "rollback": _rollback,
     "savepoint": _savepoint,
     "delete_savepoint": _delete_savepoint,

@@ -29,7 +29,7 @@ SECONDS = "pyhudi.seconds"
 LOOKUP = "pyhudi.lookup"
 
 # Names of the services that come after writes.
-CLEAN, ARCHIVE, COMPACTION = "clean", "archive", "compaction"
+CLEAN, ARCHIVE, COMPACTION, LOG_COMPACTION = "clean", "archive", "compaction", "logcompaction"
 
 _GREATEST = (1 << 63) - 1
 _COUNT = re.compile(r"[0-9]{1,18}")
@@ -41,10 +41,11 @@ class ServiceResult:
 
     Attributes:
         path: The table's path.
-        service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction.
+        service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction, logcompaction,
+            schedule_log_compaction.
         instant: Requested time of the instant that it left, or that it was asked about; empty where nothing was to be
             done.
-        files: Data files deleted, or kept by a savepoint, or written by a compaction.
+        files: Data files deleted, or kept by a savepoint, or written by a compaction or log compaction.
         bytes: Their size, where it is known.
         instants: Instants archived, or undone.
         file_groups: File groups compacted, or that are going to be.

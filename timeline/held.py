@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..storage.parallel import for_each
-from .instants import Instant
+from .instants import Instant, State
 from .timeline import Timeline
 
 if TYPE_CHECKING:
@@ -41,6 +41,24 @@ def held_groups(pending: Mapping[Instant, CompactionPlan]) -> Mapping[tuple[str,
         for one in plan.operations
         if one.file_id
     }
+
+
+def log_compactions(timeline: Timeline) -> frozenset[str]:
+    """Return the requested times of the log compactions that a timeline tells of, done or not, in one listing.
+
+    A completed one is called as any delta commit, and told apart by its requested file, as in Apache Hudi.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    deltas = [one for one in timeline.instants if one.group == "deltacommit"]
+    asked = {one: Instant(one.requested_time, LOG_COMPACTION, State.REQUESTED) for one in deltas}
+    paths = timeline.files.paths()
+    return frozenset(
+        one.requested_time
+        for one, requested in asked.items()
+        if timeline.files.path(requested) in paths.get(one.identity, {}).get(State.REQUESTED, ())
+    )
 
 
 def clustered_groups(timeline: Timeline) -> Mapping[tuple[str, str], Instant]:

@@ -6,7 +6,7 @@ against the rows that are there is decided by whoever reads both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
@@ -20,7 +20,7 @@ from ..table.arrow.batches import rechunk
 from ..table.arrow.spill import SpillWriter
 from ..table.files.base_file import file_schema
 from ..table.files.file_group import FileSlice
-from ..table.files.logs.delete_block import Deletes
+from ..table.files.logs.delete_block import Deletes, joined
 from ..table.files.logs.log_blocks import BlockType
 from ..table.files.logs.log_file import LogFileWriter
 from ..table.files.names import FileGroupId, LogFileName, WriteToken
@@ -245,7 +245,7 @@ class LogHandle:
 
     def _add_deletes(self, gone: list[Deletes]) -> None:
         file = self._file()
-        file.writer.add_deletes(_joined(gone))
+        file.writer.add_deletes(joined(gone))
         file.counts.deletes += sum(map(len, gone))
         gone.clear()
 
@@ -329,10 +329,3 @@ class _Entries:
 
     def yielding(self, rows: pa.RecordBatch) -> Mask | None:
         return self.spec.yielding(rows)
-
-
-def _joined(gone: Sequence[Deletes]) -> Deletes:
-    columns = ([getattr(one, name) for one in gone] for name in ("keys", "partition_paths", "default"))
-    keys, paths, default = (pa.concat_arrays(arrays) for arrays in columns)
-    ordering: Iterator[Sequence[pa.Array]] = zip(*(one.ordering for one in gone), strict=True)
-    return Deletes(keys, paths, tuple(pa.concat_arrays(list(arrays)) for arrays in ordering), default)

@@ -175,7 +175,6 @@ _NOT_DONE = {
         "hoodie.clustering.": "inline async.enabled schedule.inline enable.expirations",
         "hoodie.datasource.clustering.": "inline.enable async.enable",
         "hoodie.layout.optimize.": "enable",
-        "hoodie.log.compaction.": "enable inline",
     },
     "no partition is ever expired": {
         "hoodie.partition.ttl.": """inline management.strategy.type strategy.class strategy.days.retain
@@ -286,6 +285,7 @@ _NO_MEANING = {
             repartition.min.partitions.threshold spillable.map.path
             streaming.write.datatable.write.statuses.coalesce.divisor table.service.manager.actions
             table.service.manager.enabled write.concurrency.mode write.fail.on.table.service.failures""",
+        "hoodie.log.compaction.": "enable",
     },
     "it tunes a table service that pyhudi does not run": {
         "hoodie.clustering.": """async.max.commits execution.strategy.class expiration.threshold.mins
@@ -300,7 +300,6 @@ _NO_MEANING = {
             plan.strategy.target.file.max.bytes rollback.pending.replacecommit.on.conflict updates.strategy""",
         "hoodie.layout.optimize.": "build.curve.sample.size curve.build.method data.skipping.enable strategy",
         "hoodie.compaction.": "lazy.block.read plan.generator reverse.log.read",
-        "hoodie.log.compaction.": "blocks.threshold",
         "hoodie.datasource.compaction.": "async.enable",
         "hoodie.rollback.": "avoid.duplicate.plan instant.backup.dir using.markers",
         "hoodie.table.services.": "incremental.enabled",

@@ -19,6 +19,7 @@ from ...operations.services.settings import (
     ArchiveSettings,
     CleanSettings,
     CompactionSettings,
+    LogCompactionSettings,
     Upkeep,
 )
 from .types import CleanPolicy, CleanTrigger, CompactionStrategy, CompactionTrigger, Count, Pattern, Threshold, option
@@ -26,6 +27,7 @@ from .types import CleanPolicy, CleanTrigger, CompactionStrategy, CompactionTrig
 logger = logging.getLogger("pyhudi")
 
 CLEAN, ARCHIVE, COMPACTION = CleanSettings(), ArchiveSettings(), CompactionSettings()
+LOG_COMPACTION = LogCompactionSettings()
 COMMITS, LEAST, MOST = "hoodie.clean.commits.retained", "hoodie.keep.min.commits", "hoodie.keep.max.commits"
 
 # So many more stay than those whose slices a clean keeps.
@@ -151,6 +153,17 @@ class UpkeepOptions(BaseModel):
         "What PartitionRegexBasedCompactionStrategy looks for in partition paths.",
         "hoodie.compaction.partition.path.regex",
     )
+    log_compact_inline: bool = option(
+        LOG_COMPACTION.inline,
+        "Whether each write to such a table joins log files into fewer once it is complete, where that is due.",
+        "hoodie.log.compaction.inline",
+    )
+    log_compact_blocks: Count = option(
+        LOG_COMPACTION.blocks,
+        "After how many delta commits a log compaction is due, and how many log files, or blocks in them, a file group "
+        "needs to be part of it.",
+        "hoodie.log.compaction.blocks.threshold",
+    )
 
     def upkeep(self) -> Upkeep:
         """Return how the table is to be kept small.
@@ -194,6 +207,7 @@ class UpkeepOptions(BaseModel):
                 delta_commits=None if self.compact_trigger == TIME_ELAPSED else self.compact_delta_commits,
             ),
             self._compaction(),
+            LogCompactionSettings(self.log_compact_inline and self.table_services, self.log_compact_blocks),
         )
 
     def _compaction(self) -> CompactionSettings:

@@ -108,6 +108,50 @@ class TableUpkeep(TableBase):
         settings = asked.upkeep().compaction
         return schedule_compaction(storage, settings, patience, metadata_enable=asked.metadata_enable)
 
+    def log_compact(self, **options: Any) -> ServiceResult:
+        """Join the log files of file groups that have many into one each, one file group a task of Spark.
+
+        Base files are neither read nor written. What is planned already is carried out first, whoever planned it; then
+        all file groups are joined that have ``hoodie.log.compaction.blocks.threshold`` log files, or blocks in them.
+        Writes that begin meanwhile go on; one that is at work already has to be over first, which `left` then says.
+
+        Args:
+            options: Options of this call, such as ``**{"hoodie.log.compaction.blocks.threshold": 3}``.
+
+        Returns:
+            The file groups and log files that were joined, and what was read and written; without an instant where
+            there was nothing to join.
+
+        Raises:
+            UnsupportedTableError: The table has no log files.
+            PyHudiError: It failed; the class says what can be done. It may be run again.
+        """
+        from ...operations.services.compaction.log_compact import log_compact  # noqa: PLC0415
+
+        asked, storage = self._asked(options)
+        make_active(self._spark)
+        means = spark_means(self._spark, self._path, asked)
+        return log_compact(storage, asked.upkeep().log_compaction, means, metadata_enable=asked.metadata_enable)
+
+    def schedule_log_compaction(self, **options: Any) -> ServiceResult:
+        """Plan a log compaction and leave it to whoever carries it out: `log_compact`, a job, or Apache Hudi.
+
+        Args:
+            options: Options of this call.
+
+        Returns:
+            The instant, and what it is going to join; without an instant where there is nothing to join.
+
+        Raises:
+            UnsupportedTableError: The table has no log files.
+            PyHudiError: It failed; the class says what can be done. It may be run again.
+        """
+        from ...operations.services.compaction.log_compact import schedule_log_compaction  # noqa: PLC0415
+
+        asked, storage = self._asked(options)
+        patience, settings = asked.write_settings().patience, asked.upkeep().log_compaction
+        return schedule_log_compaction(storage, settings, patience, metadata_enable=asked.metadata_enable)
+
     def rollback(self, instant: str, **options: Any) -> ServiceResult:
         """Take one write back, with all that it did: the newest, or a pending one whose writer is dead.
 

@@ -53,7 +53,13 @@ logger = logging.getLogger("pyhudi")
 _NO_BOUND = 1 << 62
 _CHOSEN_HERE = {"colocated", "commit_merge_max_bytes"}
 # This process learns nothing of what Spark's does after a commit, and so does it itself.
-_AFTER_WRITES = ("clean_automatic", "archive_automatic", "compact_inline", "compact_schedule_inline")
+_AFTER_WRITES = (
+    "clean_automatic",
+    "archive_automatic",
+    "compact_inline",
+    "compact_schedule_inline",
+    "log_compact_inline",
+)
 _DONE_HERE = {OPTIONS[name].key: "false" for name in _AFTER_WRITES}
 _MERGED_BY_THE_COMMIT = (
     "The commit of the write to %s merges its rows, because Spark 4.0 places rows of tables whose keys are not whole "

@@ -11,6 +11,7 @@ from ...table.files.logs.log_blocks import BlockType, LogBlock
 from ...table.files.logs.log_file import read_blocks
 from ...table.files.names import FileGroupId
 from ...timeline.archive.completions import CompletionTimes
+from ...timeline.held import COMPACTING, LOG_COMPACTION
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CompactionOperation
 from .sicknesses import (
@@ -21,7 +22,7 @@ from .sicknesses import (
     TORN_BLOCK,
     TORN_INSTANT,
 )
-from .subject import Subject, shown
+from .subject import Subject, called, shown
 
 
 def check_logs(subject: Subject) -> None:
@@ -31,7 +32,7 @@ def check_logs(subject: Subject) -> None:
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
     slices = {group.id: group.newest for group in subject.live}
     for one in subject.timeline.pending:
-        if one.action == "compaction":
+        if one.action in COMPACTING:
             path = subject.path(one.at(State.REQUESTED))
             with subject.findings.turning(TORN_INSTANT, file=path, instant=one.requested_time):
                 _check_plan(subject, one, slices)
@@ -65,9 +66,12 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
         gone = [path for path in planned if not subject.is_there(path)]
         group = f"the file group {file_id} of the partition {partition!r}"
         if gone:
-            what = f"The compaction {compaction.requested_time} is to merge {shown(gone)} of {group}, and that is gone."
+            what = f"The {called(compaction)} is to merge {shown(gone)} of {group}, and that is gone."
             subject.tell(PLAN_FILE_LOST, compaction, what)
         piece = slices.get(FileGroupId(partition, file_id))
+        if compaction.action == LOG_COMPACTION:
+            # What it does not fit any more it passes over.
+            continue
         if piece is None or piece.base_time >= compaction.requested_time:
             continue
         due = {log.path for log in piece.logs if completed_at(log.instant_time) < compaction.requested_time}

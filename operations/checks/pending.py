@@ -33,7 +33,7 @@ _IN_THE_WAY = {
     "clean": "the next clean carries it out before it plans its own",
     "rollback": "the next write of Apache Hudi carries it out, even where its victim is complete",
     "compaction": "until it is carried out, queries have to merge what it is to merge",
-    "logcompaction": "Apache Hudi carries it out, and pyhudi does not",
+    "logcompaction": "until it is carried out, its file groups are not compacted",
     "clustering": "what would change its file groups is refused",
     "indexing": "Apache Hudi does not archive beyond it",
     "savepoint": "it keeps nothing",

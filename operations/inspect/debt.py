@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ...table.files.file_group import FileSlice
 from ...timeline.delta_commits import MAKE_COMPACTION_DUE, since_compaction
+from ...timeline.held import log_compactions
 from ...timeline.timeline import Timeline
 
 _SLICE = pa.struct(
@@ -45,6 +46,8 @@ def debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, Any
     """
     logged = sorted((one for one in slices if one.logs), key=lambda one: (-one.log_bytes, one.group))
     lacking = {log.instant_time for one in logged for log in one.logs}
+    # What is joined of older log files are rows of the writes of those.
+    lacking -= log_compactions(timeline) if lacking else frozenset()
     gathered = len(since_compaction(timeline).since)
     return {
         "log_files": sum(len(one.logs) for one in logged),

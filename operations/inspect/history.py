@@ -12,7 +12,7 @@ from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.config import load_config
 from ...timeline.archive.lsm import newest_archived
-from ...timeline.held import COMPACTION
+from ...timeline.held import COMPACTING
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
 from ...timeline.timeline import load_timeline
 from ...timeline.writers.failures import Failed, read_failures
@@ -47,7 +47,7 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
 
     Returns:
         Columns as in `HISTORY_SCHEMA`; the counts are null for instants that wrote no rows, and ``failures`` and
-        ``error`` are there for pending compactions that could not be carried out so far.
+        ``error`` are there for pending compactions and log compactions that could not be carried out so far.
 
     Raises:
         InvalidOptionError: The limit is below zero.
@@ -59,7 +59,7 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
     timeline = load_timeline(storage, config)
     active = frozenset(one.identity for one in timeline.instants)
     newest = [*reversed(timeline.instants)][:limit]
-    plans = [one for one in newest if one.action == COMPACTION and one.state != State.COMPLETED]
+    plans = [one for one in newest if one.action in COMPACTING and one.state != State.COMPLETED]
     failed = read_failures(storage) if plans else {}
     rows = for_each(storage, lambda instant: _row(instant, partial(result_of, timeline), failed), newest)
     more = None if limit is None else limit - len(newest)
@@ -89,6 +89,6 @@ def _row(
         result = result_of_write(instant)
         names = ("operation", "inserts", "updates", "deletes", "files", "bytes", "log_files", "log_bytes")
         row |= {name: getattr(result, name) for name in names}
-    elif instant.action == COMPACTION and instant.requested_time in failed:
+    elif instant.action in COMPACTING and instant.requested_time in failed:
         row |= {"failures": failed[instant.requested_time].times, "error": failed[instant.requested_time].error}
     return row

@@ -99,15 +99,31 @@ class CompactionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LogCompactionSettings:
+    """When the log files of a merge-on-read table are joined into fewer, and which of them.
+
+    Attributes:
+        inline: Whether each write joins log files once it is complete, where that is due.
+        blocks: After how many delta commits that is; and how many log files, or blocks in them, a file group has at
+            least of which log files are joined.
+    """
+
+    inline: bool = False
+    blocks: int = 5
+
+
+@dataclass(frozen=True, slots=True)
 class Upkeep:
     """What happens to a table after each write.
 
     Attributes:
         clean: Of file slices.
         archive: Of instants.
-        compaction: Of log files.
+        compaction: Of log files, with their base files.
+        log_compaction: Of log files alone.
     """
 
     clean: CleanSettings = field(default_factory=CleanSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    log_compaction: LogCompactionSettings = field(default_factory=LogCompactionSettings)

@@ -31,6 +31,9 @@ from .new_keys import NewKeys, find_twin
 from .since import Since, conflict
 from .transaction import Transaction
 
+# What a completed log compaction calls itself.
+LOG_COMPACT = "LOG_COMPACT"
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -74,6 +77,9 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     for instant in since.writes:
         done = since.read(instant)
+        if done.operation_type == LOG_COMPACT:
+            _check_log_compaction(work, instant, _file_groups(done), changes)
+            continue
         if done.compacted:
             _check_compaction(work, instant, _file_groups(done), changes)
             continue
@@ -149,6 +155,25 @@ def _check_compaction(work: Transaction, instant: Instant, groups: Collection[Fi
             work,
             f"The compaction {instant.requested_time} was requested meanwhile for the file group "
             f"{hidden[0].file_id} of partition {hidden[0].partition_path!r}, of which this write made a new base file",
+        )
+
+
+def _check_log_compaction(
+    work: Transaction, instant: Instant, groups: Collection[FileGroupId], changes: Changes
+) -> None:
+    """Refuse to commit where a log compaction of the same file groups completed that this write did not see.
+
+    A new base file was made of the log files that it joined. And of a write that was asked for before it the log files
+    come before the joined one, which readers that do not know what it replaces read after them.
+    """
+    met = sorted(changes.rewritten.intersection(groups))
+    if instant.requested_time > work.instant_time:
+        met = met or sorted(changes.file_groups.intersection(groups))
+    if met:
+        raise conflict(
+            work,
+            f"The log compaction {instant.requested_time} completed meanwhile and joined the log files of the file "
+            f"group {met[0].file_id} of partition {met[0].partition_path!r}, which this write changed",
         )
 
 

@@ -9,10 +9,11 @@ from dataclasses import replace
 from functools import partial
 
 from ...storage.base import Storage
+from ...table.files.logs.log_blocks import BlockType
 from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE
 from ..planning.request import WriteSettings
-from ..result import ARCHIVE, CLEAN, COMPACTION, ServiceResult
+from ..result import ARCHIVE, CLEAN, COMPACTION, LOG_COMPACTION, ServiceResult
 from ..services.compaction.means import Means
 from ..services.service import Executor
 from ..services.settings import KEEP_LATEST_COMMITS, Upkeep
@@ -45,6 +46,7 @@ def run_inline(
         (CLEAN, upkeep.clean.automatic, _clean),
         (ARCHIVE, upkeep.archive.automatic, _archive),
         (COMPACTION, compacts, partial(_compact, means=means)),
+        (LOG_COMPACTION, upkeep.log_compaction.inline, partial(_log_compact, means=means)),
     ):
         if not automatic:
             continue
@@ -95,6 +97,8 @@ def means_of(
         application=application,
         bloom=settings.lookup.bloom,
         bloom_filter=settings.bloom_filter,
+        data_format=BlockType[settings.logs.block_format.upper()],
+        block_bytes=settings.logs.block_bytes,
     )
 
 
@@ -128,3 +132,13 @@ def _compact(
     from ..services.compaction.after_write import compact_after_write  # noqa: PLC0415
 
     return compact_after_write(storage, timeline.reload(), upkeep.compaction, means, metadata_enable)
+
+
+def _log_compact(
+    storage: Storage, timeline: Timeline, upkeep: Upkeep, metadata_enable: bool | None, *, means: Means
+) -> ServiceResult | None:
+    if not any(one.group == "deltacommit" for one in timeline.instants):
+        return None
+    from ..services.compaction.after_write import log_compact_after_write  # noqa: PLC0415
+
+    return log_compact_after_write(storage, timeline.reload(), upkeep.log_compaction, means, metadata_enable)

@@ -24,7 +24,6 @@ from ..arrow.string_hash import hash64
 from ..schema.columns import RECORD_KEY
 from .inserter import Inserter
 from .merger import Meeting, MergeCounts, Merger, MergeRules
-from .overlay import Overlay
 from .row_spec import Judged
 
 # Of what may be merged at once, the share of the deciding columns of rows that wait elsewhere: folding them and looking
@@ -51,6 +50,23 @@ class Rows(Protocol):
         ...
 
 
+class Laid(Protocol):
+    """Incoming rows that hold some of their columns only, laid over each other."""
+
+    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the base rows that nothing deletes, with what is laid over or below them."""
+        ...
+
+    def arrivals(self) -> pa.RecordBatch:
+        """Return the rows of keys that no base row had; called after `survivors` is exhausted."""
+        ...
+
+    @property
+    def counts(self) -> MergeCounts:
+        """What became of the rows, once all were met."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Met:
     """Some rows of a file group as it is after the merge; ``arrived`` where they are incoming ones."""
@@ -70,7 +86,7 @@ class Encounter:
         open_spill: Opens a spill for parts beyond memory, with the storage that reads it back.
         where: Names the file group, for errors.
         row_bytes: What each row counts beyond the columns that decide.
-        lay: Makes an overlay of incoming rows, where they hold some of their columns only; None where rows are whole.
+        lay: Lays together incoming rows, where they hold some of their columns only; None where rows are whole.
         counts: What has become of the rows so far.
     """
 
@@ -80,7 +96,7 @@ class Encounter:
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
     where: str
     row_bytes: int = 0
-    lay: Callable[[pa.RecordBatch], Overlay] | None = None
+    lay: Callable[[pa.RecordBatch], Laid] | None = None
     counts: MergeCounts = field(default_factory=MergeCounts)
 
     def meet(self, rows: Rows, base: Iterator[pa.RecordBatch]) -> Generator[Met]:
@@ -114,7 +130,7 @@ class Encounter:
             yield Met(batch, arrived=True)
         self.counts.add(merger.counts)
 
-    def _laid(self, overlay: Overlay, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
+    def _laid(self, overlay: Laid, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
         for batch in overlay.survivors(base):
             yield Met(batch, arrived=False)
         yield Met(overlay.arrivals(), arrived=True)

@@ -18,6 +18,7 @@ from ..config.property_keys import EVENT_TIME_ORDERING
 from ..files.base_file import BaseFileReader, with_dictionaries
 from ..files.file_group import FileSlice
 from ..files.footers import batch_rows
+from ..files.logs.delete_block import Deletes
 from ..files.logs.log_blocks import BlockType, LogBlock
 from ..files.logs.log_file import read_blocks
 from ..files.logs.log_scan import effective_blocks
@@ -26,6 +27,7 @@ from ..merging.merger import MergeCounts, MergeRules
 from ..merging.overlay import Overlay
 from ..schema.columns import RECORD_KEY, with_meta
 from ..schema.conform import conform
+from .folded_entries import KeptEntries, LaidEntries, parted
 from .log_rows import LogRows, LogSpec
 from .partial_updates import PartialUpdates
 
@@ -153,6 +155,35 @@ class MergedSlice:
             elif base is not None:
                 yield from _rows_of(base, columns, row_groups)
 
+    def entries(self) -> Generator[tuple[pa.RecordBatch, Deletes]]:
+        """Yield what the log files come to by themselves: rows with all their columns, and deletes; each key once.
+
+        Rows and deletes may come in any order. None of the blocks that count may be partial.
+
+        Raises:
+            CorruptFileError: A block that counts cannot be read.
+        """
+        partial, spec = self._partial, KeptEntries(self._ordering)
+        rows = LogRows(
+            self._storage, self.blocks, self._schema, self._schema, self._ordering, self._config.delete_marker
+        )
+        encounter = self._encounter(spec)
+        if partial is not None:
+            # Deletes end what is laid together, and so have to be known there.
+            whole = LogSpec(self._ordering)
+            encounter.lay = lambda some: LaidEntries.of(whole, some, partial.given)
+        with closing(encounter.meet(rows, iter(()))) as all_met:
+            for met in all_met:
+                yield parted(met.rows, self._ordering, self._piece.partition_path)
+        self.counts.records = rows.records
+        self.counts.merge = encounter.counts
+
+    def _encounter(self, spec: LogSpec) -> Encounter:
+        where = f"the file group {self._piece.file_id} of partition {self._piece.partition_path!r}"
+        return Encounter(
+            spec, MergeRules(first_alone=True), self._memory, self._open_spill, where, row_bytes=FOLDING_BYTES
+        )
+
     def _merged(
         self,
         base: BaseFileReader | None,
@@ -166,10 +197,7 @@ class MergedSlice:
         rows = LogRows(
             self._storage, self.blocks, read, self._schema, self._ordering, marker, numbered=partial is not None
         )
-        where = f"the file group {self._piece.file_id} of partition {self._piece.partition_path!r}"
-        encounter = Encounter(
-            spec, MergeRules(first_alone=True), self._memory, self._open_spill, where, row_bytes=FOLDING_BYTES
-        )
+        encounter = self._encounter(spec)
         if partial is not None:
             encounter.lay = lambda whole: Overlay(spec, partial.begun(spec, whole), partial.given, columns.names)
         old = iter(()) if base is None else _rows_of(base, read, row_groups)

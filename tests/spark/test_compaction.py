@@ -117,3 +117,26 @@ def test_a_copy_on_write_table_is_not_compacted(spark: SparkSession, tmp_path: P
 
     with pytest.raises(UnsupportedTableError, match="copy-on-write"):
         table.compact()
+
+
+def test_log_files_are_joined_by_tasks_of_spark_and_after_writes(spark: SparkSession, table: HudiTable) -> None:
+    """By `HudiTable` when asked, and after its writes and plain ones where that is due."""
+    before = in_bases(table)
+    planned = table.schedule_log_compaction(**{"hoodie.log.compaction.blocks.threshold": 2})
+    done = table.log_compact()
+
+    assert (done.instant, done.file_groups, done.log_files, done.files) == (planned.instant, 3, 6, 3)
+    assert content(table) == [(key, min(key, 2)) for key in range(20)]
+    assert in_bases(table) == before
+    (row,) = table.history(limit=1).collect()
+    assert (row.instant, row.action, row.operation, row.log_files) == (done.instant, "deltacommit", "LOG_COMPACT", 3)
+    assert table.detail().first().read_optimized_lacks == 2
+    assert table.validate(deep=True).count() == 0
+
+    often = {**BY_HAND, "hoodie.log.compaction.inline": True, "hoodie.log.compaction.blocks.threshold": 1}
+    (by_table,) = [one for one in table.upsert(rows(spark, 3), **often).services if one.service == "logcompaction"]
+    assert (by_table.error, by_table.file_groups) == ("", 3)
+    rows(spark, 4).write.format("pyhudi").options(**often).mode("append").save(table.path)
+    operations = [row.operation for row in table.history(limit=4).collect()]
+    assert operations == ["LOG_COMPACT", "UPSERT", "LOG_COMPACT", "UPSERT"]
+    assert content(table) == [(key, 4) for key in range(20)]

@@ -15,8 +15,10 @@ from pyhudi.index.registry import index_for
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
+from pyhudi.operations.services.compaction.log_compact import log_compact, schedule_log_compaction
+from pyhudi.operations.services.compaction.log_plan import blocks_of
 from pyhudi.operations.services.service import Threads
-from pyhudi.operations.services.settings import CompactionSettings
+from pyhudi.operations.services.settings import CompactionSettings, LogCompactionSettings
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.arrow.spill import local_spills
@@ -48,6 +50,7 @@ TABLE = TableSettings(
     bucket_count=2,
 )
 ALL = CompactionSettings()
+TWO = LogCompactionSettings(blocks=2)
 IMPATIENT = Patience(heartbeat_misses=-1, foreign_age_s=-1.0)
 Row = tuple[str, str, int, int]
 
@@ -166,6 +169,23 @@ def run(path: Path | str, settings: CompactionSettings = ALL, **changes: Any) ->
     """Carry out what is pending, and plan and carry out one more."""
     storage = open_storage(str(path))
     return compact(storage, settings, means(storage, **changes))
+
+
+def plan_join(path: Path | str, settings: LogCompactionSettings = TWO) -> ServiceResult:
+    """Plan a log compaction."""
+    return schedule_log_compaction(open_storage(str(path)), settings, IMPATIENT)
+
+
+def join(path: Path | str, settings: LogCompactionSettings = TWO, **changes: Any) -> ServiceResult:
+    """Carry out the log compactions that are pending, and plan and carry out one more."""
+    storage = open_storage(str(path))
+    return log_compact(storage, settings, means(storage, **changes))
+
+
+def blocks(path: Path | str, piece: FileSlice) -> list[str]:
+    """Return the instants of the blocks of a slice that count, in the order in which they do."""
+    storage = open_storage(str(path))
+    return list(dict.fromkeys(one.instant_time for one in blocks_of(storage, piece)))
 
 
 def timeline_of(path: Path | str) -> Timeline:

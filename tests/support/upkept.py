@@ -35,7 +35,7 @@ from support.places import Place
 
 SERVICES = ("clean", "archive", "rollback", "savepoint", "delete_savepoint", "restore")
 # Of tables with log files; a compaction that is planned stays so for some steps.
-COMPACTIONS = ("schedule", "compact")
+COMPACTIONS = ("schedule", "compact", "schedule_join", "join")
 CLEANS = (
     CleanSettings(commits=1),
     CleanSettings(commits=2),
@@ -186,6 +186,18 @@ class Life:
         assert bool(done.instant) == self.model.wants_compaction
         assert not compacting.run(self.table).instant, "nothing is left to be merged"
         self._has_merged()
+
+    def _schedule_join(self) -> None:
+        if compacting.plan_join(self.table).instant:
+            self._merged()
+
+    def _join(self) -> None:
+        """Join log files, of which the model needs to know nothing."""
+        done = compacting.join(self.table)
+        assert not done.left
+        assert not compacting.join(self.table).instant, "nothing is left to be joined"
+        if done.instant:
+            self._merged()
 
     def _has_merged(self) -> None:
         """Tell the model that what was planned is done, and what came since is merged, too."""

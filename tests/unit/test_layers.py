@@ -65,6 +65,7 @@ IO_EXCEPTIONS = {
     "operations/write/task.py": "a task's spills go to a temporary folder of the machine it runs on",
     "operations/services/compaction/compactor.py": "and those of a compaction's tasks",
     "operations/locating/everywhere.py": "and of tasks that merge log files to hold rows against those of the table",
+    "operations/services/compaction/log_compactor.py": "and those of a log compaction's tasks",
     "testing/indexes.py": "the tests of an index write tables to temporary folders",
     "testing/outside_indexes.py": "and take them away",
     "operations/write/merge_spills.py": "so do the commit's, which also asks for the number of cores",

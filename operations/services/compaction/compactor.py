@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from ....table.arrow.spill import local_spills
 from ....table.files.base_file import BaseFileReader
 from ....table.files.bloom_filter import BloomSettings
 from ....table.files.file_group import FileSlice
-from ....table.files.names import BaseFileName, WriteToken
+from ....table.files.names import BaseFileName
 from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, avro_schema, with_meta
 from ....table.slices.merged_slice import LogCounts, MergedSlice
@@ -32,12 +30,10 @@ from ....writer.foreign import ForeignRows
 from ...transaction.fence import Fence
 from ...transaction.transaction import Transaction
 from .plan import Plan
+from .tokens import new_token
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CommitMetadata, WriteStat
-
-# Apache Hudi takes the parts of a write token for Java's ints.
-_MOST = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +48,7 @@ class Compacted:
         logs: What its logs held.
         log_data_bytes: Of that, the bytes of the blocks of rows.
         seconds: How long it took.
+        left: Nothing: no slice is left out.
     """
 
     piece: FileSlice
@@ -61,6 +58,7 @@ class Compacted:
     logs: LogCounts
     log_data_bytes: int
     seconds: float
+    left: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +121,7 @@ class Compactor:
 
     def _merge(self, piece: FileSlice, storage: Storage, local: Storage) -> Compacted:
         began = time.monotonic()
-        # Whoever carried this out before may be late: no file of another attempt may have the same name.
-        token = WriteToken(*token_of(self.work), secrets.randbelow(_MOST))
-        name = BaseFileName(piece.file_id, token, self.work.instant_time).format()
+        name = BaseFileName(piece.file_id, new_token(self.work), self.work.instant_time).format()
         path = join(piece.partition_path, name) if piece.partition_path else name
         merged = MergedSlice(
             storage,
@@ -186,12 +182,6 @@ class Compactor:
         """Return the columns that nobody looks into."""
         looked_into = {RECORD_KEY, *self.work.config.ordering_fields}
         return frozenset(one.name for one in columns if pa.types.is_string(one.type)) - looked_into
-
-
-def token_of(work: Transaction) -> tuple[int, int]:
-    """Return the numbers in the names of the files of one who carries a compaction out; nobody else has the same."""
-    both = uuid.UUID(hex=work.write_id).int
-    return both % _MOST, (both >> 64) % _MOST
 
 
 def _seen(_: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from ....storage.base import Storage
 from ....storage.process import cores
 from ....table.files.bloom_filter import BloomSettings
+from ....table.files.logs.log_blocks import BlockType
 from ....timeline.writers.patience import Patience
 from ..service import Executor
 
@@ -36,6 +37,8 @@ class Means:
         application: Name of the application.
         without_tasks: With what this process does it where the executor turns out to have no tasks; None where it is
             left then.
+        data_format: What the rows of log files are encoded as, where log files are joined.
+        block_bytes: Arrow bytes of rows after which a block of such a file ends.
     """
 
     patience: Patience
@@ -49,6 +52,8 @@ class Means:
     bloom: BloomSettings = field(default_factory=BloomSettings)
     bloom_filter: bool | None = None
     without_tasks: Means | None = None
+    data_format: BlockType = BlockType.PARQUET
+    block_bytes: int = 256 << 20
 
 
 def here(call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:

@@ -7,8 +7,9 @@ greater than all that is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ....errors import CorruptInstantError, MissingFileError, UnsupportedTableError
@@ -34,7 +35,7 @@ Plan = tuple[FileSlice, ...]
 # After these, files may be gone or back in partitions that nobody names.
 _UNDOING = frozenset({"clean", "rollback", "restore"})
 # The version of a plan that names files by their names alone.
-_BARE_NAMES = 2
+BARE_NAMES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +46,10 @@ class Requested:
 
     def requested(self, plan: Plan) -> CompactionPlan:
         """Return the plan as Apache Hudi writes it."""
-        from ....timeline.metadata.models import CompactionOperation, CompactionPlan  # noqa: PLC0415 (see timeline/instant_files.py)
+        from ....timeline.metadata.models import CompactionPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
-        operations = [
-            CompactionOperation(
-                base_instant_time=piece.base_time,
-                delta_file_paths=[_name(one.path) for one in piece.logs],
-                data_file_path=None if piece.base is None else piece.base.name,
-                file_id=piece.file_id,
-                partition_path=piece.partition_path,
-                metrics=Cost.of(piece).metrics(),
-            )
-            for piece in plan
-        ]
         return CompactionPlan(
-            operations=operations, extra_metadata={}, version=_BARE_NAMES, missing_schedule_partitions=[]
+            operations=operations_of(plan), extra_metadata={}, version=BARE_NAMES, missing_schedule_partitions=[]
         )
 
 
@@ -85,16 +75,29 @@ class Planner:
             InvalidOptionError: The strategy does not fit the table's partitions.
             MissingFileError: A file that a completed write names is gone.
         """
+        chosen = choose_slices(self.settings, self.free_slices(timeline, partial(choose_partitions, self.settings)))
+        return tuple(chosen) or None
+
+    def free_slices(self, timeline: Timeline, among: Callable[[list[str]], list[str]]) -> list[FileSlice]:
+        """Return the slices that have log files and that nobody holds, by partition path and file id.
+
+        Args:
+            timeline: As it is.
+            among: Returns those of the table's partitions that matter.
+
+        Raises:
+            CorruptInstantError: A pending compaction or clustering has a plan that cannot be parsed.
+            MissingFileError: A file that a completed write names is gone.
+        """
         self._look(timeline)
-        held = {*held_groups(pending_compactions(timeline)), *clustered_groups(timeline)}
+        held = held_by_plans(timeline)
         view = WholeView(self.storage, timeline, read_written(self.storage, timeline), self._listings)
-        slices = [
+        return [
             piece
-            for partition in choose_partitions(self.settings, sorted(self._listings))
+            for partition in among(sorted(self._listings))
             for piece in view.slices(partition).values()
             if piece.logs and (piece.partition_path, piece.file_id) not in held
         ]
-        return tuple(choose_slices(self.settings, slices)) or None
 
     def missed(self, now: Timeline, made: Instant) -> bool:
         """Return whether a write had completed before a plan was requested that the plan does not know of.
@@ -120,6 +123,22 @@ class Planner:
         self._seen = now
 
 
+def held_by_plans(timeline: Timeline, but: Instant | None = None) -> frozenset[tuple[str, str]]:
+    """Return the file groups that pending plans hold, by partition path and file id.
+
+    Args:
+        timeline: As it is.
+        but: A pending instant that does not count.
+
+    Raises:
+        CorruptInstantError: A plan cannot be parsed.
+    """
+    pending = pending_compactions(timeline)
+    own = None if but is None else but.identity
+    counting = {one: plan for one, plan in pending.items() if one.identity != own}
+    return frozenset(held_groups(counting)) | clustered_groups(timeline)
+
+
 def read_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
     """Return the file slices that a pending compaction merges, whoever requested it, without those that were replaced.
 
@@ -129,13 +148,35 @@ def read_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
         MissingFileError: A file that it names is gone.
         UnsupportedTableError: It wants something that pyhudi does not do.
     """
+    plan, listings = named_slices(storage, timeline, instant)
+    _check_complete(storage, timeline, instant, plan, listings)
+    return plan
+
+
+def named_slices(
+    storage: Storage, timeline: Timeline, instant: Instant, executor: str | None = None
+) -> tuple[Plan, dict[str, tuple[FileInfo, ...]]]:
+    """Return the file slices that a pending plan names, less those that were replaced, and their partitions' files.
+
+    Args:
+        storage: Rooted at the table.
+        timeline: As it is.
+        instant: The plan's.
+        executor: The one Java class by which plans of its kind are carried out; None where they name none.
+
+    Raises:
+        CorruptInstantError: The plan cannot be parsed, or names what is no slice of this table.
+        MissingFileError: A file that it names is gone.
+        UnsupportedTableError: It wants something that pyhudi does not do.
+    """
     found = timeline.files.read_compaction_plan(instant)
     if found is None or not found.operations:
         raise _refused(storage, instant, "has an empty plan, so that nobody can carry it out")
-    if found.strategy is not None and found.strategy.compactor_class_name:
+    wanted = None if found.strategy is None else found.strategy.compactor_class_name
+    if wanted and wanted != executor:
         raise UnsupportedTableError(
             f"The {instant.action} {instant.requested_time} of the table {storage.path} is to be carried out by "
-            f"{found.strategy.compactor_class_name}.",
+            f"{wanted}.",
             "Carry it out with Apache Hudi.",
         )
     partitions = sorted({one.partition_path or "" for one in found.operations})
@@ -143,9 +184,24 @@ def read_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
     replaced = read_replaced(storage, timeline).replaced
     # What it would make of a replaced file group would be rows of the table again once the replacing is archived.
     kept = [one for one in found.operations if (one.partition_path or "", one.file_id or "") not in replaced]
-    plan = tuple(_slice(storage, instant, one, listings) for one in kept)
-    _check_complete(storage, timeline, instant, plan, listings)
-    return plan
+    return tuple(_slice(storage, instant, one, listings) for one in kept), listings
+
+
+def operations_of(plan: Plan) -> list[CompactionOperation]:
+    """Return what a plan holds of its slices, as Apache Hudi writes it."""
+    from ....timeline.metadata.models import CompactionOperation  # noqa: PLC0415 (see timeline/instant_files.py)
+
+    return [
+        CompactionOperation(
+            base_instant_time=piece.base_time,
+            delta_file_paths=[_name(one.path) for one in piece.logs],
+            data_file_path=None if piece.base is None else piece.base.name,
+            file_id=piece.file_id,
+            partition_path=piece.partition_path,
+            metrics=Cost.of(piece).metrics(),
+        )
+        for piece in plan
+    ]
 
 
 def replaced_since(storage: Storage, timeline: Timeline, groups: Iterable[FileGroupId]) -> list[FileGroupId]:

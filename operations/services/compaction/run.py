@@ -9,37 +9,35 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
-from ....index.bloom import filters_for
 from ....storage.base import Storage
-from ....storage.parallel import for_each
 from ....table.config import TableConfig
-from ....table.files.file_group import base_file
+from ....table.files.file_group import BaseFile, DataFile, data_file
 from ....table.latest_schema import latest_schema
 from ....table.told_index import with_told_index
-from ....timeline.held import COMPACTION
+from ....timeline.held import LOG_COMPACTION
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline, load_timeline
 from ....timeline.writers import failures, heartbeat, owner
 from ....timeline.writers.failures import NEVER, Failed
 from ...result import ServiceResult
 from ...rollback.rollback import forget
-from ...transaction.execution import check_claim, claim, give_up
-from ...transaction.since import Since
+from ...transaction.execution import check_claim, claim, give_up, take_back
 from ...transaction.transaction import Transaction
-from ...write_ids import WRITE_ID
 from ..service import NoTasksError, carry_out
-from .compactor import Compacted, Compactor, token_of
+from .kinds import Claimed, Done, Kind
 from .means import Means, here
-from .plan import Plan, read_plan, replaced_since
+from .plan import Plan
+from .tokens import token_of
 
 logger = logging.getLogger("pyhudi")
 
 
 @dataclass(slots=True)
 class Run:
-    """One call of `compact`.
+    """One call of `compact` or `log_compact`.
 
     Attributes:
+        kind: Which of the two.
         storage: Rooted at the table.
         config: The table's properties.
         means: How plans are carried out.
@@ -50,27 +48,29 @@ class Run:
         refused: Why the last one was left that somebody else carries out.
     """
 
+    kind: Kind
     storage: Storage
     config: TableConfig
     means: Means
     insists: bool
     instant: str = ""
-    done: list[Compacted] = field(default_factory=list)
+    done: list[Done] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     refused: ConcurrentWriteError | None = None
     _met: set[str] = field(default_factory=set, init=False)
     _failed: Mapping[str, Failed] | None = field(default=None, init=False)
 
     def attempt_all(self, timeline: Timeline) -> None:
-        """Carry out the compactions that are pending and that this call has not met yet.
+        """Carry out the plans that are pending and that this call has not met yet.
 
         Raises:
             PyHudiError: One of them failed, which is noted.
         """
-        waiting = [one for one in timeline.pending if one.action == COMPACTION]
+        waiting = [one for one in timeline.pending if one.action == self.kind.action]
         if waiting and self._failed is None:
             self._failed = failures.read_failures(self.storage)
-            failures.forget(self.storage, self._failed.keys() - {one.requested_time for one in waiting})
+            gone = self._failed.keys() - {one.requested_time for one in timeline.pending}
+            failures.forget(self.storage, gone)
         for instant in waiting:
             if instant.requested_time not in self._met:
                 self._met.add(instant.requested_time)
@@ -83,14 +83,14 @@ class Run:
         since = sum(one.requested_time > failed.after for one in timeline.writes)
         if self.insists or not failed.times or since >= failed.wait:
             return False
-        self._leave(
-            f"the compaction {instant.requested_time} failed {failed.times} times in a row ({failed.error}); it is "
-            f"tried again after {failed.wait - since} more writes, and by HudiTable.compact"
+        self.leave(
+            f"the {self.kind.name} {instant.requested_time} failed {failed.times} times in a row ({failed.error}); it "
+            f"is tried again after {failed.wait - since} more writes, and by HudiTable.{self.kind.call}"
         )
         return True
 
     def _attempt(self, instant: Instant, timeline: Timeline) -> None:
-        """Carry out a pending compaction, and note it where that fails for other reasons than somebody else's doing."""
+        """Carry out a pending plan, and note it where that fails for other reasons than somebody else's doing."""
         time, known = instant.requested_time, self._failed or {}
         try:
             self._carry_out_or_leave(instant)
@@ -103,46 +103,61 @@ class Run:
                 failures.note(self.storage, time, known.get(time, NEVER).again(newest, text))
             except Exception:
                 logger.warning(
-                    "table %s: it is not noted that the compaction %s failed", self.storage.path, time, exc_info=True
+                    "table %s: it is not noted that the %s %s failed",
+                    self.storage.path,
+                    self.kind.name,
+                    time,
+                    exc_info=True,
                 )
             raise
         if time in known and self.instant == time:
             failures.forget(self.storage, [time])
 
     def _carry_out_or_leave(self, instant: Instant) -> None:
-        """Carry a pending compaction out, unless that is beyond the bound, or somebody else is at it."""
-        plan = self._planned(instant)
+        """Carry a pending plan out, unless that is beyond the bound, or somebody else is at it."""
+        plan, kind = self._planned(instant), self.kind
         if plan is None:
             return
+        if not plan and kind.action == LOG_COMPACTION:
+            take_back(self.storage, self.config, instant)
+            self.leave(f"the {kind.name} {instant.requested_time} has nothing left to merge, and was taken back")
+            return
+        told = f"the {kind.name} {instant.requested_time} merges"
         size, most = sum(one.size for one in plan), self.means.most_bytes
         if most is not None and size > most:
-            self._leave(
-                f"the compaction {instant.requested_time} merges {size:,} bytes of base and log files, and "
-                f"hoodie.pyhudi.commit.merge.max.bytes allows {most:,}: it is planned, and HudiTable.compact carries "
-                "it out"
+            self.leave(
+                f"{told} {size:,} bytes of {kind.merges}, and hoodie.pyhudi.commit.merge.max.bytes allows {most:,}: it "
+                f"is planned, and HudiTable.{kind.call} carries it out"
             )
             return
         try:
             done = self._carry_out(instant, plan)
         except NoTasksError as error:
-            self._leave(
-                f"the compaction {instant.requested_time} merges {size:,} bytes of base and log files, which is more "
-                f"than hoodie.pyhudi.commit.merge.max.bytes allows this process, and {error}: it is planned, and "
-                "python -m pyhudi.connector.jobs compact carries it out"
+            self.leave(
+                f"{told} {size:,} bytes of {kind.merges}, which is more than hoodie.pyhudi.commit.merge.max.bytes "
+                f"allows this process, and {error}: it is planned, and python -m pyhudi.connector.jobs {kind.call} "
+                "carries it out"
             )
             return
         except ConcurrentWriteError as error:
             self.refused = error
-            self._leave(f"the compaction {instant.requested_time} is somebody else's: {error}")
+            self.leave(f"the {kind.name} {instant.requested_time} is somebody else's: {error}")
             return
         if done is not None:
             self.instant = instant.requested_time
-            self.done += done
+            self.done += [one for one in done if one.path]
+            for why in sorted({one.left for one in done if not one.path}):
+                self.leave(why)
 
     def _planned(self, instant: Instant) -> Plan | None:
-        """Return a pending plan; None where somebody else has done it, or taken it back, so that its files may go."""
+        """Return a pending plan; None where it has to wait, or somebody else has done it, or taken it back."""
+        timeline = load_timeline(self.storage, self.config)
+        older = self.kind.waits_for(timeline, instant)
+        if older:
+            self.leave(f"the {self.kind.name} {instant.requested_time} waits for {older}")
+            return None
         try:
-            return read_plan(self.storage, load_timeline(self.storage, self.config), instant)
+            return self.kind.read_plan(self.storage, timeline, instant)
         except PyHudiError:
             if instant.identity in {one.identity for one in load_timeline(self.storage, self.config).pending}:
                 raise
@@ -153,7 +168,7 @@ class Run:
         done = self.done
         found = ServiceResult(
             self.storage.path,
-            COMPACTION,
+            self.kind.action,
             self.instant,
             files=len(done),
             bytes=sum(one.size for one in done),
@@ -165,26 +180,28 @@ class Run:
         )
         if done:
             logger.info(
-                "table %s: compacted %d log files of %d file groups (%d bytes) into %d bytes of base files",
+                "table %s: %s of %d log files of %d file groups: %d bytes made of %d",
                 self.storage.path,
+                self.kind.name,
                 found.log_files,
                 found.file_groups,
-                found.bytes_read,
                 found.bytes,
+                found.bytes_read,
             )
         return found
 
-    def _leave(self, why: str) -> None:
+    def leave(self, why: str) -> None:
+        """Note, and log, what is left to others and why."""
         logger.warning("table %s: %s", self.storage.path, why)
         self.left.append(why)
 
-    def _carry_out(self, instant: Instant, plan: Plan) -> list[Compacted] | None:
+    def _carry_out(self, instant: Instant, plan: Plan) -> list[Done] | None:
         """Return what was done of a plan; None where somebody else has done it, or taken it back."""
         storage, config, means = self.storage, with_told_index(self.config, self.storage), self.means
         work = claim(storage, config, instant, means.patience, application=means.application)
         if work is None:
             return None
-        finished: list[Compacted] = []
+        finished: list[Done] = []
         with (
             _given_up(work, storage),
             heartbeat.HeartbeatThread(storage, work.instant_time, interval_s=means.patience.heartbeat_interval_s),
@@ -195,18 +212,8 @@ class Run:
                 raise UnsupportedTableError(
                     f"Nothing tells the columns of the table {storage.path}.", "Compact it with Apache Hudi."
                 )
-            # Where nobody knows the index, Apache Hudi's files have filters (see planning/plan.py).
-            asked = True if means.bloom_filter is None and config is not self.config else means.bloom_filter
-            service = Compactor(
-                work=work,
-                reach=means.reach or (lambda: storage),
-                schema=schema,
-                compression=means.compression,
-                row_group_bytes=means.row_group_bytes,
-                memory=means.memory,
-                ours=_ours(timeline, plan),
-                bloom=filters_for(config, means.bloom, asked),
-            )
+            claimed = Claimed(work, timeline, plan, schema, told_index=config is not self.config)
+            service = self.kind.service(claimed, storage, means)
 
             def executed(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
                 finished.extend(self._execute(service, plan, call, units))
@@ -225,9 +232,7 @@ class Run:
             )
         return finished if completed else None
 
-    def _execute(
-        self, service: Compactor, plan: Plan, call: Callable[[Any], Any], units: Sequence[Any]
-    ) -> Sequence[Any]:
+    def _execute(self, service: Any, plan: Plan, call: Callable[[Any], Any], units: Sequence[Any]) -> Sequence[Any]:
         """Return what was done of each unit, by this process where an engine has no tasks for it.
 
         Raises:
@@ -242,62 +247,45 @@ class Run:
             if own is None or (own.most_bytes is not None and sum(one.size for one in plan) > own.most_bytes):
                 raise
             logger.warning(
-                "table %s: this process merges the %d file groups of the compaction %s itself, because %s",
+                "table %s: this process merges the %d file groups of the %s %s itself, because %s",
                 self.storage.path,
                 len(units),
+                self.kind.name,
                 service.work.instant_time,
                 error,
             )
             return here(replace(service, reach=lambda: self.storage, memory=own.memory).execute, units)
 
-    def _close(self, work: Transaction, plan: Plan, done: Sequence[Compacted]) -> None:
+    def _close(self, work: Transaction, plan: Plan, done: Sequence[Done]) -> None:
         """Let nothing more be published, and delete what nobody reported: files of attempts that ran twice.
 
-        Files under the compaction's time may be somebody else's who has taken it over: those stay.
+        Files under the plan's time may be somebody else's who has taken it over: those stay.
         """
         storage = self.storage
         owner.seal(storage, work.seals[-1])
         kept, prefix = {one.path for one in done}, "-".join(map(str, (*token_of(work), "")))
         partitions = sorted({one.partition_path for one in plan})
         for partition in partitions:
-            found = (base_file(info.path) for info in storage.list(partition))
+            found = (data_file(info.path) for info in storage.list(partition))
             made = [one for one in found if one is not None and one.instant_time == work.instant_time]
-            ours = [one.path for one in made if one.write_token.startswith(prefix)]
+            ours = [one.path for one in made if _token(one).startswith(prefix)]
             storage.delete(*(path for path in ours if path not in kept))
-        # Nothing may say that the compaction is done before the disk keeps what it names.
+        # Nothing may say that the work is done before the disk keeps what it names.
         storage.flush(partitions)
 
     def _check(self, work: Transaction, plan: Plan, timeline: Timeline) -> None:
         """Refuse to complete where what was merged is not part of the table any more.
 
         Raises:
-            CommitConflictError: It is not, or the compaction is somebody else's by now.
+            CommitConflictError: It is not, or the plan is somebody else's by now.
         """
         check_claim(work, self.storage, timeline)
-        since = Since.find(work, self.storage, timeline)
-        merged = {log.instant_time for one in plan for log in one.logs} | {one.base_time for one in plan}
-        gone = sorted(merged & {one.instant_time for one in since.undone()})
-        gone += [f"{one.file_id} of {one.partition_path!r}" for one in self._replaced(plan, timeline)]
-        if gone or since.restore is not None:
-            what = f"{gone[0]}, which it merged," if gone else "what it merged"
-            raise CommitConflictError(
-                f"The compaction {work.instant_time} of the table {self.storage.path} is not completed: {what} was "
-                "undone or replaced meanwhile.",
-                "Compact again.",
-            )
-
-    def _replaced(self, plan: Plan, timeline: Timeline) -> list[Any]:
-        return replaced_since(self.storage, timeline, (one.group for one in plan))
+        self.kind.refuse_stale(work, self.storage, timeline, plan)
 
 
-def _ours(timeline: Timeline, plan: Plan) -> frozenset[str]:
-    """Return which of the delta commits that a plan merges are pyhudi's; of archived ones nobody asks."""
-    times = {log.instant_time for one in plan for log in one.logs}
-    writes = [one for one in timeline.writes if one.requested_time in times]
-    said = for_each(timeline.files.storage, timeline.files.read_summary, writes)
-    return frozenset(
-        one.requested_time for one, body in zip(writes, said, strict=True) if WRITE_ID in body.extra_metadata
-    )
+def _token(file: DataFile) -> str:
+    """Return what the name of a file says of who wrote it."""
+    return file.write_token if isinstance(file, BaseFile) else str(file.name.write_token or "")
 
 
 @contextmanager

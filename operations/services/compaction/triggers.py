@@ -1,4 +1,4 @@
-"""When a compaction is due, told from the timeline alone.
+"""When a compaction or a log compaction is due, told from the timeline alone.
 
 The rules are those of Apache Hudi's ``ScheduleCompactionActionExecutor`` and ``CompactionUtils``: instants are in order
 of requested time, and a delta commit counts from its request on, whether or not it is complete.
@@ -6,11 +6,11 @@ of requested time, and a delta commit counts from its request on, whether or not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ....timeline.clock import parse_time
-from ....timeline.held import COMPACTION
+from ....timeline.held import COMPACTION, LOG_COMPACTION, log_compactions
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
 from ..settings import (
@@ -63,6 +63,34 @@ def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
     if last:
         return Waiting(len(gathered), last)
     return Waiting(len(gathered), gathered[0]) if gathered else None
+
+
+def log_compaction_is_due(timeline: Timeline, delta_commits: int) -> bool:
+    """Return whether a log compaction is to be planned.
+
+    It is after so many delta commits since the last one, and since the last compaction, and never while one is pending.
+    A delta commit counts here that has completed since, or is at work and was asked for since; log compactions, but for
+    the last one, are delta commits.
+
+    Source: ``ScheduleCompactionActionExecutor.needLogCompact`` and ``CompactionUtils`` of release 1.2.
+
+    Args:
+        timeline: Of a merge-on-read table.
+        delta_commits: How many make it due.
+    """
+    if any(one.action == LOG_COMPACTION for one in timeline.pending):
+        return False
+    compactions = (one.requested_time for one in timeline.completed if one.action == "commit")
+    newest_first = [one for one in reversed(timeline.instants) if _is_delta(one)]
+    if len(_modified_after(newest_first, max(compactions, default=""))) < max(delta_commits, 1):
+        return False
+    joined = log_compactions(timeline)
+    last = next((one.requested_time for one in newest_first if one.requested_time in joined), "")
+    return len(_modified_after(newest_first, last)) >= delta_commits
+
+
+def _modified_after(deltas: Iterable[Instant], time: str) -> list[Instant]:
+    return [one for one in deltas if one.visible_since > time and one.requested_time != time]
 
 
 def _is_delta(instant: Instant) -> bool:

@@ -82,6 +82,14 @@ class Deletes:
         return Deletes(keys, paths, tuple(values.filter(chosen) for values in self.ordering), default)
 
 
+def joined(some: Sequence[Deletes]) -> Deletes:
+    """Return deletes behind one another as one; at least one of them."""
+    columns = ([getattr(one, name) for one in some] for name in ("keys", "partition_paths", "default"))
+    keys, paths, default = (pa.concat_arrays(arrays) for arrays in columns)
+    ordering: Iterator[Sequence[pa.Array]] = zip(*(one.ordering for one in some), strict=True)
+    return Deletes(keys, paths, tuple(pa.concat_arrays(list(arrays)) for arrays in ordering), default)
+
+
 def encode(deletes: Deletes) -> bytes:
     """Return the content of a delete block.
 

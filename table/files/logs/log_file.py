@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -124,6 +124,7 @@ class LogFileWriter:
         block_bytes: Arrow bytes of rows after which a block is closed.
         row_group_bytes: As for `BaseFileWriter`.
         partial: Whether the rows leave the columns that ``schema`` lacks as they are.
+        replaces: Of log compaction: the instants whose blocks these stand for.
 
     Attributes:
         size: Bytes written; rows that wait for their block are none yet.
@@ -142,9 +143,12 @@ class LogFileWriter:
         block_bytes: int = 256 << 20,
         row_group_bytes: int = 128 << 20,
         partial: bool = False,
+        replaces: Sequence[str] = (),
     ) -> None:
         self._stream = stream
         self._headers: dict[Header, str] = {Header.INSTANT_TIME: instant_time, Header.SCHEMA: avro_schema}
+        if replaces:
+            self._headers[Header.COMPACTED_BLOCK_TIMES] = ",".join(replaces)
         self._schema = schema
         self._avro_schema = avro_schema
         self._format = data_format

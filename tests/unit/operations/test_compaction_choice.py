@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 
 import pytest
 from pyhudi.errors import InvalidOptionError
 from pyhudi.operations.services.compaction.choice import Cost, choose_partitions, choose_slices
-from pyhudi.operations.services.compaction.triggers import is_due
+from pyhudi.operations.services.compaction.triggers import is_due, log_compaction_is_due
 from pyhudi.operations.services.settings import (
     BOUNDED_IO,
     BY_DAY,
@@ -41,19 +42,23 @@ def at(minute: int) -> str:
 
 
 def timeline(*said: str) -> Timeline:
-    """Instants at one minute each: d a delta commit, D a pending one, c a compaction, C a pending one."""
+    """Instants at one minute each: d a delta commit, D a pending one, c a compaction, C a pending one; l, L joining."""
     kinds = {
         "d": ("deltacommit", State.COMPLETED),
         "D": ("deltacommit", State.INFLIGHT),
         "c": ("commit", State.COMPLETED),
         "C": ("compaction", State.REQUESTED),
+        "l": ("deltacommit", State.COMPLETED),
+        "L": ("logcompaction", State.REQUESTED),
     }
-    instants = []
+    instants, storage = [], open_storage(f"memory://{uuid.uuid4().hex}")
+    files = InstantFiles(storage, LayoutV2(), AvroCodec())
     for minute, letter in enumerate("".join(said)):
         action, state = kinds[letter]
         done = at(minute) if state == State.COMPLETED else None
         instants.append(Instant(at(minute), action, state, done))
-    files = InstantFiles(open_storage("memory://nothing"), LayoutV2(), AvroCodec())
+        if letter == "l":
+            files.request(Instant(at(minute), "logcompaction", State.REQUESTED))
     return Timeline(tuple(instants), files)
 
 
@@ -103,6 +108,34 @@ def test_commits_and_time_together_and_either(commits: bool, seconds: bool) -> N
     either = is_due(timeline("dd"), replace(settings, trigger=NUM_OR_TIME), NOW, "UTC")
 
     assert (both, either) == (commits and seconds, commits or seconds)
+
+
+@pytest.mark.parametrize(
+    ("said", "due"),
+    [
+        ("ddd", False),
+        ("dddd", True),
+        ("dddD", True),
+        ("ddddl", False),
+        ("ddddlddd", False),
+        ("ddddldddd", True),
+        ("ddddlddddl", False),
+        ("ddddcddd", False),
+        ("ddddcdddd", True),
+        ("ddddcdlddd", False),
+        ("ddlddcddl", False),
+        ("ddddLdddd", False),
+        ("ddddlddddL", False),
+        ("ddddCd", True),
+        ("", False),
+        ("c", False),
+    ],
+)
+def test_log_files_are_joined_after_delta_commits_since_then_and_since_the_last_compaction(
+    said: str, due: bool
+) -> None:
+    """A pending one is carried out before there is another."""
+    assert log_compaction_is_due(timeline(said), 4) is due
 
 
 def piece(partition: str, *log_sizes: int, base: int | None = 10 * MB) -> FileSlice:

@@ -1,0 +1,210 @@
+"""The log files of one file slice joined into one, wherever that is done, and what the completed instant says of it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ....storage import open_storage
+from ....storage.base import Storage, join
+from ....table.arrow.spill import SpillWriter, local_spills
+from ....table.files.base_file import file_schema
+from ....table.files.file_group import FileSlice
+from ....table.files.logs.delete_block import Deletes, joined
+from ....table.files.logs.log_blocks import BlockType
+from ....table.files.logs.log_file import LogFileWriter
+from ....table.files.names import LogFileName
+from ....table.schema.columns import avro_schema
+from ....table.slices.merged_slice import LogCounts, MergedSlice
+from ....timeline.writers import heartbeat
+from ....timeline.writers.markers import MarkerType
+from ....writer.arrivals import encoded_as
+from ...transaction.fence import Fence
+from ...transaction.transaction import Transaction
+from .log_plan import why_left
+from .plan import Plan
+from .tokens import new_token
+
+if TYPE_CHECKING:
+    from ....timeline.metadata.models import CommitMetadata, WriteStat
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What became of the log files of one slice.
+
+    Attributes:
+        piece: The slice.
+        path: The new log file; empty where they were left as they are.
+        size: Its bytes.
+        rows: Its rows.
+        deletes: Its deletes.
+        logs: What the older ones held.
+        log_data_bytes: Of that, the bytes of the blocks of rows.
+        seconds: How long it took.
+        left: Why they were left.
+    """
+
+    piece: FileSlice
+    path: str
+    size: int
+    rows: int
+    deletes: int
+    logs: LogCounts
+    log_data_bytes: int
+    seconds: float
+    left: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogCompactor:
+    """A log compaction at work; it travels with every task where an engine carries it out.
+
+    Attributes:
+        work: Its instant, claimed by this process.
+        reach: Opens the table's store where a unit is carried out.
+        schema: The table's data columns.
+        compression: Parquet codec.
+        row_group_bytes: Uncompressed bytes that one row group aims at.
+        data_format: What rows are encoded as: `BlockType.PARQUET` or `BlockType.AVRO`.
+        block_bytes: Arrow bytes of rows after which a block ends.
+        memory: Arrow bytes of log entries that may be folded at once.
+    """
+
+    work: Transaction
+    reach: Callable[[], Storage]
+    schema: pa.Schema
+    compression: str
+    row_group_bytes: int
+    data_format: BlockType
+    block_bytes: int
+    memory: int
+
+    def units(self, plan: Plan) -> Sequence[FileSlice]:
+        """Return the slices, those with the most bytes of log files first."""
+        return sorted(plan, key=lambda one: -one.size)
+
+    def execute(self, unit: FileSlice) -> Joined:
+        """Join the log files of one slice; each attempt makes a file of its own, as a `Compactor` does.
+
+        Raises:
+            CorruptFileError: A block that counts cannot be read.
+            WriteSealedError: Somebody else has taken the work over, or it is complete.
+            StorageError: The store failed.
+        """
+        storage, work = self.reach(), self.work
+        interval = work.patience.heartbeat_interval_s
+        with (
+            heartbeat.HeartbeatThread(storage, work.instant_time, interval_s=interval),
+            tempfile.TemporaryDirectory(prefix="pyhudi-") as folder,
+        ):
+            return self._join(unit, storage, local_spills(open_storage(folder, durable=False)))
+
+    def result(self, plan: Plan, at: str, done: Sequence[Joined], seconds: float) -> CommitMetadata:
+        """Return what was done, as Apache Hudi writes it."""
+        from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+
+        stats: dict[str, list[WriteStat]] = {}
+        for one in sorted((one for one in done if one.path), key=lambda one: one.piece.group):
+            stats.setdefault(one.piece.partition_path, []).append(_stat(one))
+        return CommitMetadata(
+            partition_to_write_stats=stats,
+            compacted=True,
+            extra_metadata={"schema": avro_schema(self.schema, self.work.config.name)},
+            operation_type="LOG_COMPACT",
+        )
+
+    def _join(
+        self, piece: FileSlice, storage: Storage, open_spill: Callable[[], tuple[SpillWriter, Storage]]
+    ) -> Joined:
+        began = time.monotonic()
+        logs = MergedSlice(
+            storage, self.work.config, piece, self.schema, _seen, memory=self.memory, open_spill=open_spill
+        )
+        blocks = logs.blocks
+        done = partial(
+            Joined, piece, logs=logs.counts, log_data_bytes=sum(one.content_size for one in blocks if one.is_data)
+        )
+        why = why_left(blocks) or (None if blocks else "no block of it counts")
+        if why is not None:
+            left = f"the log files of the file group {piece.file_id} of partition {piece.partition_path!r} stay: {why}"
+            return done(path="", size=0, rows=0, deletes=0, seconds=time.monotonic() - began, left=left)
+        name = LogFileName(piece.file_id, self.work.instant_time, 1, new_token(self.work)).format()
+        path = join(piece.partition_path, name) if piece.partition_path else name
+        with ExitStack() as stack:
+            staged = storage.stage(path, self.work.aside)
+            stack.callback(staged.discard)
+            file = LogFileWriter(
+                staged.stream,
+                instant_time=self.work.instant_time,
+                schema=file_schema(self.schema),
+                avro_schema=avro_schema(self.schema, self.work.config.name, meta=True),
+                data_format=self.data_format,
+                compression=self.compression,
+                block_bytes=self.block_bytes,
+                row_group_bytes=self.row_group_bytes,
+                replaces=tuple(dict.fromkeys(one.instant_time for one in blocks)),
+            )
+            stack.callback(file.abandon)
+            rows, deletes = self._write(file, stack.enter_context(closing(logs.entries())))
+            size = Fence(self.work, storage, 0).publish(staged, piece.partition_path, path, MarkerType.CREATE)
+        return done(path=path, size=size, rows=rows, deletes=deletes, seconds=time.monotonic() - began)
+
+    def _write(self, file: LogFileWriter, entries: Iterator[tuple[pa.RecordBatch, Deletes]]) -> tuple[int, int]:
+        """Write rows as they come and deletes behind them, and return how many there were."""
+        schema = file_schema(self.schema)
+        counts, waiting = [0, 0], []
+        for batch, gone in entries:
+            columns = [encoded_as(batch.column(one.name), one.type) for one in schema]
+            file.add_rows(pa.RecordBatch.from_arrays(columns, schema=schema))
+            counts[0] += batch.num_rows
+            counts[1] += len(gone)
+            if len(gone):
+                waiting.append(gone)
+            if sum(one.nbytes for one in waiting) > self.block_bytes:
+                file.add_deletes(joined(waiting))
+                waiting = []
+        if waiting:
+            file.add_deletes(joined(waiting))
+        file.close()
+        return counts[0], counts[1]
+
+
+def _seen(_: str) -> bool:
+    """Return that a block counts: a plan names complete log files alone."""
+    return True
+
+
+def _stat(one: Joined) -> WriteStat:
+    from ....timeline.metadata.models import RuntimeStats, WriteStat  # noqa: PLC0415
+
+    piece, millis = one.piece, int(one.seconds * 1000)
+    return WriteStat(
+        file_id=piece.file_id,
+        path=one.path,
+        prev_commit=piece.base_time,
+        num_writes=one.rows,
+        num_deletes=one.deletes,
+        num_update_writes=one.rows,
+        total_write_bytes=one.size,
+        partition_path=piece.partition_path,
+        total_log_records=one.logs.records,
+        total_updated_records_compacted=one.rows + one.deletes,
+        total_log_blocks=one.logs.blocks,
+        total_corrupt_log_block=one.logs.corrupt,
+        file_size_in_bytes=one.size,
+        log_version=1,
+        log_offset=0,
+        base_file="",
+        log_files=[one.path.rpartition("/")[2]],
+        runtime_stats=RuntimeStats(total_scan_time=0, total_create_time=0, total_upsert_time=millis),
+        total_log_files_compacted=len(piece.logs),
+        total_log_size_compacted=one.log_data_bytes,
+    )

@@ -1,0 +1,83 @@
+"""The entries of logs by themselves, folded: of each key the one to which they come, deletes among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import UnsupportedTableError
+from ..arrow.arrays import Mask, mask
+from ..files.logs.delete_block import Deletes
+from ..merging.merger import MergeCounts
+from ..merging.overlay import Given, laid_together
+from ..schema.columns import RECORD_KEY
+from .log_rows import RESET, ROW, LogSpec, kinds
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEntries(LogSpec):
+    """What the entries of logs hold, where none of them counts as gone, so that deletes stay among them."""
+
+    def deleted(self, rows: pa.RecordBatch) -> Mask:
+        """Return that no entry is."""
+        return np.zeros(rows.num_rows, dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class LaidEntries:
+    """Entries that give some of their columns only, laid over each other and over nothing else.
+
+    Attributes:
+        rows: One for each key.
+    """
+
+    rows: pa.RecordBatch
+
+    @classmethod
+    def of(cls, spec: LogSpec, entries: pa.RecordBatch, given: Given) -> LaidEntries:
+        """Return what some entries come to, at least one."""
+        return cls(laid_together(spec, entries, given))
+
+    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the base rows, of which there are none."""
+        yield from base
+
+    def arrivals(self) -> pa.RecordBatch:
+        """Return the rows."""
+        return self.rows
+
+    @property
+    def counts(self) -> MergeCounts:
+        """What became of the entries."""
+        return MergeCounts(inserts=self.rows.num_rows, keys=self.rows.num_rows)
+
+
+def parted(entries: pa.RecordBatch, ordering: tuple[str, ...], partition_path: str) -> tuple[pa.RecordBatch, Deletes]:
+    """Return the rows among folded entries, and the deletes as a delete block has them.
+
+    A row that says of itself that it is a delete becomes one with its ordering value, as in Apache Hudi.
+
+    Args:
+        entries: With their kind.
+        ordering: The columns that decide who wins.
+        partition_path: Of their file group.
+
+    Raises:
+        UnsupportedTableError: A delete asks for an order and lacks a value for it.
+    """
+    kind = kinds(entries)
+    gone = kind != ROW
+    rows, deleted = (entries.filter(pa.array(one)) for one in (~gone, gone))
+    default = kind[gone] == RESET if ordering else np.ones(deleted.num_rows, dtype=np.bool_)
+    values = tuple(deleted.column(name) for name in ordering)
+    if any(mask(one.is_null())[~default].any() for one in values):
+        raise UnsupportedTableError(
+            f"A delete in the log files of partition {partition_path!r} has no value in one of the ordering fields "
+            f"({', '.join(ordering)}), and no delete block has a place for that.",
+            "Compact the table instead (HudiTable.compact).",
+        )
+    paths = pa.repeat(pa.scalar(partition_path, pa.string()), deleted.num_rows)
+    return rows, Deletes(deleted.column(RECORD_KEY), paths, values, pa.array(default))

@@ -1,0 +1,542 @@
+"""Log compactions of merge-on-read tables: planned, carried out, and what writers and readers see of them."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyhudi.errors import CommitConflictError, PyHudiError, UnsupportedTableError
+from pyhudi.operations.inspect.validate import validate
+from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.services import standing
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.compaction import log_plan
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import savepoint
+from pyhudi.operations.services.settings import (
+    ArchiveSettings,
+    CleanSettings,
+    CompactionSettings,
+    LogCompactionSettings,
+    Upkeep,
+)
+from pyhudi.reader.query import AsOf, Changes
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.storage import open_storage
+from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock
+from pyhudi.table.files.logs.log_contents import columns_of, deletes_of, rows_of
+from pyhudi.table.files.logs.log_file import read_blocks
+from pyhudi.table.slices import merged_slice
+from pyhudi.timeline.held import pending_compactions
+from pyhudi.timeline.instants import State
+from support.compacting import (
+    SCHEMA,
+    TWO,
+    append,
+    begin,
+    blocks,
+    in_bases,
+    join,
+    merged,
+    new_table,
+    plan_join,
+    rows,
+    run,
+    schedule,
+    slices,
+    timeline_of,
+)
+from support.drive import KEYED, carry_out, plan, write
+from support.fixture_tables import TABLES, recorded, unpack
+from support.recorded_merges import NAMES, in_order, shown
+
+META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name", "p", "id", "value")
+FIRST = [(f"k{n}", "a" if n % 2 else "b", 10, n) for n in range(8)]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "t"
+    new_table(path, *FIRST)
+    append(path, ("k1", "a", 20, 100), ("k2", "b", 5, 101), ("new", "b", 1, 102))
+    append(path, ("k1", "a", 15, 103), ("k5", "a", 10, 104), gone=[("k3", "a", 30), ("k4", "b", 1), ("k6", "b", None)])
+    return path
+
+
+@pytest.fixture
+def unaware(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Return how a reader sees a table that reads all blocks, as hudi-rs 0.5 does, whatever replaces them."""
+
+    def read(path: Path, *columns: str) -> list[tuple[Any, ...]]:
+        kinds = {BlockType.AVRO, BlockType.PARQUET, BlockType.DELETE}
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                merged_slice,
+                "effective_blocks",
+                lambda files, _: tuple(one for some in files for one in some if one.type in kinds),
+            )
+            return merged(path, *columns)
+
+    return read
+
+
+def completed(path: Path) -> Any:
+    """Return what the newest completed log compaction says."""
+    timeline = timeline_of(path)
+    bodies = [timeline.files.read_commit(one) for one in reversed(timeline.writes) if one.action == "deltacommit"]
+    return next(one for one in bodies if one.operation_type == "LOG_COMPACT")
+
+
+def changes(path: Path, begin: str, end: str | None = None) -> list[tuple[Any, ...]]:
+    """Return the rows that a query of changes shows."""
+    snapshot = open_snapshot(str(path), query=Changes(begin, end))
+    found = []
+    for split in snapshot.plan(snapshot.schema, (), 1 << 27):
+        for batch in scan(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times):
+            found += zip(*(batch.column(name).to_pylist() for name in ("id", "value")), strict=True)
+    return sorted(found)
+
+
+def test_joined_log_files_show_what_was_there(table: Path, unaware: Callable[..., Any]) -> None:
+    """Also to readers that know of nothing that is replaced; and later writes meet them as they met the others."""
+    before, bases = merged(table, *META), in_bases(table)
+    logs = {piece.group: [log.instant_time for log in piece.logs] for piece in slices(table)}
+
+    done = join(table)
+
+    assert merged(table, *META) == unaware(table, *META) == before
+    assert in_bases(table) == bases
+    for piece in slices(table):
+        assert blocks(table, piece) == ([done.instant] if len(logs[piece.group]) > 1 else logs[piece.group])
+        assert [log.instant_time for log in piece.logs][: len(logs[piece.group])] == logs[piece.group]
+    assert (done.service, done.file_groups, done.files) == ("logcompaction", done.files, done.files)
+    stats = [stat for some in completed(table).partition_to_write_stats.values() for stat in some]
+    assert done.bytes == sum(stat.file_size_in_bytes for stat in stats)
+    assert join(table).instant == ""
+    append(table, ("k3", "a", 29, 1), ("k4", "b", 0, 2), ("k6", "b", 1, 3), ("k1", "a", 20, 4))
+    shown = {(key, value) for _, key, value in merged(table)}
+    assert merged(table, *META) == unaware(table, *META)
+    assert "k3" not in {key for key, _ in shown}, "its delete has a greater value"
+    assert {("k4", 4), ("k1", 4)} <= shown
+    assert validate(open_storage(str(table)), deep=True).to_pylist() == []
+
+
+def test_what_was_joined_is_joined_again_with_what_came_since(table: Path, unaware: Callable[..., Any]) -> None:
+    first = join(table)
+    append(table, ("k1", "a", 16, 7), ("k2", "b", 50, 8), gone=[("k5", "a", 10)])
+    before = merged(table, *META)
+
+    second = join(table)
+
+    assert first.instant < second.instant
+    assert merged(table, *META) == unaware(table, *META) == before
+    for piece in slices(table):
+        last = piece.logs[-1]
+        headers = {one.compacted_times for one in read_blocks(open_storage(str(table)), last.path)}
+        if last.instant_time == second.instant:
+            assert len(headers) == 1
+            assert first.instant in headers.pop()
+    run(table)
+    assert in_bases(table) == merged(table)
+    assert [row[3:] for row in merged(table, *META)] == [row[3:] for row in before]
+
+
+def test_deletes_stay_with_their_values_in_blocks_that_have_one_kind_each(table: Path) -> None:
+    """hudi-rs takes no block that has deletes of both kinds."""
+    done, storage = join(table), open_storage(str(table))
+    ordering = [rows().schema.field("ts")]
+    found: dict[str, int | None] = {}
+    for piece in slices(table):
+        for log in piece.logs:
+            for block in read_blocks(storage, log.path) if log.instant_time == done.instant else ():
+                if block.type is BlockType.DELETE:
+                    deletes = deletes_of(storage, block, ordering)
+                    assert len({*deletes.default.to_pylist()}) == 1
+                    found |= dict(zip(deletes.keys.to_pylist(), deletes.ordering[0].to_pylist(), strict=True))
+
+    assert {key: value for key, value in found.items() if key != "k6"} == {"k3": 30, "k4": 1}
+    assert found["k6"] in (None, 0)
+
+
+@pytest.mark.parametrize("format", ["AVRO", "PARQUET"])
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_of_apache_hudi_read_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, format: str
+) -> None:
+    """Whatever their blocks, types, ordering fields and rules of merging; also where nothing can be joined."""
+    # Nothing but writers' rules keep pyhudi from tables that have a mode of partial updates.
+    monkeypatch.setattr(standing, "check_supported", lambda *_, **__: None)
+    path = unpack(name, tmp_path)
+    before = in_order(shown(path, "snapshot"))
+
+    join(path, data_format=BlockType[format], memory=1 if format == "AVRO" else 1 << 24)
+
+    assert in_order(shown(path, "snapshot")) == before
+    pending = {one.action for one in timeline_of(path).pending}
+    assert pending <= {"compaction"}
+
+
+JOINED_AT = "20261122130028209"
+
+
+def without(path: str, *times: str) -> None:
+    """Take instants off a table, with all that they left."""
+    for file in Path(path).rglob("*"):
+        if any(time in file.name for time in times):
+            file.unlink()
+
+
+def theirs(name: str) -> Mapping[str, Any]:
+    """Return what Apache Hudi wrote into an instant of its log compacted table."""
+    with zipfile.ZipFile(TABLES / "v9_mor_log_compacted.zip") as archive:
+        (found,) = [one for one in archive.namelist() if f"timeline/{JOINED_AT}" in one and one.endswith(name)]
+        (record,) = fastavro.reader(io.BytesIO(archive.read(found)))
+    return record
+
+
+def ours(path: str, at: str, name: str) -> Any:
+    (file,) = Path(path, ".hoodie/timeline").glob(f"{at}*{name}")
+    (record,) = fastavro.reader(io.BytesIO(file.read_bytes()))
+    return record
+
+
+def entries(path: str, block: LogBlock, schema: pa.Schema) -> list[dict[str, Any]] | bytes:
+    """Return what is in a block, but for the commit time of rows, which pyhudi keeps and Apache Hudi sets anew."""
+    storage = open_storage(path)
+    if block.type is BlockType.DELETE:
+        return storage.read(block.path)[block.content_offset :][: block.content_size]
+    wanted = pa.schema([one for one in schema if one.name not in META[:2]])
+    return [row for batch in rows_of(storage, block, wanted) for row in batch.to_pylist()]
+
+
+def test_a_plan_says_what_apache_hudi_would_say(tmp_path: Path) -> None:
+    path = unpack("v9_mor_log_compacted", tmp_path)
+    without(path, JOINED_AT, "20261122130030789")
+
+    plan = plan_join(path)
+
+    assert ours(path, plan.instant, "logcompaction.requested") == theirs("logcompaction.requested")
+
+
+def test_a_plan_of_apache_hudi_is_carried_out_as_it_does(tmp_path: Path) -> None:
+    """The same entries, in blocks with the same headers, and the same figures."""
+    path = unpack("v9_mor_log_compacted", tmp_path)
+    storage = open_storage(path)
+    theirs_by_group = {
+        log.file_id: (log, list(read_blocks(storage, log.path)))
+        for piece in slices(path)
+        for log in piece.logs
+        if log.instant_time == JOINED_AT
+    }
+    schema = pa.schema(columns_of(theirs_by_group[min(theirs_by_group)][1][0]))
+    bodies = {(key, one.type): entries(path, one, schema) for key, (_, some) in theirs_by_group.items() for one in some}
+    requested = Path(path, f".hoodie/timeline/{JOINED_AT}.logcompaction.requested").read_bytes()
+    without(path, JOINED_AT, "20261122130030789")
+    Path(path, f".hoodie/timeline/{JOINED_AT}.logcompaction.requested").write_bytes(requested)
+
+    done = join(path, data_format=BlockType.AVRO)
+
+    assert done.instant == JOINED_AT
+    for piece in slices(path):
+        log = piece.logs[-1]
+        known = {block.type: block for block in theirs_by_group[log.file_id][1]}
+        for block in read_blocks(storage, log.path):
+            assert block.headers == {**known[block.type].headers, 2: block.headers[2]}
+            assert entries(path, block, schema) == bodies[log.file_id, block.type]
+    told, expected = ours(path, JOINED_AT, ".deltacommit"), theirs(".deltacommit")
+    varying = {"path", "logFiles", "totalWriteBytes", "fileSizeInBytes", "runtimeStats", "totalLogReadTimeMs"}
+    for partition, stats in expected.pop("partitionToWriteStats").items():
+        for one, other in zip(told["partitionToWriteStats"][partition], stats, strict=True):
+            assert {name: value for name, value in one.items() if name not in varying} == {
+                name: value for name, value in other.items() if name not in varying
+            }
+    assert {name: told[name] for name in ("compacted", "operationType", "version")} == {
+        name: expected[name] for name in ("compacted", "operationType", "version")
+    }
+
+
+def test_rows_that_have_some_columns_only_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody plans them here; of a plan that has them the result says why they stay."""
+    path = unpack("v9_mor_partial", tmp_path)
+    assert plan_join(path).instant == ""
+    with monkeypatch.context() as patch:
+        patch.setattr(log_plan.LogPlanner, "_is_wanted", lambda *_: True)
+        assert plan_join(path).instant
+
+    done = join(path)
+
+    assert "has some columns only" in done.left
+    assert in_order(shown(path, "snapshot")) == in_order(recorded("v9_mor_partial"))
+    assert timeline_of(path).pending == ()
+
+
+def test_what_was_joined_does_not_count_without_what_it_replaces(table: Path) -> None:
+    """It belongs to the slice of a base file that Apache Hudi asked for meanwhile, and that holds its rows already."""
+    plan_join(table)
+    schedule_beside(table)
+    append(table, ("k1", "a", 20, 500), ("k2", "b", 10, 501))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_plan, "held_by_plans", lambda *_, **__: frozenset())
+        join(table)
+    before = merged(table, *META)
+    run(table)
+
+    assert merged(table, *META[:2], *META[3:]) == [(*row[:2], *row[3:]) for row in before]
+    assert ("a", "k1", 500) in merged(table)
+
+
+def schedule_beside(table: Path) -> None:
+    """Plan a compaction of all file groups, as Apache Hudi does although a log compaction of them is pending."""
+    from pyhudi.operations.services.compaction import plan
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "held_by_plans", lambda *_, **__: frozenset())
+        assert schedule(table).instant
+
+
+def test_a_plan_that_a_compaction_has_overtaken_is_taken_back(table: Path) -> None:
+    plan = plan_join(table)
+    schedule_beside(table)
+    before = merged(table, *META)
+
+    done = join(table)
+
+    assert "has nothing left to merge" in done.left
+    assert done.files == 0
+    assert timeline_of(table).find(plan.instant) is None
+    assert merged(table, *META) == before
+    run(table)
+    assert in_bases(table) == merged(table)
+
+
+def test_a_file_group_that_is_to_be_joined_is_not_compacted_and_the_other_way_round(table: Path) -> None:
+    joining = plan_join(table)
+    append(table, ("k1", "c", 1, 600))
+    compacting = schedule(table)
+
+    assert joining.file_groups > 1
+    assert compacting.file_groups > 1
+    held = [
+        (one.partition_path, one.file_id)
+        for plan in pending_compactions(timeline_of(table)).values()
+        for one in plan.operations
+    ]
+    assert len(held) == len({*held}) == joining.file_groups + compacting.file_groups
+    append(table, ("k1", "c", 2, 601))
+    append(table, ("k1", "c", 3, 602))
+    assert plan_join(table).instant == "", "one is pending, the other ones are held"
+    before = merged(table, *META)
+    join(table)
+    assert merged(table, *META) == before
+    run(table)
+    assert in_bases(table) == merged(table)
+
+
+def test_a_write_that_is_at_work_is_waited_for(table: Path) -> None:
+    """Its log files come before the joined one, which readers would take for the newer one."""
+    at_work = begin(table)
+
+    for done in (plan_join(table), join(table)):
+        assert (done.instant, done.files) == ("", 0)
+        assert f"waits for the deltacommit {at_work}" in done.left
+    append(table, ("k1", "a", 20, 200), at=at_work)
+    assert join(table).left == ""
+    assert ("a", "k1", 200) in merged(table)
+
+
+def test_a_write_that_begins_later_goes_on(table: Path, unaware: Callable[..., Any]) -> None:
+    plan = plan_join(table)
+    late = begin(table)
+    append(table, ("k1", "a", 20, 200))
+
+    done = join(table)
+    append(table, ("k1", "a", 20, 300), ("k2", "b", 10, 301), at=late)
+
+    assert done.instant == plan.instant
+    assert late in done.left, "what came since waits for it"
+    assert [row for row in merged(table) if row[1] == "k1"] == [("a", "k1", 200)], "the one that was asked for later"
+    assert merged(table, *META) == unaware(table, *META)
+
+
+@pytest.mark.parametrize("when", ["before it is carried out", "while it is"])
+def test_an_older_write_that_came_in_between_keeps_its_file_groups_out(
+    table: Path, unaware: Callable[..., Any], when: str
+) -> None:
+    """As a write that was planned long before its first task, or where Apache Hudi planned without waiting."""
+    older = begin(table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log_plan, "_may_append", lambda *_: False)
+        plan = plan_join(table)
+    assert f"waits for the deltacommit {older}" in join(table).left
+
+    def between(call, units):
+        done = [call(one) for one in units]
+        append(table, ("k1", "a", 20, 700), at=older)
+        return done
+
+    if when == "while it is":
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(CommitConflictError, match="came in between"):
+            patch.setattr(log_plan, "_may_append", lambda *_: False)
+            join(table, executor=between)
+    else:
+        append(table, ("k1", "a", 20, 700), at=older)
+    before = merged(table, *META)
+    done = join(table)
+
+    assert ("a", "k1", 700) in merged(table)
+    assert merged(table, *META) == unaware(table, *META) == before
+    assert done.file_groups > 0
+    timeline = timeline_of(table)
+    (instant,) = [one for one in timeline.writes if one.requested_time == plan.instant]
+    assert sum(map(len, timeline.files.read_commit(instant).partition_to_write_stats.values())) < plan.file_groups
+
+
+def test_a_write_that_was_planned_before_it_and_began_after_it_is_refused(tmp_path: Path) -> None:
+    """Its log file would come before the joined one, and readers that know of nothing replaced would read it first."""
+    table = tmp_path / "t"
+    new_table(table, ("k1", "a", 10, 1))
+    append(table, ("k1", "a", 20, 2))
+    append(table, ("k1", "a", 30, 3))
+    late, given = plan(table, SCHEMA), [rows(("k1", "a", 30, 4))]
+    join(table)
+
+    with pytest.raises(CommitConflictError, match="log compaction"):
+        carry_out(late, given)
+    assert merged(table) == [("a", "k1", 3)]
+
+
+def test_a_copy_on_write_table_has_nothing_to_join(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    write(table, rows(("k1", "a", 1, 1)), table=KEYED)
+
+    for act in (join, plan_join):
+        with pytest.raises(UnsupportedTableError, match="copy-on-write"):
+            act(table)
+
+
+def test_it_is_undone_as_any_write_and_leaves_what_it_was_made_of(table: Path) -> None:
+    before, storage = merged(table, *META), open_storage(str(table))
+    pending = plan_join(table)
+    rollback(storage, pending.instant)
+    assert timeline_of(table).find(pending.instant) is None
+    done = join(table)
+    newest = timeline_of(table).writes[-2].requested_time
+    with pytest.raises(PyHudiError, match=done.instant):
+        rollback(storage, newest)
+
+    rollback(storage, done.instant)
+
+    assert merged(table, *META) == before
+    assert not list(table.rglob(f"*_{done.instant}.log.*"))
+    savepoint(storage, newest)
+    join(table)
+    append(table, ("k1", "a", 90, 9))
+    restore(storage, newest)
+    assert merged(table, *META) == before
+
+
+def test_a_clean_takes_it_with_its_slice_and_nothing_before(table: Path) -> None:
+    storage = open_storage(str(table))
+    plan = plan_join(table)
+    assert clean(storage, CleanSettings(policy="KEEP_LATEST_FILE_VERSIONS", file_versions=1)).files == 0
+    join(table)
+    assert clean(storage, CleanSettings(policy="KEEP_LATEST_FILE_VERSIONS", file_versions=1)).files == 0
+    before = merged(table)
+    run(table)
+    clean(storage, CleanSettings(policy="KEEP_LATEST_FILE_VERSIONS", file_versions=1))
+
+    assert not list(table.rglob(f"*_{plan.instant}.log.*"))
+    assert merged(table) == before == in_bases(table)
+
+
+def test_its_rows_are_no_changes_and_the_past_is_what_it_was(table: Path) -> None:
+    times = [one.requested_time for one in timeline_of(table).writes]
+    ends = [one.visible_since for one in timeline_of(table).writes]
+    past = merged(table)
+    done = join(table)
+    (joined,) = [one for one in timeline_of(table).writes if one.requested_time == done.instant]
+
+    assert changes(table, ends[-1]) == []
+    assert changes(table, ends[1]) == changes(table, ends[1], ends[-1]) != []
+    append(table, ("k1", "a", 99, 1))
+    assert changes(table, ends[-1]) == changes(table, joined.visible_since) == [("k1", 1)]
+    for time in (times[-1], done.instant):
+        snapshot = open_snapshot(str(table), query=AsOf(time))
+        found = [
+            row
+            for split in snapshot.plan(snapshot.schema, (), 1 << 27)
+            for batch in scan(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times)
+            for row in zip(*(batch.column(name).to_pylist() for name in ("p", "id", "value")), strict=True)
+        ]
+        assert sorted(found) == past
+
+
+def test_it_outlives_the_timeline(table: Path) -> None:
+    join(table)
+    for number in range(6):
+        append(table, ("k7", "a", 40 + number, number))
+    before = merged(table, *META)
+
+    gone = archive(open_storage(str(table)), ArchiveSettings(min_commits=2, max_commits=3, delta_commits=None))
+
+    assert gone.instants > 3
+    assert merged(table, *META) == before
+    join(table)
+    assert merged(table, *META) == before
+    run(table)
+    assert in_bases(table) == merged(table)
+
+
+INLINE = Upkeep(
+    CleanSettings(automatic=False),
+    ArchiveSettings(automatic=False),
+    CompactionSettings(inline=False),
+    LogCompactionSettings(inline=True, blocks=3),
+)
+
+
+def test_a_write_joins_log_files_where_that_is_due(tmp_path: Path) -> None:
+    """After three delta commits, and then after three more than itself; a compaction begins the count anew."""
+    table = tmp_path / "t"
+    new_table(table, *FIRST)
+    joined: list[bool] = []
+    for number in range(9):
+        done = write(table, rows(("k1", "a", 20 + number, number)), settings=WriteSettings(upkeep=INLINE))
+        found = [one for one in done.services if one.service == "logcompaction"]
+        assert [one.error for one in found if one.error] == []
+        joined.append(any(one.instant for one in found))
+
+    assert joined == [False, False, True, False, False, True, False, False, True]
+    assert [row for row in merged(table) if row[1] == "k1"] == [("a", "k1", 8)]
+    run(table)
+    quiet = write(table, rows(("k1", "a", 50, 50)), settings=WriteSettings(upkeep=INLINE))
+    assert [one.service for one in quiet.services] == []
+
+
+def test_one_that_failed_half_way_is_finished_by_the_next_write(table: Path) -> None:
+    plan = plan_join(table)
+
+    def dies(call, units):
+        call(units[0])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        join(table, executor=dies)
+    assert [one.state for one in timeline_of(table).instants if one.action == "logcompaction"] == [State.REQUESTED]
+    before = merged(table, *META)
+
+    done = write(table, rows(("k7", "a", 77, 77)), settings=WriteSettings(upkeep=replace(INLINE)))
+
+    assert [one.instant for one in done.services] == [plan.instant]
+    assert {row[3:] for row in before} ^ {row[3:] for row in merged(table, *META)} == {("a", "k7", 7), ("a", "k7", 77)}
+    assert TWO.blocks == 2
