@@ -85,7 +85,7 @@ def _keys_spelt(
 ) -> pa.StringArray | None:
     """Return the record keys of the values that some key columns may have, as if the others held nothing."""
     allowed = [_allowed(field, predicates, schema) for field in columns]
-    if not allowed or any(values is None for values in allowed):
+    if not allowed or config.names_key_field is None or any(values is None for values in allowed):
         return None
     lists = [values for values in allowed if values is not None]
     if math.prod(map(len, lists)) > MAX_KEYS:

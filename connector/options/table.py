@@ -18,6 +18,7 @@ from ...table.config.property_keys import (
     TIME_TYPE,
     TIME_UNIT,
     TIME_ZONE,
+    VERSIONS,
     older_time_option,
 )
 from .types import (
@@ -58,10 +59,11 @@ class TableOptions(BaseModel):
     )
     table_version: int | None = option(
         None,
-        "Version of a new table; 9 without it. An existing table keeps its own.",
+        "Version of a new table, see [Table versions](concepts.md#table-versions); 9 without it. An existing table "
+        "keeps its own.",
         "hoodie.write.table.version",
         "hoodie.table.version",
-        supported=[9],
+        supported=list(VERSIONS),
         otherwise="9",
     )
     record_key: Fields | None = option(

@@ -35,6 +35,7 @@ from ...storage import Storage, open_storage
 from ...table.config import TableConfig, load_config
 from ...table.latest_schema import latest_schema
 from ...table.told_index import look_up_index
+from ...table.told_spelling import with_told_spelling
 from ...timeline.timeline import load_timeline
 from ..options.sources import READING, resolve_options
 from ..source.paths import AnyPath, absolute_for
@@ -93,7 +94,7 @@ def colocate(
     spark = df.sparkSession
     path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
     storage = open_storage(path, _storage_options(spark, path, table))
-    found = load_config(storage)
+    found = with_told_spelling(load_config(storage), storage)
     config, _ = changes_to(found, TableSettings(bucket_count=buckets), path, lambda: look_up_index(found, storage))
     if config.generates_keys:
         return df

@@ -101,7 +101,7 @@ def _key_text(placement: Placement, schema: StructType, given: pa.Schema, known:
         if not (whole or (spelt_alike and kinds[0] == kinds[1])):
             return None
         texts.append(f"cast({quoted(field)} as string)")
-    if len(texts) == 1 and config.key_generator is not KeyGeneratorType.COMPLEX:
+    if len(texts) == 1 and not config.names_key_field:
         return f"nullif({texts[0]}, '')"
     parts = [
         f"'{',' if position else ''}{field}:', coalesce(if({text} = '', '{EMPTY_KEY}', {text}), '{NULL_KEY}')"

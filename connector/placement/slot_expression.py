@@ -22,7 +22,6 @@ from pyspark.sql.types import StructType
 from ...errors import UnsupportedTypeError
 from ...index.bucket import BucketIndex
 from ...index.registry import index_for
-from ...table.config.key_types import KeyGeneratorType
 from .key_text import deciding_types, path_text, quoted
 from .slots import Placement
 
@@ -78,7 +77,7 @@ class _Columns:
             if not whole or {",", ":"} & {*field}:
                 return None
             keys.append((field, given.field(field).type.bit_width))
-        if len(keys) == 1 and config.key_generator is KeyGeneratorType.COMPLEX:
+        if config.names_key_field:
             # The name is part of such a key and of its hash.
             return None
         path = path_text(placement, schema, given, known)

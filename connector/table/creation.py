@@ -58,6 +58,7 @@ def create_table(
     plan, measured = plan_write(request), None
     if rows is not None and request.table.bucket_count is None and plan.config.index_type == BUCKET:
         plan, measured = _measured(request, plan, rows)
+    _check_kept(plan, path)
     if not create_config(storage, plan.new_config):
         raise _exists(path)
     _make_timeline_folder(storage, plan.config)
@@ -73,6 +74,16 @@ def _measured(request: WriteRequest, plan: WritePlan, rows: DataFrame) -> tuple[
     if buckets is None:
         return plan, None
     return plan_write(replace(request, table=replace(request.table, bucket_count=buckets))), buckets
+
+
+def _check_kept(plan: WritePlan, path: str) -> None:
+    """Refuse what a table would be told in vain: nothing is written that it could hold for."""
+    if plan.config.kept != plan.config:
+        raise OptionConflictError(
+            f"The new table {path} is told by hoodie.payload.delete.field and hoodie.payload.delete.marker which rows "
+            f"are deletes, and a table of version {plan.config.version} does not keep that.",
+            "Leave the two out here and give them to every write, or use hoodie.write.table.version=9.",
+        )
 
 
 def _names(columns: str | Sequence[str]) -> str:

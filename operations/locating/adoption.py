@@ -6,7 +6,7 @@ does. A number or a zone that is wrong must not be remembered because that write
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 
 import numpy as np
@@ -22,13 +22,12 @@ from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
 from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import BaseFile, DataFile, FileSlice
-from ...table.files.logs.log_contents import rows_of
-from ...table.files.logs.log_file import read_blocks
 from ...table.files.lost import open_view
 from ...table.files.view import FileView
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.fields import root_of, values_of
+from ...table.some_rows import some_rows
 from ...timeline.timeline import Timeline
 from ...writer.foreign import check_bucket, check_spelling
 from ..planning.operation import OVERWRITE_TABLE
@@ -62,7 +61,7 @@ def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
     pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())
     for piece in islice(pieces, _FILES_LOOKED_INTO):
-        for file, rows in _some_rows(storage, piece, schema):
+        for file, rows in some_rows(storage, piece, schema):
             if buckets:
                 _check_bucket(plan, rows, piece, file)
             if times:
@@ -99,20 +98,6 @@ def check_spelling_of_others(plan: WritePlan, storage: Storage, view: FileView, 
                     check_spelling(keys, rows, file)
 
     for_each(storage, look, files)
-
-
-def _some_rows(storage: Storage, piece: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:
-    """Yield some rows of a slice's base file and some of its newest log file, each with the file."""
-    if piece.base is not None:
-        with BaseFileReader(storage, piece.base.path) as reader:
-            for rows in islice(reader.batches(schema), 1):
-                yield piece.base, rows
-    for log in piece.logs[-1:]:
-        # Partial rows hold their key, and not the columns that it was made of.
-        blocks = (one for one in read_blocks(storage, log.path) if one.is_data and not one.is_partial)
-        for block in islice(blocks, 1):
-            for rows in islice(rows_of(storage, block, schema), 1):
-                yield log, rows
 
 
 def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:

@@ -6,19 +6,23 @@ from ...errors import MissingOptionError, OptionConflictError, UnsupportedOption
 from ...index.registry import is_offered
 from ...table.config import TableConfig
 from ...table.config.key_types import KeyGeneratorType, PartitionType, choose_key_generator
+from ...table.config.merge_properties import merge_properties
 from ...table.config.property_keys import (
     BUCKET,
     COPY_ON_WRITE,
     INDEX_TYPE,
     LOOKUP_INDEXES,
     MERGE_ON_READ,
+    NEWEST_VERSION,
     TIME_ZONES,
+    VERSIONS,
 )
 from ...table.keys.time_partitions import TimePartitions, missing_options
 from .request import TableSettings
-from .table_terms import check_hash_fields, check_no_buckets, check_no_index, marker_asked, shown
+from .table_terms import PAYLOAD_CLASS, check_hash_fields, check_no_buckets, check_no_index, marker_asked, shown
 
 DEFAULT_BUCKETS = 8
+_VERSION = "hoodie.write.table.version"
 
 
 def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False) -> TableConfig:
@@ -57,10 +61,13 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
             "Name one with hoodie.table.ordering.fields, or use COMMIT_TIME_ORDERING.",
         )
     check_hash_fields(asked.hash_fields, record_key, path)
+    version = asked.version or NEWEST_VERSION
+    _check_merging(asked, version, path)
     brought = asked.payload.delete_marker if asked.payload else None
     return TableConfig.new(
         name=asked.name or path.rstrip("/").rpartition("/")[2],
         database=asked.database or "",
+        version=version,
         table_type=asked.table_type or COPY_ON_WRITE,
         record_key_fields=record_key,
         partition_fields=partition_fields,
@@ -93,11 +100,10 @@ def _index_type(asked: TableSettings, path: str) -> str | None:
 
 
 def _check_creatable(asked: TableSettings, path: str) -> None:
-    version = "hoodie.write.table.version"
-    if asked.version not in {None, 9}:
+    if asked.version not in {None, *VERSIONS}:
         raise UnsupportedOptionError(
-            f"The new table {path} was asked for with {version}={asked.version}, which pyhudi does not do yet.",
-            f"Use {version}=9, or create the table with Apache Hudi.",
+            f"The new table {path} was asked for with {_VERSION}={asked.version}, which pyhudi does not do yet.",
+            f"Use {' or '.join(map(str, VERSIONS))}, or create the table with Apache Hudi.",
         )
     if asked.index_type is not None and not is_offered(asked.index_type):
         raise UnsupportedOptionError(
@@ -118,6 +124,24 @@ def _check_creatable(asked: TableSettings, path: str) -> None:
         raise UnsupportedOptionError(
             f"The new table {path} was asked for with hoodie.write.record.merge.mode={asked.merge_mode}.",
             "Use EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING.",
+        )
+
+
+def _check_merging(asked: TableSettings, version: int, path: str) -> None:
+    """Refuse rules of merging that tables of the version cannot say, so that others would merge otherwise."""
+    ordering, most = asked.ordering_fields or (), merge_properties(version).most_ordering_fields
+    if most is not None and len(ordering) > most:
+        raise OptionConflictError(
+            f"The new table {path} is to be ordered by {shown(ordering)}, and tables of version {version} have one "
+            "ordering field.",
+            f"Name one with hoodie.table.ordering.fields, or use {_VERSION}={NEWEST_VERSION}.",
+        )
+    if asked.payload and asked.payload.delete_marker and not merge_properties(version).keeps_markers:
+        raise OptionConflictError(
+            f"The new table {path} was asked for with {PAYLOAD_CLASS}={asked.payload.name}, which in tables of version "
+            f"{version} merges by code of its own.",
+            f"Use {_VERSION}={NEWEST_VERSION}, or leave the class out and say in every write which rows are deletes, "
+            "by hoodie.payload.delete.field and hoodie.payload.delete.marker.",
         )
 
 

@@ -147,7 +147,7 @@ class WritePlan:
     def new_config(self) -> TableConfig:
         """The properties of a table that this write creates: with its columns, which outlive its commits."""
         columns = avro_schema(self.schema, self.config.name)
-        return TableConfig({**self.config.properties, CREATE_SCHEMA: columns})
+        return TableConfig({**self.config.kept.properties, CREATE_SCHEMA: columns})
 
     @property
     def spec(self) -> RowSpec:

@@ -11,6 +11,7 @@ from ...storage.base import Storage
 from ...table.config import TableConfig, check_supported, load_config
 from ...table.config.property_keys import BUCKET, INDEX_TYPE
 from ...table.told_index import is_unnoted, look_up_index
+from ...table.told_spelling import with_told_spelling
 from .adopted_table import changes_to
 from .new_table import new_config
 from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE, Operation, choose_operation, makes_keyless
@@ -63,8 +64,9 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         return Target(new_config(request.table, storage.path, generates_keys=keyless), False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
+    spelt = with_told_spelling(found, storage)
     config, changes = changes_to(
-        found,
+        spelt,
         request.table,
         storage.path,
         lambda: look_up_index(found, storage),
@@ -73,5 +75,6 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     if config.index_type not in {None, BUCKET}:
         index_for(config, request.write.lookup)
     # By partitions no key is looked at, against which a number of buckets could be held.
-    changes = {} if operation.name == DELETE_PARTITION else changes
+    noted = {option: text for option, text in spelt.properties.items() if option not in found.properties}
+    changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
     return Target(config, True, changes, operation, is_unnoted(found) and INDEX_TYPE not in changes)

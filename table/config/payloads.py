@@ -1,4 +1,4 @@
-"""What Apache Hudi makes of its payload classes in a table of version 9.
+"""What Apache Hudi makes of its payload classes in a table of version 9, and which of them it merges by itself before.
 
 Source: ``HoodieTableConfig.inferMergingConfigsForV9TableCreation``, and the properties of tables that Apache Hudi 1.2
 made with each of them.

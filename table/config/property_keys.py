@@ -26,6 +26,9 @@ IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
 FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
 KEY_GENERATOR_TYPE = "hoodie.table.keygenerator.type"
 KEY_GENERATOR_CLASS = "hoodie.table.keygenerator.class"
+# Written by releases of Apache Hudi after 1.2, and by pyhudi where a table of version 8 needs it.
+COMPLEX_KEY_ENCODING = "hoodie.table.complex.keygen.encoding"
+FIELD_PREFIXED, VALUE_ONLY = "FIELD_PREFIXED", "VALUE_ONLY"
 CONSISTENT_TIMESTAMPS = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
@@ -87,28 +90,27 @@ INDEXES_NOT_DONE = frozenset(
 )
 
 NEWEST_VERSION = 9
+VERSIONS = (9, 8)
 NEWEST_LAYOUT = 2
 COPY_ON_WRITE = "COPY_ON_WRITE"
 MERGE_ON_READ = "MERGE_ON_READ"
 EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
 COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
+CUSTOM = "CUSTOM"
 
 CONSTANT_OF_NEW_TABLES = {
-    VERSION: str(NEWEST_VERSION),
-    INITIAL_VERSION: str(NEWEST_VERSION),
     LAYOUT_VERSION: str(NEWEST_LAYOUT),
     DROP_PARTITION_COLUMNS: "false",
     PARTITION_METAFILE_BASE_FORMAT: "false",
     BASE_FILE_FORMAT: "PARQUET",
     MULTIPLE_BASE_FILE_FORMATS: "false",
-    TABLE_FORMAT: "native",
     POPULATE_META_FIELDS: "true",
     TIMELINE_PATH: "timeline",
     HISTORY_PATH: "history",
     ARCHIVE_FOLDER: "history",
     CDC_ENABLED: "false",
 }
-"""Properties that Apache Hudi 1.2 gives every new table unless it is asked for something unusual."""
+"""Properties that Apache Hudi gives every new table unless it is asked for something unusual."""
 
 
 def older_time_option(option: str) -> str:

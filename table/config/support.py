@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...errors import UnsupportedTableError
 from . import property_keys as key
-from .property_keys import COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING, NEWEST_LAYOUT, NEWEST_VERSION
+from .property_keys import COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING, NEWEST_LAYOUT, VERSIONS
 from .table_config import TableConfig
 
 
@@ -47,15 +47,25 @@ def check_mergeable(config: TableConfig, where: str) -> None:
 
 
 def _unmergeable(config: TableConfig) -> Iterator[tuple[str, str]]:
-    if config.merge_mode not in (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING):
-        for named in (key.LEGACY_PAYLOAD_CLASS, key.PAYLOAD_CLASS, key.MERGE_STRATEGY):
-            if config.properties.get(named):
-                yield named, config.properties[named]
-        yield key.MERGE_MODE, config.merge_mode
+    yield from _own_rules(config)
     if config.partial_update_mode not in (None, key.IGNORE_DEFAULTS, key.FILL_UNAVAILABLE):
         yield key.PARTIAL_UPDATE_MODE, str(config.partial_update_mode)
     known = {key.UNAVAILABLE_VALUE} if config.partial_update_mode == key.FILL_UNAVAILABLE else set()
     yield from _unknown_merge_properties(config, known)
+
+
+def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:
+    """Yield what makes the merge mode one of the user's own, or several that contradict each other."""
+    if config.merge_mode in (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING):
+        return
+    if config.properties.get(key.MERGE_MODE, config.merge_mode) != config.merge_mode:
+        named = (key.PAYLOAD_CLASS, key.MERGE_STRATEGY)
+        beside = " and ".join(f"{one}={config.properties[one]}" for one in named if config.properties.get(one))
+        yield key.MERGE_MODE, f"{config.properties[key.MERGE_MODE]} beside {beside}"
+    for one in (key.LEGACY_PAYLOAD_CLASS, key.PAYLOAD_CLASS, key.MERGE_STRATEGY):
+        if config.properties.get(one):
+            yield one, config.properties[one]
+    yield key.MERGE_MODE, config.merge_mode
 
 
 def _unknown_merge_properties(config: TableConfig, known: set[str]) -> Iterator[tuple[str, str]]:
@@ -66,7 +76,7 @@ def _unknown_merge_properties(config: TableConfig, known: set[str]) -> Iterator[
 
 
 def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]]:
-    if config.version != NEWEST_VERSION:
+    if config.version not in VERSIONS:
         yield key.VERSION, str(config.version)
     elif int(config.properties[key.LAYOUT_VERSION]) != NEWEST_LAYOUT:
         yield key.LAYOUT_VERSION, config.properties[key.LAYOUT_VERSION]
@@ -88,8 +98,7 @@ def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]
 
 
 def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
-    if config.merge_mode not in (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING):
-        yield key.MERGE_MODE, config.merge_mode
+    yield from _own_rules(config)
     if config.partial_update_mode is not None:
         yield key.PARTIAL_UPDATE_MODE, config.partial_update_mode
     yield from _unknown_merge_properties(config, set())

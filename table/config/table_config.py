@@ -15,8 +15,9 @@ from ..merging.deletes import DeleteMarker
 from . import property_keys as key
 from .java_properties import format_properties, parse_properties
 from .key_types import KeyGeneratorType, PartitionType, choose_key_generator, split_partition_field
+from .merge_properties import default_merge_mode, marker_properties, merge_properties
 from .payloads import Payload
-from .property_keys import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, MERGE_ON_READ, NEWEST_VERSION
+from .property_keys import COPY_ON_WRITE, MERGE_ON_READ, NEWEST_VERSION
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _REQUIRED = (key.NAME, key.TYPE, key.VERSION, key.LAYOUT_VERSION)
@@ -59,6 +60,7 @@ class TableConfig:
         *,
         name: str,
         database: str = "",
+        version: int = NEWEST_VERSION,
         table_type: str = COPY_ON_WRITE,
         record_key_fields: Sequence[str],
         partition_fields: Sequence[str] = (),
@@ -76,11 +78,12 @@ class TableConfig:
         hash_fields: Sequence[str] | None = None,
         time_options: Mapping[str, str] | None = None,
     ) -> TableConfig:
-        """Return the configuration of a new table of version 9.
+        """Return the configuration of a new table.
 
         Args:
             name: The table's name.
             database: The database it belongs to, "" for none.
+            version: The table version.
             table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
             record_key_fields: Columns that make the record key; none for keys that are generated.
             partition_fields: Columns that make the partition path.
@@ -88,7 +91,8 @@ class TableConfig:
             ordering_fields: Columns that decide which of two rows is newer.
             merge_mode: None for EVENT_TIME_ORDERING with ordering fields and COMMIT_TIME_ORDERING without.
             payload: The payload class by which the merge mode was named, of which a note is kept; None for none.
-            delete_marker: The value of a column by which rows are deletes; None for none.
+            delete_marker: The value of a column by which rows are deletes; None for none. Version 8 keeps none, see
+                `kept`.
             key_generator: None for what Apache Hudi infers from the fields.
             hive_style: Whether folders are named ``field=value``.
             url_encode: Whether partition values are escaped in folder names.
@@ -100,24 +104,46 @@ class TableConfig:
         """
         typed = partition_types is not None
         generator = key_generator or choose_key_generator(record_key_fields, partition_fields, is_typed=typed)
+        mode = merge_mode or default_merge_mode(ordered=bool(ordering_fields))
         properties = {
-            **_fields_properties(record_key_fields, partition_fields, partition_types, ordering_fields),
+            **_fields_properties(record_key_fields, partition_fields, partition_types),
             **_identity_properties(name, database, table_type),
-            **_merge_properties(merge_mode or _default_merge_mode(ordering_fields), payload, delete_marker),
+            **merge_properties(version).of_new_table(mode, payload, ordering_fields),
+            **({} if delete_marker is None else marker_properties(delete_marker)),
             key.KEY_GENERATOR_TYPE: generator.value,
             key.HIVE_STYLE: _format_bool(hive_style),
             key.URL_ENCODE: _format_bool(url_encode),
             **(time_options or {}),
-            key.PARTITION_EXTRACTOR: _partition_extractor(partition_fields, hive_style),
             key.TIMEZONE: timezone,
+            **_version_properties(version, partition_fields, hive_style),
             **key.CONSTANT_OF_NEW_TABLES,
             **_index_properties(index_type, bucket_count, hash_fields or record_key_fields),
         }
-        return cls(properties)
+        made = cls(properties)
+        # Nobody could tell from an empty table.
+        return made if made.names_key_field is not None else made.with_key_field(None)
 
     def with_delete_marker(self, marker: DeleteMarker) -> TableConfig:
         """Return the configuration with a delete marker."""
-        return TableConfig({**self.properties, **_marker_properties(marker)})
+        return TableConfig({**self.properties, **marker_properties(marker)})
+
+    def with_key_field(self, named: bool | None) -> TableConfig:
+        """Return the configuration with a note whether the record key of one field has the field's name.
+
+        Args:
+            named: Whether it has; None for what the Apache Hudi release does whose own the table version is.
+        """
+        named = self.version >= NEWEST_VERSION if named is None else named
+        noted = {key.COMPLEX_KEY_ENCODING: key.FIELD_PREFIXED if named else key.VALUE_ONLY}
+        return TableConfig({**self.properties, **noted})
+
+    @property
+    def kept(self) -> TableConfig:
+        """The configuration without what holds for one write alone, as delete markers do before version 9."""
+        if merge_properties(self.version).keeps_markers:
+            return self
+        for_one_write = {key.DELETE_FIELD, key.DELETE_MARKER}
+        return TableConfig({one: value for one, value in self.properties.items() if one not in for_one_write})
 
     def encode(self) -> bytes:
         """Return the file's bytes; the opposite of `parse`."""
@@ -205,12 +231,12 @@ class TableConfig:
     @property
     def merge_mode(self) -> str:
         """``EVENT_TIME_ORDERING``, ``COMMIT_TIME_ORDERING`` or ``CUSTOM``."""
-        return self.properties.get(key.MERGE_MODE) or _default_merge_mode(self.ordering_fields)
+        return merge_properties(self.version).mode(self.properties, ordered=bool(self.ordering_fields))
 
     @property
     def payload(self) -> Payload | None:
-        """The payload class in place of which the table has its merge mode; None where none was named."""
-        return Payload.find(self.properties.get(key.LEGACY_PAYLOAD_CLASS, ""))
+        """The payload class that goes with the merge mode; None where none was named."""
+        return merge_properties(self.version).payload(self.properties)
 
     @property
     def delete_marker(self) -> DeleteMarker | None:
@@ -242,6 +268,29 @@ class TableConfig:
                 ) from error
         is_typed = ":" in self.properties.get(key.PARTITION_FIELDS, "")
         return choose_key_generator(self.record_key_fields, self.partition_fields, is_typed=is_typed)
+
+    @property
+    def names_key_field(self) -> bool | None:
+        """Whether the record key of one field reads ``field:value``; None where nobody noted it and it may do either.
+
+        Releases of Apache Hudi do not agree on what the key generator COMPLEX makes of one field, in tables that were
+        made before version 9.
+
+        Raises:
+            UnsupportedTableError: The table names a class or an encoding that pyhudi does not know.
+        """
+        if self.key_generator is not KeyGeneratorType.COMPLEX or len(self.record_key_fields) != 1:
+            return False
+        noted = (self.properties.get(key.COMPLEX_KEY_ENCODING) or "").strip().upper()
+        if noted not in {key.FIELD_PREFIXED, key.VALUE_ONLY, ""}:
+            raise UnsupportedTableError(
+                f"The table {self.name!r} has {key.COMPLEX_KEY_ENCODING}={noted}, which is not one that pyhudi knows.",
+                f"Correct it to {key.FIELD_PREFIXED} or {key.VALUE_ONLY}, as the table's keys are, or leave it out.",
+            )
+        if noted:
+            return noted == key.FIELD_PREFIXED
+        made_in = (self.properties.get(key.INITIAL_VERSION) or "").strip()
+        return True if self.version >= NEWEST_VERSION and made_in in {"", str(self.version)} else None
 
     @property
     def hive_style(self) -> bool:
@@ -342,10 +391,6 @@ def checksum(database: str, name: str) -> str:
     return str(zlib.crc32(f"{database}.{name}".encode()))
 
 
-def _default_merge_mode(ordering_fields: Sequence[str]) -> str:
-    return EVENT_TIME_ORDERING if ordering_fields else COMMIT_TIME_ORDERING
-
-
 def _format_bool(value: bool) -> str:
     return "true" if value else "false"
 
@@ -367,28 +412,23 @@ def _identity_properties(name: str, database: str, table_type: str) -> dict[str,
 
 
 def _fields_properties(
-    record_keys: Sequence[str],
-    partitions: Sequence[str],
-    types: Sequence[PartitionType] | None,
-    ordering: Sequence[str],
+    record_keys: Sequence[str], partitions: Sequence[str], types: Sequence[PartitionType] | None
 ) -> dict[str, str]:
     """Return the lists of fields; Apache Hudi writes an empty one for partitions alone."""
     if types is not None:
         partitions = [f"{name}:{kind.value}" for name, kind in zip(partitions, types, strict=True)]
     properties = {key.PARTITION_FIELDS: ",".join(partitions)}
-    for option, fields in ((key.RECORD_KEY_FIELDS, record_keys), (key.ORDERING_FIELDS, ordering)):
-        if fields:
-            properties[option] = ",".join(fields)
-    return properties
+    return properties | ({key.RECORD_KEY_FIELDS: ",".join(record_keys)} if record_keys else {})
 
 
-def _merge_properties(mode: str, payload: Payload | None, marker: DeleteMarker | None) -> dict[str, str]:
-    noted = {} if payload is None else {key.LEGACY_PAYLOAD_CLASS: payload.java_class}
-    return {key.MERGE_MODE: mode, **noted, **({} if marker is None else _marker_properties(marker))}
-
-
-def _marker_properties(marker: DeleteMarker) -> dict[str, str]:
-    return {key.DELETE_FIELD: marker.field, key.DELETE_MARKER: marker.value}
+def _version_properties(version: int, partitions: Sequence[str], hive_style: bool) -> dict[str, str]:
+    properties = {key.VERSION: str(version), key.INITIAL_VERSION: str(version)}
+    if version < NEWEST_VERSION:
+        return properties
+    return properties | {
+        key.TABLE_FORMAT: "native",
+        key.PARTITION_EXTRACTOR: _partition_extractor(partitions, hive_style),
+    }
 
 
 def _index_properties(index_type: str | None, bucket_count: int | None, hash_fields: Sequence[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 Source: ``KeyGenUtils`` and the classes ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator``,
 ``NonpartitionedAvroKeyGenerator``, ``TimestampBasedAvroKeyGenerator`` and ``CustomAvroKeyGenerator`` of Apache Hudi
-1.2, for tables of version 9.
+1.2, and of 1.0.2 for what tables of version 8 have otherwise.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class KeyGenerator:
         self._schema = schema
         self._kind = config.key_generator
         self._fields = config.record_key_fields
+        # Bare where nobody noted it, as Apache Hudi 1.0.2 does.
+        self._names_field = bool(config.names_key_field)
         self._partitions = dict(zip(config.partition_fields, config.partition_types, strict=True))
         if self._kind is KeyGeneratorType.NON_PARTITION:
             self._partitions = {}
@@ -105,7 +107,7 @@ class KeyGenerator:
             blank = pc.and_(blank, _is_blank(text))
         if pc.any(blank, min_count=0).as_py():  # O(1)
             raise self._null_key(batch, blank)
-        if len(texts) == 1 and self._kind is not KeyGeneratorType.COMPLEX:
+        if len(texts) == 1 and not self._names_field:
             return texts[0], []
         parts = [(field, _without_blanks(text)) for field, text in zip(self._fields, texts, strict=True)]
         pieces: list[pa.Array | str] = []

@@ -60,6 +60,7 @@ def check(numbers: DataFrame, where: Placement) -> None:
     [
         {"record_key_fields": ["long"]},
         {"record_key_fields": ["long"], "partition_fields": ["p"]},
+        {"record_key_fields": ["long"], "partition_fields": ["p", "q"], "version": 8},
         {"record_key_fields": ["long"], "partition_fields": ["d"], "hive_style": True},
         {"record_key_fields": ["long", "an int", "short", "byte"], "partition_fields": ["p", "q"]},
         {"record_key_fields": ["byte", "long"], "partition_fields": ["p", "d"], "hive_style": True},

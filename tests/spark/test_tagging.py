@@ -365,6 +365,7 @@ TABLES: list[tuple[dict[str, Any], bool]] = [
     ({"record_key_fields": ["text", "short", "yes"], "partition_fields": ["p"]}, True),
     ({"record_key_fields": ["id"], "partition_fields": ["p", "d"], "hive_style": True}, True),
     ({"record_key_fields": ["text"], "key_generator": KeyGeneratorType.COMPLEX, "partition_fields": ["p"]}, True),
+    ({"record_key_fields": ["text"], "partition_fields": ["p", "d"], "version": 8}, True),
     ({"record_key_fields": ["d"]}, False),
     ({"record_key_fields": ["price", "at"], "partition_fields": ["p"]}, False),
     ({"record_key_fields": ["inner.id", "text"]}, False),

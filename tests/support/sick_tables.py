@@ -173,7 +173,6 @@ SICK = [
         Sick(f"{key} {value}", errors.UnsupportedTableError, ("{path}", f"{key}={value}"), say(key, value), reads)
         for key, value, reads in (
             ("hoodie.table.version", "6", False),
-            ("hoodie.table.version", "8", False),
             ("hoodie.table.base.file.format", "ORC", False),
             ("hoodie.populate.meta.fields", "false", False),
             ("hoodie.datasource.write.drop.partition.columns", "true", False),

@@ -14,6 +14,7 @@ from ....table.config import TableConfig
 from ....table.files.file_group import BaseFile, DataFile, data_file
 from ....table.latest_schema import latest_schema
 from ....table.told_index import with_told_index
+from ....table.told_spelling import with_told_spelling
 from ....timeline.held import LOG_COMPACTION
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline, load_timeline
@@ -197,7 +198,9 @@ class Run:
 
     def _carry_out(self, instant: Instant, plan: Plan) -> list[Done] | None:
         """Return what was done of a plan; None where somebody else has done it, or taken it back."""
-        storage, config, means = self.storage, with_told_index(self.config, self.storage), self.means
+        storage, means = self.storage, self.means
+        told = with_told_index(self.config, storage)
+        config = with_told_spelling(told, storage)
         work = claim(storage, config, instant, means.patience, application=means.application)
         if work is None:
             return None
@@ -212,7 +215,7 @@ class Run:
                 raise UnsupportedTableError(
                     f"Nothing tells the columns of the table {storage.path}.", "Compact it with Apache Hudi."
                 )
-            claimed = Claimed(work, timeline, plan, schema, told_index=config is not self.config)
+            claimed = Claimed(work, timeline, plan, schema, told_index=told is not self.config)
             service = self.kind.service(claimed, storage, means)
 
             def executed(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:

@@ -12,6 +12,7 @@ from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
+from pyhudi.table.config.payloads import PAYLOADS
 from pyhudi.table.config.property_keys import TIME_INPUT_FORMAT, TIME_OUTPUT_FORMAT, TIME_OUTPUT_ZONE, TIME_TYPE
 from support.bad_inputs.case import COMPOSITE, GOOD, KEYED, Act, Case, added, ask, changed, upsert
 from support.drive import write
@@ -167,6 +168,18 @@ CREATIONS = [
         errors.MissingColumnError,
         ("{path}", "ordering column 'version'"),
         upsert(GOOD, table=replace(KEYED, ordering_fields=("ts", "version"))),
+    ),
+    Case(
+        "two ordering fields in version 8",
+        errors.OptionConflictError,
+        ("{path}", "'ts,value'", "version 8"),
+        upsert(GOOD, table=replace(KEYED, version=8, ordering_fields=("ts", "value"))),
+    ),
+    Case(
+        "delete marker of a payload class in version 8",
+        errors.OptionConflictError,
+        ("{path}", "hoodie.datasource.write.payload.class", "AWSDmsAvroPayload", "version 8"),
+        upsert(GOOD, table=replace(KEYED, version=8, payload=PAYLOADS["AWSDmsAvroPayload"])),
     ),
     *(
         Case(

@@ -113,6 +113,27 @@ def test_one_field_makes_a_plain_key_unless_the_generator_is_complex(
     assert plain(generator(keys, partitions).record_keys(ROWS)) == expected
 
 
+@pytest.mark.parametrize(
+    ("made_in", "version", "noted", "expected"),
+    [
+        ("8", "8", None, "1"),
+        ("8", "8", "FIELD_PREFIXED", "id:1"),
+        ("8", "9", "VALUE_ONLY", "1"),
+        ("9", "9", None, "id:1"),
+    ],
+)
+def test_a_key_of_one_field_is_spelt_as_the_table_notes(
+    made_in: str, version: str, noted: str | None, expected: str
+) -> None:
+    """By releases after 1.2, or by pyhudi; without a note as Apache Hudi 1.0.2 does."""
+    made = TableConfig.new(name="t", version=int(made_in), record_key_fields=["id"], partition_fields=["i", "bo"])
+    properties = {**made.properties, "hoodie.table.version": version}
+    properties.pop("hoodie.table.complex.keygen.encoding", None)
+    if noted:
+        properties["hoodie.table.complex.keygen.encoding"] = noted.lower()
+    assert plain(KeyGenerator(TableConfig(properties)).record_keys(ROWS))[0] == expected
+
+
 def test_unpartitioned_rows_lie_in_the_root() -> None:
     paths = generator("id").partition_paths(ROWS)
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import pytest
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.table.config import TableConfig, check_supported
+from pyhudi.table.config import TableConfig, check_mergeable, check_supported
 
 NEW = TableConfig.new(name="t", record_key_fields=["id"], bucket_count=4)
+OLDER = TableConfig.new(name="t", version=8, record_key_fields=["id"], ordering_fields=["ts"], bucket_count=4)
 
 
 @pytest.mark.parametrize("writing", [True, False])
-def test_a_new_table_is_read_and_written(writing: bool) -> None:
-    check_supported(NEW, "file:///t", writing=writing)
+@pytest.mark.parametrize("config", [NEW, OLDER])
+def test_a_new_table_is_read_and_written(config: TableConfig, writing: bool) -> None:
+    check_supported(config, "file:///t", writing=writing)
 
 
 @pytest.mark.parametrize("writing", [True, False])
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("hoodie.table.version", "8"),
         ("hoodie.table.version", "6"),
         ("hoodie.timeline.layout.version", "1"),
         ("hoodie.timeline.layout.version", "3"),
@@ -62,3 +63,33 @@ def test_a_table_that_pyhudi_only_reads_is_refused_to_writers(option: str, value
         check_supported(config, "file:///t", writing=True)
 
     assert f"{option}={value}" in raised.value.what
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"compaction.payload.class": "com.example.Mine"}, "merge.mode=EVENT_TIME_ORDERING beside"),
+        (
+            {
+                "record.merge.mode": "CUSTOM",
+                "compaction.payload.class": "com.example.Mine",
+                "record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+            },
+            "hoodie.compaction.payload.class=com.example.Mine",
+        ),
+        ({"record.merge.strategy.id": "1897ef5f-18bc-4557-939c-9d6a8afd1519"}, "beside hoodie.compaction.payload"),
+        ({"record.merge.mode": "COMMIT_TIME_ORDERING"}, "merge.mode=COMMIT_TIME_ORDERING beside"),
+    ],
+)
+def test_rules_of_version_8_that_nobody_knows_or_that_disagree_are_refused(changes: dict[str, str], said: str) -> None:
+    """To who writes and to who merges; base files are read all the same."""
+    config = TableConfig({**OLDER.properties, **{f"hoodie.{option}": value for option, value in changes.items()}})
+
+    check_supported(config, "file:///t", writing=False)
+    with pytest.raises(UnsupportedTableError) as to_write:
+        check_supported(config, "file:///t", writing=True)
+    with pytest.raises(UnsupportedTableError) as to_merge:
+        check_mergeable(config, "file:///t")
+
+    assert said in to_write.value.what
+    assert said in to_merge.value.what

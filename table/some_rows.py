@@ -1,0 +1,34 @@
+"""Some rows of a file slice, for who wants to know how a table's rows are without reading them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import pyarrow as pa
+
+from ..storage.base import Storage
+from .files.base_file import BaseFileReader
+from .files.file_group import DataFile, FileSlice
+from .files.logs.log_contents import rows_of
+from .files.logs.log_file import read_blocks
+
+
+def some_rows(storage: Storage, piece: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:
+    """Yield some rows of a slice's base file and some of its newest log file, each with the file.
+
+    Args:
+        storage: Rooted at the table.
+        piece: The slice.
+        schema: The columns wanted, canonical; meta columns may be among them.
+    """
+    if piece.base is not None:
+        with BaseFileReader(storage, piece.base.path) as reader:
+            for rows in islice(reader.batches(schema), 1):
+                yield piece.base, rows
+    for log in piece.logs[-1:]:
+        # Partial rows hold their key, and not the columns that it was made of.
+        blocks = (one for one in read_blocks(storage, log.path) if one.is_data and not one.is_partial)
+        for block in islice(blocks, 1):
+            for rows in islice(rows_of(storage, block, schema), 1):
+                yield log, rows

@@ -1,0 +1,78 @@
+"""How a table spells the record key of one field that does not say: what its rows tell.
+
+The key generator COMPLEX makes ``field:value`` of one field in Apache Hudi 0.14.0 and in tables of version 9, and the
+bare value in releases 0.14.1 to 1.0.2. Apache Hudi 1.2 is told by an option what it does in tables of version 8.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import UnsupportedTableError
+from ..storage.base import Storage
+from ..timeline.timeline import load_timeline
+from .config import property_keys as key
+from .config.table_config import TableConfig
+from .files.lost import open_view
+from .keys.values import RECORD_KEY as ROLE
+from .keys.values import format_values
+from .latest_schema import latest_schema
+from .schema.columns import RECORD_KEY
+from .schema.fields import find_field, root_of, values_of
+from .some_rows import some_rows
+
+_SLICES_LOOKED_INTO = 8
+
+
+def with_told_spelling(config: TableConfig, storage: Storage) -> TableConfig:
+    """Return a table's properties with the spelling of its keys, looked up in some of its rows where nobody noted it.
+
+    Of a table without rows it is what the Apache Hudi release does whose own the table version is.
+
+    Args:
+        config: The table's properties.
+        storage: Rooted at the table.
+
+    Raises:
+        UnsupportedTableError: Some keys are spelt in one way and some in the other.
+    """
+    if config.names_key_field is not None:
+        return config
+    return config.with_key_field(_look_up(config, storage))
+
+
+def _look_up(config: TableConfig, storage: Storage) -> bool | None:
+    """Return whether the keys in a table's files are spelt with the name of their field; None where there are none."""
+    timeline = load_timeline(storage, config)
+    schema = latest_schema(storage, config, timeline)
+    [field] = config.record_key_fields
+    if schema is None or find_field(schema, field) is None:
+        return None
+    wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), schema.field(root_of(field))])
+    met: dict[bool, str] = {}
+    for piece in islice(open_view(storage, timeline).all_slices(), _SLICES_LOOKED_INTO):
+        for file, rows in some_rows(storage, piece, wanted):
+            met |= dict.fromkeys(_spellings(rows, field), file.path)
+    if len(met) > 1:
+        raise UnsupportedTableError(
+            f"The table {storage.path} spells record keys as {field}:value in {met[True]} and as the bare value in "
+            f"{met[False]}: releases of Apache Hudi wrote it that do not agree, and its rows may be there twice.",
+            f"Rewrite the table with mode overwrite. If all of its keys are spelt alike by now, write {field}:value as "
+            f"{key.COMPLEX_KEY_ENCODING}={key.FIELD_PREFIXED} and the bare value as {key.VALUE_ONLY} into its "
+            "hoodie.properties.",
+        )
+    return next(iter(met), None)
+
+
+def _spellings(rows: pa.RecordBatch, field: str) -> set[bool]:
+    """Return how the keys of some rows are spelt: with their field's name (True), without, both, or none where none is.
+
+    A value may begin as a name does, so that the rows' own values decide.
+    """
+    stored = rows.column(RECORD_KEY)
+    bare = pc.fill_null(pc.equal(stored, format_values(values_of(rows, field), field, ROLE)), False)
+    named = pc.and_not(pc.fill_null(pc.starts_with(stored, f"{field}:"), False), bare)
+    return set(pc.unique(named.filter(stored.is_valid())).to_pylist())  # O(2)
