@@ -136,7 +136,7 @@ def held_by_plans(timeline: Timeline, but: Instant | None = None) -> frozenset[t
     pending = pending_compactions(timeline)
     own = None if but is None else but.identity
     counting = {one: plan for one, plan in pending.items() if one.identity != own}
-    return frozenset(held_groups(counting)) | clustered_groups(timeline)
+    return frozenset({*held_groups(counting), *clustered_groups(timeline)})
 
 
 def read_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
