@@ -12,7 +12,7 @@ from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from support.fixture_tables import TABLES, recorded, unpack
 
-NAMES = sorted(one.stem for one in TABLES.glob("v9_mor_*.zip"))
+NAMES = sorted(one.stem for kind in ("v9_mor_*", "v8_*") for one in TABLES.glob(f"{kind}.zip"))
 
 
 def check_recorded(folder: Path, name: str, query: str = "snapshot") -> None:

@@ -137,6 +137,7 @@ def _rows(partition: str, *keys: int, value: int, ts: int = 1) -> pa.Table:
 def settings_of(shape: Shape) -> TableSettings:
     """Return what the tables of a shape are made with."""
     made = replace(KEYS[shape["keys"]], table_type="MERGE_ON_READ" if shape["type"] == "mor" else None)
+    made = replace(made, version=None if shape["version"] == "9" else int(shape["version"]))
     if shape["keys"] == "generated":
         return made
     made = replace(made, ordering_fields=ORDERING[shape["merge"]])

@@ -30,6 +30,7 @@ from pyhudi.table.config import (
 )
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.table_config import checksum
+from support.fixture_tables import unpack
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "apache_hudi_1_2_types" / "hoodie.properties"
 
@@ -138,6 +139,26 @@ def test_a_new_table_has_the_properties_that_java_writes() -> None:
     config = TableConfig.new(name="9my-tab.x", record_key_fields=["id"], bucket_count=4)
 
     assert config.properties == {**by_java.properties, "hoodie.table.timeline.timezone": "UTC", **INDEX_KEYS}
+
+
+@pytest.mark.parametrize(("name", "ordering"), [("v8_mor", ["ts"]), ("v8_mor_commit_time", [])])
+def test_a_new_table_of_version_8_has_the_properties_that_its_release_writes(
+    name: str, ordering: list[str], tmp_path: Path
+) -> None:
+    """Apache Hudi 1.0.2, which knows the ordering field by its older name alone."""
+    by_java = load_config(open_storage(unpack(name, tmp_path)))
+
+    config = TableConfig.new(
+        name=name,
+        version=8,
+        table_type="MERGE_ON_READ",
+        record_key_fields=["id"],
+        partition_fields=["p"],
+        ordering_fields=ordering,
+        bucket_count=4,
+    )
+
+    assert config.properties == {**by_java.properties, **INDEX_KEYS}
 
 
 def test_a_new_table_in_a_database_with_partitions_and_ordering() -> None:
