@@ -362,7 +362,7 @@ def test_two_options_that_say_one_thing_must_agree(given_options: dict[str, str]
 def test_a_service_that_is_not_done_is_announced_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "pyhudi"):
         for _ in range(2):
-            parse_options({"hoodie.clustering.inline": "true", "hoodie.log.compaction.inline": "true"})
+            parse_options({"hoodie.clustering.inline": "true", "hoodie.clustering.schedule.inline": "true"})
 
     assert [(record.levelname, record.args) for record in caplog.records] == [("WARNING", ())] * 2
     assert "hoodie.clustering.inline=true" in caplog.text
