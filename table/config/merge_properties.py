@@ -49,8 +49,14 @@ class MergeProperties(Protocol):
     def payload(self, properties: Mapping[str, str]) -> Payload | None:
         """Return the payload class that the table notes; None for none, or for one that pyhudi does not know."""
 
-    def of_new_table(self, mode: str, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
-        """Return the properties of a new table."""
+    def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
+        """Return the properties of a new table.
+
+        Args:
+            mode: The merge mode; None for Apache Hudi's default.
+            payload: The payload class by which it was named; None for none.
+            ordering_fields: Columns that decide which of two rows is newer.
+        """
 
 
 class ByMode:
@@ -67,8 +73,9 @@ class ByMode:
         """Return the payload class in place of which the table has its merge mode."""
         return Payload.find(properties.get(key.LEGACY_PAYLOAD_CLASS, ""))
 
-    def of_new_table(self, mode: str, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
+    def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         """Return the properties of a new table."""
+        mode = mode or default_merge_mode(ordered=bool(ordering_fields))
         noted = {} if payload is None else {key.LEGACY_PAYLOAD_CLASS: payload.java_class}
         return {**_ordering(key.ORDERING_FIELDS, ordering_fields), key.MERGE_MODE: mode, **noted}
 
@@ -90,8 +97,9 @@ class ByPayload:
         """Return the table's payload class."""
         return Payload.find(properties.get(key.PAYLOAD_CLASS, ""))
 
-    def of_new_table(self, mode: str, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
+    def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         """Return the properties of a new table."""
+        mode = mode or default_merge_mode(ordered=bool(ordering_fields))
         known = payload or Payload.find(_DEFAULT_PAYLOADS[mode])
         return {
             **_ordering(key.PRECOMBINE_FIELD, ordering_fields),

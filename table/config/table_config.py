@@ -15,7 +15,7 @@ from ..merging.deletes import DeleteMarker
 from . import property_keys as key
 from .java_properties import format_properties, parse_properties
 from .key_types import KeyGeneratorType, PartitionType, choose_key_generator, split_partition_field
-from .merge_properties import default_merge_mode, marker_properties, merge_properties
+from .merge_properties import marker_properties, merge_properties
 from .payloads import Payload
 from .property_keys import COPY_ON_WRITE, MERGE_ON_READ, NEWEST_VERSION
 
@@ -91,8 +91,7 @@ class TableConfig:
             ordering_fields: Columns that decide which of two rows is newer.
             merge_mode: None for EVENT_TIME_ORDERING with ordering fields and COMMIT_TIME_ORDERING without.
             payload: The payload class by which the merge mode was named, of which a note is kept; None for none.
-            delete_marker: The value of a column by which rows are deletes; None for none. Version 8 keeps none, see
-                `kept`.
+            delete_marker: The value of a column by which rows are deletes; None for none; see `kept`.
             key_generator: None for what Apache Hudi infers from the fields.
             hive_style: Whether folders are named ``field=value``.
             url_encode: Whether partition values are escaped in folder names.
@@ -104,24 +103,18 @@ class TableConfig:
         """
         typed = partition_types is not None
         generator = key_generator or choose_key_generator(record_key_fields, partition_fields, is_typed=typed)
-        mode = merge_mode or default_merge_mode(ordered=bool(ordering_fields))
         properties = {
             **_fields_properties(record_key_fields, partition_fields, partition_types),
             **_identity_properties(name, database, table_type),
-            **merge_properties(version).of_new_table(mode, payload, ordering_fields),
+            **merge_properties(version).of_new_table(merge_mode, payload, ordering_fields),
             **({} if delete_marker is None else marker_properties(delete_marker)),
-            key.KEY_GENERATOR_TYPE: generator.value,
-            key.HIVE_STYLE: _format_bool(hive_style),
-            key.URL_ENCODE: _format_bool(url_encode),
-            **(time_options or {}),
+            **_path_properties(generator, hive_style, url_encode, time_options or {}),
             key.TIMEZONE: timezone,
             **_version_properties(version, partition_fields, hive_style),
             **key.CONSTANT_OF_NEW_TABLES,
             **_index_properties(index_type, bucket_count, hash_fields or record_key_fields),
         }
-        made = cls(properties)
-        # Nobody could tell from an empty table.
-        return made if made.names_key_field is not None else made.with_key_field(None)
+        return _with_spelling(cls(properties))
 
     def with_delete_marker(self, marker: DeleteMarker) -> TableConfig:
         """Return the configuration with a delete marker."""
@@ -429,6 +422,22 @@ def _version_properties(version: int, partitions: Sequence[str], hive_style: boo
         key.TABLE_FORMAT: "native",
         key.PARTITION_EXTRACTOR: _partition_extractor(partitions, hive_style),
     }
+
+
+def _path_properties(
+    generator: KeyGeneratorType, hive_style: bool, url_encode: bool, time_options: Mapping[str, str]
+) -> dict[str, str]:
+    return {
+        key.KEY_GENERATOR_TYPE: generator.value,
+        key.HIVE_STYLE: _format_bool(hive_style),
+        key.URL_ENCODE: _format_bool(url_encode),
+        **time_options,
+    }
+
+
+def _with_spelling(made: TableConfig) -> TableConfig:
+    """Return a new table's configuration with a note of how keys are spelt where an empty table could not tell."""
+    return made if made.names_key_field is not None else made.with_key_field(None)
 
 
 def _index_properties(index_type: str | None, bucket_count: int | None, hash_fields: Sequence[str]) -> dict[str, str]:
