@@ -39,9 +39,10 @@ class ApacheHudi:
     Args:
         folder: Where the process keeps its log and where rows are handed over.
         master: Spark's master; the number of cores decides how many files are written at once.
+        release: Which Apache Hudi.
     """
 
-    def __init__(self, folder: Path, master: str = "local[2]") -> None:
+    def __init__(self, folder: Path, master: str = "local[2]", release: str = "1.2.0") -> None:
         if not PYTHON.exists():
             raise ApacheHudiError(f"there is no Apache Hudi at {PYTHON}: run `make test-interop`")
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +52,7 @@ class ApacheHudi:
         # Spark 4 leaves its own home and Python in the environment of the process it runs in.
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
         self._process = subprocess.Popen(
-            [str(PYTHON), str(SERVER), str(folder), master],
+            [str(PYTHON), str(SERVER), str(folder), master, release],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

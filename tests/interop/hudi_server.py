@@ -15,13 +15,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:{}"
 
 
-def start_session(folder: str, master: str) -> SparkSession:
-    """Start Spark with Apache Hudi."""
+def start_session(folder: str, master: str, release: str) -> SparkSession:
+    """Start Spark with a release of Apache Hudi."""
     settings = {
-        "spark.jars.packages": BUNDLE,
+        "spark.jars.packages": BUNDLE.format(release),
         "spark.driver.memory": "1500m",
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -50,7 +50,7 @@ class Server:
 
     def ping(self) -> dict[str, str]:
         """Say which Spark answers."""
-        return {"spark": self.spark.version, "bundle": BUNDLE}
+        return {"spark": self.spark.version}
 
     def hadoop(self, settings: dict[str, str | None]) -> None:
         """Set Hadoop's options for the commands that follow; None unsets one."""
@@ -92,11 +92,11 @@ class Server:
 
 def main() -> None:
     """Answer until stdin ends."""
-    folder, master = sys.argv[1:]
+    folder, master, release = sys.argv[1:]
     # Java prints to stdout too, so the answers take a private copy of it and everything else goes to stderr.
     answers = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
     os.dup2(2, 1)
-    server = Server(start_session(folder, master))
+    server = Server(start_session(folder, master, release))
     for line in sys.stdin:
         request = json.loads(line)
         try:
