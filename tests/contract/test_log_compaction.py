@@ -58,7 +58,7 @@ from support.compacting import (
 )
 from support.drive import KEYED, carry_out, plan, write
 from support.fixture_tables import TABLES, recorded, unpack
-from support.recorded_merges import NAMES, in_order, shown
+from support.recorded_merges import LOGGED, in_order, shown
 
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name", "p", "id", "value")
 FIRST = [(f"k{n}", "a" if n % 2 else "b", 10, n) for n in range(8)]
@@ -169,7 +169,7 @@ def test_deletes_stay_with_their_values_in_blocks_that_have_one_kind_each(table:
 
 
 @pytest.mark.parametrize("format", ["AVRO", "PARQUET"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LOGGED)
 def test_tables_of_apache_hudi_read_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, format: str
 ) -> None:
