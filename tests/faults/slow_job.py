@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyhudi import colocate
+from pyhudi import HudiTable, colocate
 from pyhudi.errors import from_spark
 from pyhudi.storage.process import responsible_process
 from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +38,7 @@ class Job:
         repeat: Write again and again until ``enough`` is there; what came of each write is in ``answers-<value>``.
         master: Where Spark runs.
         colocated: Whether each file group's rows are brought into one task.
+        index: That of a table whose keys are looked up, and whose rows `HudiTable` then places; empty for buckets.
         options: Options of the write.
     """
 
@@ -50,6 +51,7 @@ class Job:
     repeat: bool = False
     master: str = "local[4]"
     colocated: bool = False
+    index: str = ""
     options: dict[str, str] = field(default_factory=dict)
 
     def encode(self) -> str:
@@ -92,8 +94,16 @@ def frame(spark: SparkSession, job: Job) -> DataFrame:
 def write(spark: SparkSession, job: Job) -> str:
     """Write and return what came of it: ``COMMITTED`` or the code of the error."""
     options = {**TABLE, **job.options, "hoodie.pyhudi.colocated": str(job.colocated).lower()}
+    if job.index:
+        del options["buckets"]
+        options["hoodie.index.type"] = job.index
     try:
-        frame(spark, job).write.format("pyhudi").options(**options).mode("append").save(job.path)
+        if job.index and Path(job.path).exists():
+            HudiTable(spark, job.path).upsert(
+                frame(spark, job), **{**job.options, "hoodie.pyhudi.place.rows": "always"}
+            )
+        else:
+            frame(spark, job).write.format("pyhudi").options(**options).mode("append").save(job.path)
     except Exception as error:
         known = from_spark(error)
         if known is None and not job.fails:

@@ -156,6 +156,23 @@ def test_an_executor_killed_in_the_middle_of_a_write_is_made_up_for(first: Job, 
     assert actions(job) == ["commit", "commit"]
 
 
+def test_an_executor_killed_in_the_middle_of_a_lookup_is_made_up_for(tmp_path: Path) -> None:
+    """It had rows, and kept some for the write; Spark makes them again elsewhere, and no key is there twice."""
+    (tmp_path / "flags").mkdir()
+    first = Job(str(tmp_path / "t"), str(tmp_path / "flags"), index="GLOBAL_SIMPLE")
+    assert run(first) == "COMMITTED"
+    job = replace(first, value=2, stops=(1,), master="local-cluster[2,1,800]")
+    with started(job) as process:
+        note = Path(job.flags, "stopped-1")
+        until(note.exists, process)
+        assert not inflight(job), "nothing is written yet"
+        kill(int(note.read_text()))
+
+        assert answer(job, process) == "COMMITTED"
+    assert_holds(job)
+    assert actions(job) == ["commit", "commit"]
+
+
 def test_a_driver_killed_in_the_middle_of_a_write_is_rolled_back_at_once(first: Job) -> None:
     """The instant names the driver's Java machine, which the next writer finds gone; no heartbeat is waited for."""
     job = replace(first, value=2, stops=(0, 1))
