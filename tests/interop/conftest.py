@@ -13,6 +13,7 @@ from interop.readers import Readers
 from interop.scenarios import Scenario
 from interop.writer import Writer
 from pyspark.sql import SparkSession
+from support.sessions import started
 
 os.environ["PYSPARK_PYTHON"] = sys.executable  # else Spark's workers take python3 from the PATH
 
@@ -20,7 +21,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable  # else Spark's workers take pytho
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark 4 with nothing set that pyhudi would need."""
-    session = (
+    session = started(
         SparkSession.builder.master("local[2]")
         .appName("pyhudi-interop")
         .config("spark.driver.memory", "1500m")
@@ -29,7 +30,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
     )
     yield session
     session.stop()

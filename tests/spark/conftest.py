@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from support.s3 import S3Server
+from support.sessions import started
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +22,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, s3: S3Server) -> Iterator[Sp
     folder = tmp_path_factory.mktemp("conf")
     (folder / "hudi-defaults.conf").touch()
     os.environ["HUDI_CONF_DIR"] = str(folder)
-    session = (
+    session = started(
         SparkSession.builder.master("local[2]")
         .appName("pyhudi tests")
         .config("spark.ui.enabled", "false")
@@ -32,7 +33,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory, s3: S3Server) -> Iterator[Sp
         .config("spark.eventLog.enabled", "true")
         .config("spark.eventLog.compress", "false")
         .config("spark.eventLog.dir", tmp_path_factory.mktemp("events").as_uri())
-        .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
     yield session

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.environments import SPARK_HOME, build_wheel, link_packages, new_environment, variables_without
+from support.sessions import WARM
 
 pytestmark = pytest.mark.oldest
 
@@ -150,7 +151,7 @@ def server(tmp_path: Path) -> Iterator[str]:
     command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]"]
     command += [word for one in settings for word in ("--conf", one)]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    here = {"SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable}
+    here = {"SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(WARM)}
     environment = variables_without("SPARK_") | here
     with (tmp_path / "server.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=tmp_path)

@@ -1,11 +1,17 @@
-"""Options of a Spark session for a while."""
+"""Spark sessions of tests: how they start, and options for a while."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
+
+# On the path of Spark's Python processes it has them import what they need before they are forked.
+WARM = Path(__file__).with_name("warm")
 
 # Skewed partitions are split, and shuffles read where they were written, as soon as Spark may.
 RESTLESS = {
@@ -18,6 +24,14 @@ RESTLESS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "10m",
 }
+
+
+def started(builder: SparkSession.Builder) -> SparkSession:
+    """Start a session whose Python processes are warm."""
+    with pytest.MonkeyPatch.context() as patch:
+        # Workers have the environment of the JVM, and that the one in which it is started.
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(WARM), os.environ.get("PYTHONPATH")])))
+        return builder.getOrCreate()
 
 
 @contextmanager

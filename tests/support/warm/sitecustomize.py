@@ -1,0 +1,38 @@
+"""Spark's daemons of Python workers import what their workers need before they fork them.
+
+Python imports this module as it starts, where its folder is on the path: `support.sessions` puts it on that of Spark's
+processes. Spark has one of them for each look-up of a source, each plan, each task and each commit, and each imports
+the same packages: more work than all that most tests ask of it. What they import by themselves is asked by
+tests/unit/test_imports.py, and the tests that start a Spark of their own leave its processes alone.
+"""
+
+import importlib
+import sys
+
+IMPORTED = (
+    "encodings.utf_16_le",
+    "pyspark.sql.datasource_internal",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.worker",
+    "fastavro",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pyhudi.connector.options.defaults_file",
+    "pyhudi.connector.options.parsing",
+    "pyhudi.connector.options.sources",
+    "pyhudi.connector.source.datasource",
+    "pyhudi.connector.source.pin",
+    "pyhudi.connector.source.reader",
+    "pyhudi.connector.source.writer",
+    "pyhudi.operations.planning.plan",
+    "pyhudi.operations.write.abort",
+    "pyhudi.operations.write.commit",
+    "pyhudi.operations.write.task",
+    "pyhudi.timeline.metadata.models",
+)
+
+if sys.orig_argv[1:3] == ["-m", "pyspark.daemon"]:
+    for name in (*sys.orig_argv[3:], *IMPORTED):
+        importlib.import_module(name)
+    # It is what runs next, and Python warns of that.
+    sys.modules.pop("pyspark.daemon", None)
