@@ -1,9 +1,15 @@
-"""hudi-rs as a reader that must agree."""
+"""hudi-rs as a reader that must agree, and pyhudi as it reads without Spark."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import pyarrow as pa
 from hudi import HudiTable
+from pyhudi.connector.options.parsing import parse_options
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import open_snapshot
 from support.places import Place
 
 
@@ -19,3 +25,15 @@ def rows_by_hudi_rs(path: Place, *columns: str) -> list[tuple[object, ...]]:
     if not table.num_rows:
         return []
     return sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+
+
+def read_without_spark(table: Path, options: Mapping[str, str] | None = None) -> pa.Table:
+    """Return what pyhudi shows for the options of a query, read as Spark's tasks read it, in milliseconds."""
+    asked = parse_options(options or {})
+    snapshot = open_snapshot(str(table), query=asked.to_query(), bases_alone=asked.bases_alone)
+    batches = [
+        batch
+        for split in snapshot.plan(snapshot.schema, (), 1 << 27)
+        for batch in scan(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times)
+    ]
+    return pa.Table.from_batches(batches, snapshot.schema)
