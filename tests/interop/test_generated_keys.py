@@ -13,6 +13,7 @@ from interop.readers import read_hudi_rs, read_pyhudi
 from interop.writer import write_without_spark
 from pyhudi import HudiTable
 from pyspark.sql import SparkSession
+from support.readers import read_without_spark
 
 pytestmark = pytest.mark.interop
 
@@ -20,6 +21,7 @@ OPERATION = "hoodie.datasource.write.operation"
 PARTITIONS = "hoodie.datasource.write.partitions.to.delete"
 INSERT = {OPERATION: "insert"}
 OPTIONS = {"hoodie.table.name": "generated", "hoodie.datasource.write.partitionpath.field": "p"}
+PLAIN = {"hoodie.metadata.enable": "false"}
 KEY = "_hoodie_record_key"
 
 
@@ -64,10 +66,10 @@ class Both:
         self.ids += numbers
         self.check()
 
-    def check(self) -> None:
+    def check(self, *, by_spark: bool = False) -> None:
         """Hold all readers against what was written, and their keys against each other."""
         found = {
-            "pyhudi": read_pyhudi(self.spark, self.table),
+            "pyhudi": read_pyhudi(self.spark, self.table) if by_spark else read_without_spark(self.table),
             "Apache Hudi": self.apache.read(self.table),
             "hudi-rs": read_hudi_rs(self.table),
         }
@@ -91,15 +93,16 @@ def test_a_table_of_pyhudi_is_carried_on_by_apache_hudi_and_back(both: Both) -> 
     assert "hoodie.table.recordkey.fields" not in properties(both.table)
     assert "hoodie.index.type" not in properties(both.table)
     both.insert(list(range(20, 24)))
-    both.insert_theirs(list(range(24, 30)))
-    both.insert_theirs(list(range(30, 34)), **{OPERATION: "bulk_insert"})
+    both.insert_theirs(list(range(24, 30)), **PLAIN)
+    both.insert_theirs(list(range(30, 34)), **{**PLAIN, OPERATION: "bulk_insert"})
 
     gone = both.apache.read(both.table)
     gone = gone.filter(pa.compute.is_in(gone["id"], value_set=pa.array([0, 21, 25, 31])))
-    both.apache.write(both.table, gone, {**OPTIONS, OPERATION: "delete"})
+    both.apache.write(both.table, gone, {**OPTIONS, **PLAIN, OPERATION: "delete"})
     both.ids = [one for one in both.ids if one not in {0, 21, 25, 31}]
     both.check()
     both.insert(list(range(34, 40)))
+    both.check(by_spark=True)
 
 
 def test_a_table_of_apache_hudi_is_carried_on_by_pyhudi_and_back(both: Both) -> None:
@@ -114,20 +117,19 @@ def test_a_table_of_apache_hudi_is_carried_on_by_pyhudi_and_back(both: Both) -> 
     result = table.delete(table.to_df().where("id in (1, 22, 27, 30)"))
     assert (result.deletes, result.not_found) == (4, 0)
     both.ids = [one for one in both.ids if one not in {1, 22, 27, 30}]
-    both.check()
+    both.check(by_spark=True)
     both.insert_theirs(list(range(32, 36)))
 
 
 @pytest.mark.parametrize("maker", ["pyhudi", "Apache Hudi"])
 def test_rows_and_partitions_are_replaced_whoever_made_the_table(both: Both, maker: str) -> None:
-    plain = {"hoodie.metadata.enable": "false"}
     if maker == "pyhudi":
         both.write("insert", list(range(20)), left=[], **OPTIONS)
     else:
-        both.insert_theirs(list(range(20)), **plain)
+        both.insert_theirs(list(range(20)), **PLAIN)
     both.write("bulk_insert", [20, 21, 22], left=list(range(20)))
     both.write("insert_overwrite", [31, 33], left=list(range(0, 23, 2)))
     both.write("delete_partition", [], left=[31, 33], **{PARTITIONS: "p0"})
-    both.insert_theirs([40, 41], **plain)
+    both.insert_theirs([40, 41], **PLAIN)
     both.write("insert_overwrite_table", [50, 51], left=[])
-    both.insert_theirs([60, 61], **plain)
+    both.insert_theirs([60, 61], **PLAIN)

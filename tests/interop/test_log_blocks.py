@@ -38,7 +38,7 @@ def test_blocks_are_merged_by_every_reader(
     write_without_spark(table, scenario.table(late), DELETE)
     model.delete(late)
 
-    readers.check(table, model)
+    readers.check(table, model, by_spark=scenario is EVERY_TYPE)
     storage = open_storage(str(table))
     logs = [file.relative_to(table).as_posix() for file in table.rglob(".*.log.*") if not file.name.endswith(".crc")]
     kinds = {block.type for path in logs for block in read_blocks(storage, path)}

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.instants import pending
-from interop.readers import read_hudi_rs, read_without_spark
+from interop.readers import read_hudi_rs
 from interop.writer import write_without_spark
+from support.readers import read_without_spark
 
 pytestmark = pytest.mark.interop
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.instants import completed, upserted
@@ -13,7 +12,6 @@ from interop.scenarios import BUCKETS, PARTITIONED, Model, as_rows, without_file
 from interop.writer import write_without_spark
 from pyhudi.reader.query import Changes
 from pyhudi.reader.snapshot import open_snapshot
-from pyspark.sql import SparkSession
 from support.past import rows_of
 
 pytestmark = pytest.mark.interop
@@ -22,10 +20,9 @@ INCREMENTAL = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource
 
 
 @pytest.fixture(scope="module")
-def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model]:
     """A table of three commits by pyhudi, and what it holds."""
-    folder = tmp_path_factory.mktemp("queries")
-    table, model = folder / "table", Model(PARTITIONED)
+    table, model = tmp_path_factory.mktemp("queries") / "table", Model(PARTITIONED)
     for n, rows in enumerate(
         [
             PARTITIONED.rows(range(30), 1, ts=1),
@@ -33,10 +30,8 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
             PARTITIONED.rows(range(5, 10), 3, ts=3, deleted=True),
         ]
     ):
-        pq.write_table(PARTITIONED.table(rows), folder / f"{n}.parquet", store_schema=False)
-        frame = spark.read.parquet(str(folder / f"{n}.parquet"))
         options = {} if n else {**PARTITIONED.table_options, BUCKETS: "2"}
-        frame.write.format("pyhudi").options(**options).mode("append").save(str(table))
+        write_without_spark(table, PARTITIONED.table(rows), options)
         upserted(table, model, rows)
     return table, model
 

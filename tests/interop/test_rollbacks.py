@@ -13,6 +13,7 @@ from interop.apache_hudi import ApacheHudi, data_files
 from interop.instants import completed, pending, upserted
 from interop.readers import Readers
 from interop.scenarios import BUCKETS, PARTITIONED, UNPARTITIONED, Model, Row, Scenario
+from interop.writer import write_without_spark
 from pyhudi.errors import ConcurrentWriteError, from_spark
 from pyspark.sql import SparkSession
 
@@ -26,10 +27,10 @@ EAGER = {"hoodie.clean.failed.writes.policy": "EAGER"}
 
 
 @pytest.fixture
-def table(spark: SparkSession, scenario: Scenario, tmp_path: Path) -> Path:
+def table(scenario: Scenario, tmp_path: Path) -> Path:
     """A table of pyhudi with one commit of rows 0..29."""
-    rows = scenario.rows(range(30), 1, ts=1)
-    write(spark, tmp_path / "table", scenario.table(rows), {**scenario.table_options, BUCKETS: "2"})
+    rows = scenario.table(scenario.rows(range(30), 1, ts=1))
+    write_without_spark(tmp_path / "table", rows, {**scenario.table_options, BUCKETS: "2"})
     return tmp_path / "table"
 
 
@@ -87,7 +88,7 @@ def test_apache_hudi_rolls_back_a_killed_write_of_ours(
     (table / ".hoodie" / ".temp" / instant / "MARKERS99").write_text(f"{absent}_{instant}.parquet.marker.MERGE\n")
     if heartbeat == "no heartbeat":
         (table / ".hoodie" / ".heartbeat" / instant).unlink(missing_ok=True)
-    readers.check(table, model)
+    readers.check(table, model, by_spark=False)
 
     apache.write(table, scenario.table(newer(scenario)), {**scenario.table_options, BUCKETS: "2"})
     upserted(table, model, newer(scenario))
@@ -95,7 +96,7 @@ def test_apache_hudi_rolls_back_a_killed_write_of_ours(
     assert pending(table) == set()
     assert len(completed(table, "rollback")) == 1
     assert not [file for file in data_files(table) if instant in file.name]
-    readers.check(table, model)
+    readers.check(table, model, by_spark=False)
 
 
 def test_pyhudi_rolls_back_a_killed_write_of_apache_hudi(
@@ -107,7 +108,7 @@ def test_pyhudi_rolls_back_a_killed_write_of_apache_hudi(
     instant = second_apache.write_until_killed(table, scenario.table(scenario.rows(range(25, 60), 9, ts=9)), theirs)
     assert pending(table) == {instant}
     assert any((table / ".hoodie" / ".temp" / instant).iterdir())
-    readers.check(table, model)
+    readers.check(table, model, by_spark=False)
     rows = scenario.rows(range(35, 45), 3, ts=3)
 
     with pytest.raises(Exception, match="PyHudiError") as refused:
