@@ -17,6 +17,7 @@ from support.s3 import copy_objects, objects_below, put_object
 Place = Path | str
 # What no two tables have alike.
 INVENTED = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{17}(_\d{17})?|[0-9a-f]{32}")
+NAMED_ANYHOW, TIME = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}"), re.compile(r"\d{17}")
 ALSO_ON_S3 = pytest.mark.parametrize("anywhere", ["local", pytest.param("s3", marks=pytest.mark.slow)], indirect=True)
 
 
@@ -52,9 +53,20 @@ def files_below(path: Place) -> dict[str, bytes]:
             continue
 
 
-def state_of(path: Place) -> tuple[str, ...]:
-    """Return the names of a table's files, times and invented names aside, to tell states apart."""
-    return tuple(sorted(INVENTED.sub("-", name) for name in files_below(path)))
+def state_of(path: Place, origin: Place | None = None) -> tuple[str, ...]:
+    """Return the names of a table's files, times and invented names aside, to tell states apart.
+
+    Args:
+        path: The table.
+        origin: The table of which it is a copy: the names of its files are taken as they are, and of times their order.
+    """
+    names = files_below(path)
+    if origin is None:
+        return tuple(sorted(INVENTED.sub("-", name) for name in names))
+    known = files_below(origin)
+    told = [name if name in known else NAMED_ANYHOW.sub("-", name) for name in names]
+    order = {time: f"<{at}>" for at, time in enumerate(sorted({time for name in told for time in TIME.findall(name)}))}
+    return tuple(sorted(TIME.sub(lambda match: order[match[0]], name) for name in told))
 
 
 def put_files(path: Place, files: Mapping[str, bytes]) -> None:
