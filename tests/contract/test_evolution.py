@@ -47,7 +47,7 @@ def test_hudi_rs_reads_any_such_table(seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_long_chains_of_changes(seed: int) -> None:
     check_evolutions(seed, steps=12)

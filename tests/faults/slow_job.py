@@ -14,10 +14,12 @@ from typing import Any
 
 from pyhudi import HudiTable, colocate
 from pyhudi.errors import from_spark
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.storage.process import responsible_process
 from pyspark.sql import DataFrame, SparkSession
 
 DDL = "id bigint, p string, ts bigint, value bigint"
+SETTINGS = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
 TABLE = {"recordkey": "id", "partitionby": "p", "orderby": "ts", "buckets": "2"}
 ROWS = 30_000
 # Late enough for the first rows to have reached the table's writer through all buffers.

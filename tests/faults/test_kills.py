@@ -14,14 +14,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from faults import slow_job
-from faults.slow_job import Job, tuples
+from faults.slow_job import ROWS, SETTINGS, Job, tuples
 from pyhudi.operations.inspect.history import history
 from pyhudi.storage import open_storage
 from pyhudi.storage.process import find_process
 from support.checks import assert_whole
-from support.drive import rows_of
+from support.drive import rows_of, write
 from support.readers import rows_by_hudi_rs
 
 pytestmark = pytest.mark.slow
@@ -30,8 +31,8 @@ COLUMNS = ("id", "p", "ts", "value")
 # What a straggler leaves is swept after a second instead of two minutes.
 BRIEF = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.heartbeat.tolerable.misses": "1"}
 # A heartbeat that is overdue after eight seconds, and a task that blocks for several times as long.
-SHORT = {"hoodie.client.heartbeat.interval_in_ms": "4000", "hoodie.client.heartbeat.tolerable.misses": "2"}
-BLOCKED_S = 45
+SHORT = {"hoodie.client.heartbeat.interval_in_ms": "2000", "hoodie.client.heartbeat.tolerable.misses": "4"}
+BLOCKED_S = 25
 PATIENCE_S = 300
 
 
@@ -125,10 +126,10 @@ def actions(job: Job) -> list[str]:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table that a job has written the first rows of."""
-    folder = tmp_path_factory.mktemp("written")
-    job = Job(str(folder / "t"), str(folder))
-    assert run(job) == "COMMITTED"
+    """A table with the first rows, as a job writes them."""
+    job = Job(str(tmp_path_factory.mktemp("written") / "t"), "")
+    rows = pa.table([pa.array(column) for column in zip(*tuples(job), strict=True)], COLUMNS)
+    write(job.path, [rows.slice(at, ROWS) for at in range(0, rows.num_rows, ROWS)], table=SETTINGS)
     assert_holds(job)
     return Path(job.path)
 
