@@ -22,7 +22,7 @@ EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
 FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: help install demo test check test-spark40 test-slow test-interop dist bench bench-memory clean FORCE
+.PHONY: help install hudi-environment demo test check test-spark40 test-slow test-interop dist bench bench-memory clean FORCE
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +48,7 @@ test-spark40: $(SPARK40_VENV)/.linked ## Run the tests of what differs on the ol
 test-slow: install ## Run the slow tests: long histories, kills, heartbeats
 	$(BIN)/python -m pytest -m "slow and not interop" $(PYTEST_ARGS)
 
-test-interop: install $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
+test-interop: install hudi-environment ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
 	$(BIN)/python -m pytest -m interop $(PYTEST_ARGS)
 
 dist: $(VENV)/.dist ## Build the source archive and the wheel, and try each in an environment of its own
@@ -86,6 +86,8 @@ $(VENV)/.linked $(SPARK40_VENV)/.linked: %/.linked: %/.dependencies %/.modules
 $(VENV)/.demo $(VENV)/.dist $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.dependencies
 	$(BIN)/python $(PIP) install $(EDITABLE) '.[$*]'
 	@touch $@
+
+hudi-environment: $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK)
 
 # The bundle we compare with is built for Spark 3.5, so Apache Hudi gets a Spark of its own; setuptools gives that Spark
 # the distutils which Python 3.12 dropped.

@@ -21,12 +21,21 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 settings.register_profile("pyhudi", deadline=None)
 settings.load_profile("pyhudi")
 
+TESTS = Path(__file__).parent
 # The thousands of small files that tests make and delete cost a disk more time than the code that writes them; where
 # memory serves as one, it does. What differs between file systems is tests/unit/storage's to ask, on the disk.
 MEMORY, DISK = Path("/dev/shm"), tempfile.gettempdir()  # noqa: S108
 ROOM = 4 << 30
 if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out folders of which the marks that are asked for take nothing: each run collects thousands of tests."""
+    if collection_path.parent != TESTS or not collection_path.is_dir():
+        return None
+    asked, is_interop = config.option.markexpr, collection_path.name == "interop"
+    return ("not interop" in asked and is_interop) or (asked == "interop" and not is_interop) or None
 
 
 @pytest.fixture
