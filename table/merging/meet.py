@@ -87,6 +87,8 @@ class Encounter:
         where: Names the file group, for errors.
         row_bytes: What each row counts beyond the columns that decide.
         lay: Lays together incoming rows, where they hold some of their columns only; None where rows are whole.
+        kept: Which columns of the base rows that stay are wanted, at least one, where rows are merged; None for all.
+            Others may come along.
         counts: What has become of the rows so far.
     """
 
@@ -97,6 +99,7 @@ class Encounter:
     where: str
     row_bytes: int = 0
     lay: Callable[[pa.RecordBatch], Laid] | None = None
+    kept: Sequence[str] | None = None
     counts: MergeCounts = field(default_factory=MergeCounts)
 
     def meet(self, rows: Rows, base: Iterator[pa.RecordBatch]) -> Generator[Met]:
@@ -122,8 +125,11 @@ class Encounter:
         if self.lay is not None:
             yield from self._laid(self.lay(concat(list(incoming.batches()))), base)
             return
-        kind: type[Merger | Inserter] = Merger if self.rules.meeting is Meeting.MERGE else Inserter
-        merger = kind(self.spec, incoming.deciding, self.rules, self.where)
+        merger: Merger | Inserter
+        if self.rules.meeting is Meeting.MERGE:
+            merger = Merger(self.spec, incoming.deciding, self.rules, self.where, self.kept)
+        else:
+            merger = Inserter(self.spec, incoming.deciding, self.rules, self.where)
         for batch in merger.survivors(base):
             yield Met(batch, arrived=False)
         for batch in rechunk(incoming.chosen(merger.arrivals())):

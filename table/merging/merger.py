@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -96,12 +96,21 @@ class Merger:
         incoming: The deciding columns of keyed rows, later ones further down; small enough for memory.
         rules: Whether every delete must find its key.
         where: Names the file group, for errors.
+        kept: Which columns of base rows are given on; None for all.
     """
 
-    def __init__(self, spec: Judged, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
+    def __init__(
+        self,
+        spec: Judged,
+        incoming: pa.RecordBatch,
+        rules: MergeRules,
+        where: str,
+        kept: Sequence[str] | None = None,
+    ) -> None:
         self._spec = spec
         self._rules = rules
         self._where = where
+        self._kept = None if kept is None else list(kept)
         self.counts = MergeCounts()
         self._given = incoming.num_rows
         self._winners = folded(spec, incoming)
@@ -125,8 +134,9 @@ class Merger:
             rows = np.flatnonzero(found >= 0)
             if firsts is not None:
                 rows = rows[firsts.among(found[rows])]
+            given = batch if self._kept is None else batch.select(self._kept)
             if not len(rows):
-                yield batch
+                yield given
                 continue
             hits = found[rows]
             if ordering:
@@ -140,7 +150,7 @@ class Merger:
             self._removed += len(rows)
             stays = np.ones(batch.num_rows, dtype=np.bool_)
             stays[rows] = False
-            yield batch.filter(pa.array(stays))
+            yield given.filter(pa.array(stays))
 
     def arrivals(self) -> Mask:
         """Return which of the incoming rows belong in the new file; call it after `survivors` is exhausted.

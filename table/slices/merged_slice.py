@@ -178,10 +178,16 @@ class MergedSlice:
         self.counts.records = rows.records
         self.counts.merge = encounter.counts
 
-    def _encounter(self, spec: LogSpec) -> Encounter:
+    def _encounter(self, spec: LogSpec, kept: Sequence[str] | None = None) -> Encounter:
         where = f"the file group {self._piece.file_id} of partition {self._piece.partition_path!r}"
         return Encounter(
-            spec, MergeRules(first_alone=True), self._memory, self._open_spill, where, row_bytes=FOLDING_BYTES
+            spec,
+            MergeRules(first_alone=True),
+            self._memory,
+            self._open_spill,
+            where,
+            row_bytes=FOLDING_BYTES,
+            kept=kept,
         )
 
     def _merged(
@@ -197,7 +203,7 @@ class MergedSlice:
         rows = LogRows(
             self._storage, self.blocks, read, self._schema, self._ordering, marker, numbered=partial is not None
         )
-        encounter = self._encounter(spec)
+        encounter = self._encounter(spec, columns.names)
         if partial is not None:
             encounter.lay = lambda whole: Overlay(spec, partial.begun(spec, whole), partial.given, columns.names)
         old = iter(()) if base is None else _rows_of(base, read, row_groups)
