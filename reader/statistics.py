@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..table.files.footers import text_bound
 from ..table.schema.casts import cast
 from .predicates import NULLS, Predicate, Span, may_match_all
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _MICROS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 

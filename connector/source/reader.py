@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
 from ...reader.merging import MergeTerms
 from ...reader.plan import Split
 from ...reader.predicates import Predicate
 from ...reader.scan import scan
-from ...reader.snapshot import Snapshot, open_snapshot
 from ...storage import open_storage
-from ...timeline.watermark import Watermark
-from ..options.model import HudiOptions
-from .pushdown import to_predicate
-from .spark_types import requested_schema
-from .where import parse
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from ...reader.snapshot import Snapshot
+    from ...timeline.watermark import Watermark
+    from ..options.model import HudiOptions
 
 # The module that Spark runs to plan a read with pushdown (spark.sql.python.filterPushdown.enabled).
 _PUSHDOWN_WORKER = "data_source_pushdown_filters"
@@ -73,6 +73,8 @@ class HudiReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition a split; one without pieces where there is nothing to read."""
+        from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (tasks, which open none, start sooner)
+
         snapshot = self._snapshot or open_snapshot(
             self._path, self._storage_options, self._watermark, self._query, bases_alone=self._bases_alone
         )
@@ -97,6 +99,8 @@ class HudiPushdownReader(HudiReader):
 
     def pushFilters(self, filters: Any) -> Any:
         """Keep what can leave out files or row groups; Spark still evaluates every filter itself."""
+        from .pushdown import to_predicate  # noqa: PLC0415 (as above)
+
         self._predicates += tuple(one for one in map(to_predicate, filters) if one is not None)
         return filters
 
@@ -127,6 +131,10 @@ def make_reader(
         MissingColumnError: The schema names a column that the table does not have.
         SchemaMismatchError: The schema gives a column another type than the table does.
     """
+    from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (as above)
+    from .spark_types import requested_schema  # noqa: PLC0415
+    from .where import parse  # noqa: PLC0415
+
     snapshot = open_snapshot(path, options.storage_options, pinned, options.to_query(), bases_alone=options.bases_alone)
     wanted = requested_schema(snapshot.schema, schema, path)
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)

@@ -118,7 +118,8 @@ class TableQueries(TableBase):
         """
 
         def merged() -> DataFrame:
-            return self._read(resolved, columns.names, {PINNED: spell(snapshot.timeline.watermark()), **told})
+            pinned = {PINNED: spell(snapshot.timeline.watermark()), **told}
+            return self._read(resolved, columns.names, pinned, to_spark(columns))
 
         if not self._storage.remote:
             return scan_files(self._spark, snapshot, columns, merged, predicates)
@@ -192,9 +193,14 @@ class TableQueries(TableBase):
         return without_meta(open_snapshot(self._path, self.storage_options).schema)
 
     def _read(
-        self, resolved: ResolvedOptions, columns: Sequence[str], more: Mapping[str, str] | None = None
+        self,
+        resolved: ResolvedOptions,
+        columns: Sequence[str],
+        more: Mapping[str, str] | None = None,
+        schema: StructType | None = None,
     ) -> DataFrame:
-        """Return a DataFrame of the data source."""
+        """Return a DataFrame of the data source, which need not look the columns' types up where it is given them."""
         # The defaults file is in what was resolved.
         options = {**resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns), **(more or {})}
-        return self._spark.read.format(PyHudiDataSource.name()).options(**options).load(self._path)
+        reader = self._spark.read.format(PyHudiDataSource.name()).options(**options)
+        return (reader if schema is None else reader.schema(schema)).load(self._path)

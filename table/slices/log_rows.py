@@ -31,7 +31,7 @@ KIND = "_pyhudi_kind"
 ROW, DELETED_ROW, DELETE, RESET = range(4)
 
 _OWN = {one.name: one for one in (pa.field(KIND, pa.int8(), nullable=False), pa.field(BLOCK, pa.int32()))}
-_GONE = pa.array(["D", "-U"])
+_GONE = ["D", "-U"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _kinds_of(rows: pa.RecordBatch, marker: DeleteMarker | None, ordering: tuple
     """Return what each row of a data block is."""
     gone = deleted(rows, marker)
     if OPERATION_COLUMN in rows.schema.names:
-        gone |= mask(pc.is_in(rows.column(OPERATION_COLUMN), _GONE))
+        gone |= mask(pc.is_in(rows.column(OPERATION_COLUMN), pa.array(_GONE)))
     if not gone.any():
         return pa.array(np.zeros(rows.num_rows, np.int8))
     kind = np.where(gone, DELETED_ROW, ROW).astype(np.int8)

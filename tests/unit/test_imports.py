@@ -1,7 +1,8 @@
-"""What each of the Python processes that Spark starts for a write has to import before it can begin.
+"""What each of the Python processes that Spark starts for a write or a read has to import before it can begin.
 
-Spark starts a process to look the data source up, another to plan the write, one for each task, and one to commit. None
-of them has imported anything of pyhudi before, and the first write of a session waits for each of them in turn.
+Spark starts a process to look the data source up, another to plan the write or read, one for each task, and one to
+commit. None of them has imported anything of pyhudi before, and the first write or read of a session waits for each of
+them in turn.
 """
 
 from __future__ import annotations
@@ -45,6 +46,16 @@ elif step == "task":
 elif step == "commit":
     writer = pickle.loads((folder / "writer").read_bytes())
     writer.commit([pickle.loads((folder / "message").read_bytes())])
+elif step == "plan of a read":
+    from pyhudi.connector.source.datasource import PyHudiDataSource
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    source = PyHudiDataSource({"path": str(folder / "t")})
+    reader = source.reader(StructType([StructField("id", LongType())]))
+    (folder / "reader").write_bytes(pickle.dumps((reader, reader.partitions())))
+elif step == "task of a read":
+    reader, partitions = pickle.loads((folder / "reader").read_bytes())
+    assert sum(batch.num_rows for one in partitions for batch in reader.read(one)) == 3
 print(*sorted(set(sys.modules) - before))
 """
 
@@ -58,12 +69,17 @@ UNWANTED = {
     | METADATA,
     "task": {"pydantic", "pyhudi.operations.write.commit"} | OTHER_STORES | METADATA | OPTIONS,
     "commit": OTHER_STORES | OPTIONS | {"pyhudi.operations.services.clean", "pyhudi.operations.services.archive"},
+    "plan of a read": {"pyarrow.parquet", "pandas"} | OTHER_STORES,
+    "task of a read": {"pydantic", "pyhudi.index.registry", "pyhudi.reader.snapshot"}
+    | OTHER_STORES
+    | METADATA
+    | OPTIONS,
 }
 
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """What each step of one write imported."""
+    """What each step of one write and of a read after it imported."""
     folder = tmp_path_factory.mktemp("steps")
     found = {}
     for step in UNWANTED:
@@ -76,6 +92,6 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("step", UNWANTED)
-def test_a_step_of_a_write_imports_only_what_it_needs(imported: dict[str, set[str]], step: str) -> None:
-    assert "pyhudi.connector.source.datasource" in imported[step] or step in {"task", "commit"}
+def test_a_step_imports_only_what_it_needs(imported: dict[str, set[str]], step: str) -> None:
+    assert "pyhudi.connector.source.datasource" in imported[step] or not step.startswith(("look-up", "plan"))
     assert not imported[step] & UNWANTED[step]
