@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ..errors import CorruptInstantError
 from ..storage.parallel import for_each
 from .instants import Instant, State
 from .timeline import Timeline
@@ -87,10 +88,16 @@ def says_what_it_holds(timeline: Timeline, instant: Instant) -> bool:
     """Return whether a pending instant is a clustering with a plan; version 6 calls one replacecommit, as overwrites.
 
     Raises:
-        CorruptInstantError: A plan cannot be parsed.
+        CorruptInstantError: The plan of a clustering cannot be parsed.
         StorageError: The store failed.
     """
     if instant.group != "replacecommit":
         return False
-    plan = timeline.files.read_replace_plan(instant)
+    try:
+        plan = timeline.files.read_replace_plan(instant)
+    except CorruptInstantError:
+        if instant.action == CLUSTERING:
+            raise
+        # Whoever began an overwrite may have died in the middle of its first file.
+        return False
     return plan is not None and plan.clustering_plan is not None

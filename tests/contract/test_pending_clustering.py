@@ -15,6 +15,7 @@ from pyhudi.table.config import load_config
 from pyhudi.timeline.held import clustered_groups
 from pyhudi.timeline.metadata.models import RequestedReplaceMetadata
 from pyhudi.timeline.timeline import load_timeline
+from pyhudi.timeline.writers.patience import Patience
 from support.clustering import request_clustering, take_back
 from support.drive import plan, rows_of, task, write
 from support.lookups import APART, LOGGED, SCHEMA, TABLE, home, rows, said, slices
@@ -118,3 +119,19 @@ def test_a_clustering_that_does_not_say_what_it_holds_is_in_everybody_s_way(tmp_
 
     with pytest.raises(UnsupportedTableError, match=f"clustering {at} is pending"):
         write(tmp_path, rows(5, value=1, p="c"))
+
+
+def test_an_overwrite_that_died_in_the_middle_of_its_first_file_is_rolled_back(tmp_path: Path) -> None:
+    """Of version 6 it might have been a clustering, of which nobody could tell any more what it holds."""
+    write(tmp_path, rows(1, value=1), table=TABLE)
+    at = request_clustering(tmp_path, slices(tmp_path))
+    timeline = tmp_path / ".hoodie/timeline"
+    (timeline / f"{at}.clustering.requested").rename(timeline / f"{at}.replacecommit.requested")
+    with pytest.raises(ConcurrentWriteError, match=f"clustering {at}"):
+        write(tmp_path, rows(1, value=2))
+    (timeline / f"{at}.replacecommit.requested").write_bytes(b"Obj\x01 torn")
+
+    write(tmp_path, rows(1, value=2), settings=WriteSettings(patience=Patience(eager=True)))
+
+    assert rows_of(tmp_path, "id", "value") == [("k1", 2)]
+    assert not list(timeline.glob(f"{at}.*"))
