@@ -62,8 +62,8 @@ class MergeProperties(Protocol):
 class ByMode:
     """Version 9: the merge mode alone decides, and a payload class is no more than a note."""
 
-    most_ordering_fields = None
-    keeps_markers = True
+    most_ordering_fields: int | None = None
+    keeps_markers: bool = True
 
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
         """Return the merge mode that the table names, or Apache Hudi's default."""
@@ -83,8 +83,8 @@ class ByMode:
 class ByPayload:
     """Version 8: payload class, merge mode and strategy say the same in three ways, and have to agree."""
 
-    most_ordering_fields = 1
-    keeps_markers = False
+    most_ordering_fields: int | None = 1
+    keeps_markers: bool = False
 
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
         """Return the one merge mode that the payload class, the mode and the strategy name."""
