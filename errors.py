@@ -194,7 +194,7 @@ class DuplicateKeyError(DataError):
 
 
 class KeyNotFoundError(DataError):
-    """A key to be deleted is not in the table, and the write was told to fail then."""
+    """A key to be deleted, or updated in some columns, is not in the table, and the write must not pass it over."""
 
     code = "KEY_NOT_FOUND"
 

@@ -29,7 +29,9 @@ from .table.writing import delete_partitions, write_placed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OPERATION, BASED_ON, MISSING_OK = (OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok"))
+OPERATION, BASED_ON, MISSING_OK, PARTIAL = (
+    OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok", "partial_update")
+)
 
 
 class HudiTable(TableQueries, TableUpkeep):
@@ -62,6 +64,7 @@ class HudiTable(TableQueries, TableUpkeep):
         index: str | None = None,
         buckets: int | None = None,
         table_type: str | None = None,
+        partial_update_mode: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> HudiTable:
         """Create an empty table.
@@ -81,6 +84,9 @@ class HudiTable(TableQueries, TableUpkeep):
                 were given, by `suggest_buckets`, which runs their query; there are 8 where none were, or none that
                 could tell.
             table_type: ``COPY_ON_WRITE``, the default, or ``MERGE_ON_READ``, which appends updates to log files.
+            partial_update_mode: Which values of an upserted row leave a column to the older row of its key:
+                ``IGNORE_DEFAULTS`` for null, ``FILL_UNAVAILABLE`` for a text that stands for no value, Debezium's
+                unless ``hoodie.write.partial.update.unavailable.value`` names another; none without it.
             options: More options, by their keys. Those of the store, and of an index of a package, hold for the table's
                 methods too.
 
@@ -102,6 +108,7 @@ class HudiTable(TableQueries, TableUpkeep):
             index=index,
             buckets=buckets,
             table_type=table_type,
+            partial_update_mode=partial_update_mode,
             options=options or {},
         )
         return cls(spark, path, {key: value for key, value in (options or {}).items() if _is_for_every_call(key)})
@@ -126,19 +133,22 @@ class HudiTable(TableQueries, TableUpkeep):
         except NotATableError:
             return False
 
-    def upsert(self, df: Rows, **options: Any) -> CommitResult:
+    def upsert(self, df: Rows, *, partial: bool = False, **options: Any) -> CommitResult:
         """Insert the rows whose keys are new and update the others, as one instant.
 
         The rows are placed by file group first (see `colocate`), so that executors do all the merging.
 
         Args:
             df: Rows with the table's columns: a DataFrame of Spark or of pandas, or an Arrow table.
+            partial: Whether the rows may lack columns of the table, which then stay as they are. They need those of the
+                record key, the partition and the order, and every key must be in the table.
             options: Options of this write; keys with dots are passed as ``**{"hoodie.…": value}``.
 
         Raises:
+            KeyNotFoundError: A key of a partial upsert is absent, so that nobody knows its other columns.
             PyHudiError: The write failed as a whole; the class says what can be done.
         """
-        return self._write(df, {OPERATION: "upsert", **options})
+        return self._write(df, {OPERATION: "upsert", **({PARTIAL: True} if partial else {}), **options})
 
     def insert(self, df: Rows, **options: Any) -> CommitResult:
         """Add the rows, as one instant, without looking whether their keys are there.

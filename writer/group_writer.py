@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from ..table.files.base_file import BaseFileReader
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.names import BaseFileName, FileGroupId, WriteToken
 from ..table.merging.meet import Encounter
-from ..table.merging.merger import MergeCounts, MergeRules
+from ..table.merging.merger import Meeting, MergeCounts, MergeRules
 from ..table.merging.row_spec import RowSpec
 from ..table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
 from ..table.slices.merged_slice import MergedSlice
@@ -26,6 +27,9 @@ from .buffer import GroupRows
 from .foreign import ForeignRows
 from .publisher import Publisher
 from .sort import RowSorter
+
+if TYPE_CHECKING:
+    from ..table.merging.laying import Laying
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class GroupWriter:
         open_spill: Opens a spill for the parts of a group beyond memory, with the storage that reads it back.
         config: The table's properties, by which log files are merged.
         sees: Returns whether the log blocks of an instant, given its requested time, count.
+        laying: Puts rows together that leave columns to others of their key; None where of two rows one is left.
     """
 
     storage: Storage
@@ -113,6 +118,7 @@ class GroupWriter:
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
     config: TableConfig
     sees: Callable[[str], bool]
+    laying: Laying | None = None
 
     def name_of(self, job: GroupJob) -> BaseFileName:
         """Return the name of the file that `write` makes for a group."""
@@ -135,7 +141,7 @@ class GroupWriter:
             UnsupportedTableError: It spells keys otherwise.
             CorruptFileError: The previous base file cannot be read.
             DuplicateKeyError: A key is there already, and the rules forbid it.
-            KeyNotFoundError: A key to be deleted is not there, and the rules forbid it.
+            KeyNotFoundError: A key to be deleted, or to be updated in part, is not there, and the rules forbid it.
             WriteSealedError: The write was committed or given up meanwhile.
         """
         name, path = self.name_of(job).format(), self.path_of(job)
@@ -170,11 +176,16 @@ class GroupWriter:
     def _open(self, previous: BaseFile) -> BaseFileReader:
         """Open the previous base file so that columns that nobody looks into pass through as they are encoded."""
         looked_into = {RECORD_KEY, FILE_NAME, *self.spec.ordering_fields, *self.file_format.sort_columns}
+        if self.laying is not None:
+            looked_into |= {*self.laying.columns}
         return BaseFileReader(self.storage, previous.path, plain=looked_into)
 
     def _merge(self, job: GroupJob, rows: GroupRows, file: BaseFileReader | None, output: BaseOutput) -> MergeCounts:
         where = f"partition {job.group.partition_path!r} of the table {self.storage.path}"
         encounter = Encounter(self.spec, self.rules, self.memory, self.open_spill, where)
+        if self.laying is not None:
+            encounter.join = self.laying.together
+            encounter.lay = self.laying.over if self.rules.meeting is Meeting.MERGE else None
         with closing(encounter.meet(rows, self._base(job, file))) as all_met:
             for met in all_met:
                 if met.arrived:

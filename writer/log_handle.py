@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,11 @@ from ..table.schema.columns import RECORD_KEY
 from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals
 from .base_output import FileFormat
+from .known_keys import KnownKeys
 from .publisher import Publisher
+
+if TYPE_CHECKING:
+    from ..table.merging.laying import Laying
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,13 @@ class LogFormat:
         data_format: `BlockType.PARQUET` or `BlockType.AVRO`.
         block_bytes: Arrow bytes of rows after which a block ends.
         file_bytes: Bytes after which a log file ends.
+        partial: Whether rows leave the columns that data blocks lack as they are.
     """
 
     data_format: BlockType
     block_bytes: int
     file_bytes: int
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,8 @@ class LogWriter:
         aside: Folder in which files grow before they are published.
         publisher: Lets finished files through.
         open_spill: Opens a spill for what is beyond memory, with the storage that reads it back.
+        laying: Puts rows together that leave columns to others of their key; None where of two rows one is left.
+        known: Looks for the keys of rows that need one that is there; None where none do.
     """
 
     storage: Storage
@@ -118,6 +127,8 @@ class LogWriter:
     aside: str
     publisher: Publisher
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
+    laying: Laying | None = None
+    known: KnownKeys | None = None
 
     def path_of(self, group: FileGroupId, number: int = 0) -> str:
         """Return the path of a log file of a group, the first one by default."""
@@ -134,6 +145,7 @@ class LogWriter:
             sequence: Middle part of ``_hoodie_commit_seqno``, unique to the group within the instant.
 
         Raises:
+            KeyNotFoundError: A key to be updated in part is not there.
             UnsupportedTypeError: An ordering value of a delete has no place in a log file.
             WriteSealedError: The write was committed or given up meanwhile.
         """
@@ -179,6 +191,7 @@ class LogHandle:
         memory = max(writer.memory, rows.nbytes) if held else writer.memory
         where = f"partition {self._group.partition_path!r} of the table {writer.storage.path}"
         encounter = Encounter(_Entries(writer.spec), MergeRules(), memory, writer.open_spill, where)
+        encounter.join = None if writer.laying is None else writer.laying.together
         if writer.spec.may_reset:
             found = (one.filter(pa.array(self._resets(one))) for one in rows.batches(writer.spec.deciding))
             self._add_all_deletes(one.take(pa.array(fold(one.column(RECORD_KEY)))) for one in rechunk(found))
@@ -207,7 +220,11 @@ class LogHandle:
     def _add_live(self, met: Met) -> pa.RecordBatch:
         """Add rows, and return the deletes among them that are still to be added."""
         deleted = self._writer.spec.deleted(met.rows)
-        self._add_rows(met.rows.filter(pa.array(~deleted)) if deleted.any() else met.rows)
+        live = met.rows.filter(pa.array(~deleted)) if deleted.any() else met.rows
+        if self._writer.known is not None:
+            where = f"partition {self._group.partition_path!r} of the table {self._writer.storage.path}"
+            self._writer.known.check(self._piece, live.column(RECORD_KEY), where)
+        self._add_rows(live)
         return met.rows.filter(pa.array(deleted & ~self._resets(met.rows)))
 
     def _add_all_deletes(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -272,6 +289,7 @@ class LogHandle:
             compression=form.compression,
             block_bytes=writer.log_format.block_bytes,
             row_group_bytes=form.row_group_bytes,
+            partial=writer.log_format.partial,
         )
         return _Open(path, staged, blocks)
 

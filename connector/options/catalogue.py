@@ -81,7 +81,6 @@ _REFUSED: dict[tuple[Scope, str], str] = {
         hoodie.record.merge.strategy.id=
         hoodie.datasource.write.record.merger.strategy=
         hoodie.compaction.record.merger.strategy=
-        hoodie.table.partial.update.mode=
         hoodie.write.partial.update.schema=
         hoodie.table.legacy.payload.class=
     """,

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
+from ...operations.planning.table_terms import NO_UPDATE_MODE
 from ...table.config.payloads import PAYLOADS
 from .catalogue import Effect, KnownKey, find_known
 from .hints import find_hint
@@ -31,6 +32,8 @@ _METADATA_PREFIX = OPTIONS["metadata_prefix"]
 _PRIVATE = ("_hoodie.", "_.hoodie.")
 # Options that say one thing in two ways.
 SAME_THING = (("merge_mode", "payload"), ("key_generator_type", "key_generator_class"))
+# Beside these a payload class says which values leave columns to older rows.
+_SAID_TWICE = (*SAME_THING, ("partial_update_mode", "payload"))
 _told: set[str] = set()
 
 
@@ -176,10 +179,10 @@ def _check_known(said: str, text: str, known: KnownKey) -> None:
 
 
 def _check_together(values: Mapping[str, Any], said_by: Mapping[str, str]) -> None:
-    for one, other in SAME_THING:
+    for one, other in _SAID_TWICE:
         if one not in values or other not in values:
             continue
-        meant = PAYLOADS[values[other]].merge_mode if other == "payload" else values[other]
+        meant = getattr(PAYLOADS[values[other]], one) or NO_UPDATE_MODE if other == "payload" else values[other]
         if values[one] != meant:
             raise OptionConflictError(
                 f"{said_by[one]} says {_shown(values[one])} and {said_by[other]} means {_shown(meant)}.",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from ...operations.planning.request import TableSettings
+from ...operations.planning.table_terms import NO_UPDATE_MODE, UNAVAILABLE
 from ...table.config.key_types import KeyGeneratorType, PartitionType, split_partition_field
 from ...table.config.payloads import PAYLOADS
 from ...table.config.property_keys import (
     INDEXES_NOT_DONE,
     LOOKUP_INDEXES,
+    PARTIAL_UPDATE_MODE,
     TIME_INPUT_DELIMITER,
     TIME_INPUT_FORMAT,
     TIME_INPUT_ZONE,
@@ -18,6 +20,8 @@ from ...table.config.property_keys import (
     TIME_TYPE,
     TIME_UNIT,
     TIME_ZONE,
+    UNAVAILABLE_OF_DEBEZIUM,
+    UNAVAILABLE_VALUE,
     VERSIONS,
     older_time_option,
 )
@@ -28,6 +32,7 @@ from .types import (
     Generator,
     IndexType,
     MergeMode,
+    PartialUpdateMode,
     PartitionFields,
     PayloadName,
     TableType,
@@ -223,6 +228,21 @@ class TableOptions(BaseModel):
         "that has none, they hold for that write.",
         "hoodie.payload.delete.marker",
     )
+    partial_update_mode: PartialUpdateMode | None = option(
+        None,
+        "Which values of a row leave a column to the older row of its key: null (IGNORE_DEFAULTS), or a text that "
+        "stands for no value (FILL_UNAVAILABLE); see [Merge-on-read](merge-on-read.md#partial-updates).",
+        PARTIAL_UPDATE_MODE,
+        supported=["IGNORE_DEFAULTS", "FILL_UNAVAILABLE", "NONE"],
+        otherwise="NONE",
+    )
+    unavailable: str = option(
+        "",
+        "The text, or bytes, that stands for no value under FILL_UNAVAILABLE; Debezium's without it.",
+        UNAVAILABLE,
+        UNAVAILABLE_VALUE,
+        otherwise=UNAVAILABLE_OF_DEBEZIUM,
+    )
     timezone: Timezone | None = option(
         None,
         "The zone of a new table's instant times; UTC without it.",
@@ -266,6 +286,7 @@ class TableOptions(BaseModel):
     def table_settings(self) -> TableSettings:
         """Return what these options say of the table."""
         payload = PAYLOADS.get(self.payload or "")
+        by_payload = payload and (payload.partial_update_mode or NO_UPDATE_MODE)
         return TableSettings(
             name=self.table_name,
             database=self.database,
@@ -279,6 +300,8 @@ class TableOptions(BaseModel):
             payload=payload,
             delete_field=self.delete_field or None,
             delete_marker=self.delete_marker or None,
+            partial_update_mode=self.partial_update_mode or by_payload,
+            unavailable=self.unavailable or None,
             key_generator=self.key_generator,
             hive_style=self.hive_style,
             url_encode=self.url_encode,

@@ -163,6 +163,9 @@ IndexType = Annotated[str, BeforeValidator(_upper), AfterValidator(_check_index)
 FilterType = Annotated[Literal["DYNAMIC_V0", "SIMPLE"], BeforeValidator(_upper)]
 BucketEngine = Annotated[Literal["SIMPLE", "CONSISTENT_HASHING"], BeforeValidator(_upper)]
 MergeMode = Annotated[Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"], BeforeValidator(_upper)]
+PartialUpdateMode = Annotated[
+    Literal["NONE", "IGNORE_DEFAULTS", "FILL_UNAVAILABLE", "KEEP_VALUES"], BeforeValidator(_upper)
+]
 PayloadName = Annotated[str, BeforeValidator(_parse_payload)]
 Timezone = Annotated[Literal["UTC", "LOCAL"], BeforeValidator(_upper)]
 CleanPolicy = Annotated[

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from ...operations.planning.partial_update import PARTIAL_UPDATE
 from ...operations.planning.request import LogSettings, WriteSettings
 from ...timeline.writers.patience import Patience
 from .types import (
@@ -124,6 +125,13 @@ class WriteOptions(BaseModel):
         DEFAULTS.set_null_for_missing,
         "Whether every column that the rows lack becomes null, NOT NULL or not; see [Schema](schema.md).",
         "hoodie.write.set.null.for.missing.columns",
+    )
+    partial_update: bool = option(
+        DEFAULTS.partial_update,
+        "Whether an upsert leaves the columns that the rows lack as they are; every key must be in the table then. See "
+        "[Operations](operations.md#partial-upserts).",
+        PARTIAL_UPDATE,
+        "partial",
     )
     allow_empty_commit: bool = option(
         DEFAULTS.allow_empty_commit, "Whether a write without rows leaves an instant.", "hoodie.allow.empty.commit"
@@ -261,6 +269,7 @@ class WriteOptions(BaseModel):
             bulk_insert_sort_columns=self.bulk_insert_sort_columns or (),
             reconcile_schema=self.reconcile_schema,
             set_null_for_missing=self.set_null_for_missing,
+            partial_update=self.partial_update,
             allow_empty_commit=self.allow_empty_commit,
             metadata_enable=self.metadata_enable,
             patience=Patience(

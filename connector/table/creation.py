@@ -41,6 +41,7 @@ def create_table(
     index: str | None,
     buckets: int | None,
     table_type: str | None,
+    partial_update_mode: str | None,
     options: Mapping[str, Any],
 ) -> None:
     """Create an empty table, and say in the log what was made; see `HudiTable.create`."""
@@ -49,6 +50,8 @@ def create_table(
     named = {**keyed, "partitionby": _names(partition_by), **({"orderby": _names(order_by)} if order_by else {})}
     if table_type is not None:
         named[OPTIONS["table_type"].key] = table_type
+    if partial_update_mode is not None:
+        named[OPTIONS["partial_update_mode"].key] = partial_update_mode
     parsed = resolve_options({**options, **named}, path, WRITING, session=spark, warn=True).options
     storage = open_storage(path, parsed.storage_options, durable=parsed.durable)
     if find_config(storage) is not None:

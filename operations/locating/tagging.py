@@ -13,19 +13,20 @@ from itertools import chain, groupby
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import KeyNotFoundError
 from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
 from ...index.lookup import by_partition
 from ...storage.base import Storage
-from ...table.arrow.arrays import Mask
+from ...table.arrow.arrays import Mask, mask
 from ...table.arrow.batches import concat, rechunk
 from ...table.arrow.spill import local_spills
 from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
-from ...table.merging.merger import Meeting, MergeCounts, folded
+from ...table.merging.merger import Meeting, MergeCounts, check_known, folded
 from ...table.schema.columns import RECORD_KEY
 from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE, Gathered, GroupRows
@@ -258,16 +259,23 @@ class _Lookup:
             KeyNotFoundError: A key was to be deleted, and the rules say that it must be found.
         """
         rows = concat(one.batches).take(pa.array(absent))
-        if self._plan.folds:
-            winners = folded(self._spec, rows)
-            rows, absent = rows.take(pa.array(winners)), absent[winners]
-        return absent[self._live(one.portion.route.partition_path, rows)]
+        path = one.portion.route.partition_path
+        if not self._plan.folds:
+            return absent[self._live(path, rows)]
+        winners = folded(self._spec, rows)
+        won = rows.take(pa.array(winners))
+        live = self._live(path, won)
+        if not self._plan.lays_rows:
+            return absent[winners[live]]
+        # What wins is put together of all rows of its key.
+        kept = won.column(RECORD_KEY).filter(pa.array(live))
+        return absent[mask(pc.is_in(rows.column(RECORD_KEY), value_set=kept))]
 
     def _live(self, path: str, rows: pa.RecordBatch) -> Mask:
         """Return which of the rows that win among keys which the table lacks are none of deletes, and count them.
 
         Raises:
-            KeyNotFoundError: A key was to be deleted, and the rules say that it must be found.
+            KeyNotFoundError: A key was to be deleted or updated in part, and the rules say that it must be found.
         """
         self.absent.add(path)
         deleted = self._spec.deleted(rows)
@@ -281,6 +289,9 @@ class _Lookup:
                 "default).",
             )
         self.nowhere.not_found += int(np.count_nonzero(deleted))
+        if self._plan.rules.known_only:
+            where = f"partition {path!r} of the table {self._plan.path}"
+            check_known(rows.column(RECORD_KEY).filter(pa.array(~deleted)), where)
         self._counts[path] += rows.num_rows - int(np.count_nonzero(deleted))
         return ~deleted
 

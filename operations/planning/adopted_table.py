@@ -7,14 +7,24 @@ from collections.abc import Callable
 from ...errors import MissingOptionError, OptionConflictError
 from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
-from ...table.config.property_keys import BUCKET, BUCKET_COUNT, BUCKET_ENGINE, BUCKET_HASH_FIELDS, INDEX_TYPE, SIMPLE
+from ...table.config.property_keys import (
+    BUCKET,
+    BUCKET_COUNT,
+    BUCKET_ENGINE,
+    BUCKET_HASH_FIELDS,
+    INDEX_TYPE,
+    PARTIAL_UPDATE_MODE,
+    SIMPLE,
+)
 from ...table.keys.time_partitions import TimePartitions
 from ...table.told_index import ToldIndex, is_unnoted, mixed, with_told
 from .request import TableSettings
 from .table_terms import (
     DELETE_FIELD,
     DELETE_MARKER,
+    NO_UPDATE_MODE,
     PAYLOAD_CLASS,
+    UNAVAILABLE,
     check_hash_fields,
     check_no_buckets,
     check_no_index,
@@ -107,6 +117,7 @@ def _check_agrees(config: TableConfig, asked: TableSettings, path: str) -> None:
             f"{PAYLOAD_CLASS} means here that rows with {brought} are deletes, and the table was made without it "
             f"({DELETE_FIELD} and {DELETE_MARKER} say so for one write)"
         )
+    conflicts += _differing_updates(config, asked)
     known = config.time_options
     has_times = bool(asked.time_options) and PartitionType.TIMESTAMP in config.partition_types
     for key, said in asked.time_options.items():
@@ -119,6 +130,19 @@ def _check_agrees(config: TableConfig, asked: TableSettings, path: str) -> None:
             f"Options disagree with the table {path}: {'; '.join(conflicts)}.",
             "Leave these options out: after creation a write needs none.",
         )
+
+
+def _differing_updates(config: TableConfig, asked: TableSettings) -> list[str]:
+    """Return in what an existing table leaves columns to older rows otherwise than the write says."""
+    kept = config.partial_update_mode or NO_UPDATE_MODE
+    differing = []
+    if asked.partial_update_mode is not None and asked.partial_update_mode != kept:
+        differing.append(f"{PARTIAL_UPDATE_MODE} is {asked.partial_update_mode} here and {kept} in the table")
+    if asked.unavailable is not None and asked.unavailable != config.unavailable_value:
+        differing.append(
+            f"{UNAVAILABLE} is {shown(asked.unavailable)} here and {shown(config.unavailable_value)} in the table"
+        )
+    return differing
 
 
 def _taught_times(config: TableConfig, asked: TableSettings, path: str) -> dict[str, str]:

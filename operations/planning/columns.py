@@ -116,6 +116,21 @@ def key_schema(table: pa.Schema | None, incoming: pa.Schema, config: TableConfig
     return _evolved(mine, canonical(theirs), config, EvolutionRules(set_null=True), where)
 
 
+def fitted(table: pa.Schema, incoming: pa.Schema, config: TableConfig, where: str) -> pa.Schema:
+    """Return some columns of a table as they would be after a write that has just these.
+
+    Args:
+        table: The columns as they are.
+        incoming: Those of the rows, canonical types.
+        config: Says which columns make keys, partitions and the order.
+        where: The table, for messages.
+
+    Raises:
+        SchemaMismatchError: A column does not fit.
+    """
+    return _evolved(table, incoming, config, EvolutionRules(), where)
+
+
 def _evolved(
     table: pa.Schema, incoming: pa.Schema, config: TableConfig, rules: EvolutionRules, where: str
 ) -> pa.Schema:
@@ -160,11 +175,12 @@ def _advice(differences: Sequence[ColumnDifference]) -> str:
     return "Do so in the DataFrame, or replace the table with mode overwrite."
 
 
-def check_judges(spec: RowSpec, payload: Payload | None, where: str) -> None:
+def check_judges(spec: RowSpec, table: pa.Schema, payload: Payload | None, where: str) -> None:
     """Refuse a delete flag, a delete marker or an ordering field whose type can decide nothing.
 
     Args:
         spec: What the write's rows hold.
+        table: The table's columns, of which the rows may have some.
         payload: The table's; the column of a marker that came with it may be missing, as in DMS's first load.
         where: The table, for messages.
 
@@ -177,10 +193,10 @@ def check_judges(spec: RowSpec, payload: Payload | None, where: str) -> None:
         _check_judge(spec.columns, name, "orders rows", lambda kind: not pa.types.is_nested(kind))
     if spec.marker is not None:
         by_payload = payload is not None and payload.delete_marker == spec.marker
-        if spec.marker.field not in spec.columns.names and not by_payload:
+        if spec.marker.field not in table.names and not by_payload:
             raise MissingColumnError(
                 f"Rows of the table {where} are deletes where {spec.marker.field!r} is {spec.marker.value!r} "
-                f"(hoodie.payload.delete.field), and it has no such column ({', '.join(spec.columns.names)}).",
+                f"(hoodie.payload.delete.field), and it has no such column ({', '.join(table.names)}).",
                 "Add the column to the DataFrame, or correct the option that names it.",
             )
         _check_judge(spec.columns, spec.marker.field, "marks deletes by a text", DeleteMarker.fits)

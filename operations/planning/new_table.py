@@ -10,16 +10,28 @@ from ...table.config.merge_properties import merge_properties
 from ...table.config.property_keys import (
     BUCKET,
     COPY_ON_WRITE,
+    FILL_UNAVAILABLE,
+    IGNORE_DEFAULTS,
     INDEX_TYPE,
     LOOKUP_INDEXES,
     MERGE_ON_READ,
     NEWEST_VERSION,
+    PARTIAL_UPDATE_MODE,
     TIME_ZONES,
     VERSIONS,
 )
 from ...table.keys.time_partitions import TimePartitions, missing_options
 from .request import TableSettings
-from .table_terms import PAYLOAD_CLASS, check_hash_fields, check_no_buckets, check_no_index, marker_asked, shown
+from .table_terms import (
+    NO_UPDATE_MODE,
+    PAYLOAD_CLASS,
+    UNAVAILABLE,
+    check_hash_fields,
+    check_no_buckets,
+    check_no_index,
+    marker_asked,
+    shown,
+)
 
 DEFAULT_BUCKETS = 8
 _VERSION = "hoodie.write.table.version"
@@ -52,7 +64,7 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
     partition_fields = asked.partition_fields or ()
     _check_named_once(asked, path)
     generator = _generator(asked, path)
-    ordering = asked.ordering_fields or ()
+    ordering = _ordering_fields(asked, path)
     merge_mode = asked.merge_mode or ("EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING")
     if merge_mode == "EVENT_TIME_ORDERING" and not ordering:
         raise OptionConflictError(
@@ -64,7 +76,8 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
     version = asked.version or NEWEST_VERSION
     _check_merging(asked, version, path)
     brought = asked.payload.delete_marker if asked.payload else None
-    return TableConfig.new(
+    mode = _partial_update_mode(asked, path)
+    config = TableConfig.new(
         name=asked.name or path.rstrip("/").rpartition("/")[2],
         database=asked.database or "",
         version=version,
@@ -85,6 +98,7 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
         hash_fields=asked.hash_fields or record_key,
         time_options=_time_options(asked, generator, path),
     )
+    return config if mode is None else config.with_partial_updates(mode, asked.unavailable)
 
 
 def _index_type(asked: TableSettings, path: str) -> str | None:
@@ -136,13 +150,54 @@ def _check_merging(asked: TableSettings, version: int, path: str) -> None:
             "ordering field.",
             f"Name one with hoodie.table.ordering.fields, or use {_VERSION}={NEWEST_VERSION}.",
         )
-    if asked.payload and asked.payload.delete_marker and not merge_properties(version).keeps_markers:
+    rules = merge_properties(version)
+    if asked.partial_update_mode not in {None, NO_UPDATE_MODE} and not rules.keeps_partial_updates:
+        raise OptionConflictError(
+            f"The new table {path} was asked for with {PARTIAL_UPDATE_MODE}={asked.partial_update_mode}, which tables "
+            f"of version {version} cannot say.",
+            f"Use {_VERSION}={NEWEST_VERSION}, or leave the option out.",
+        )
+    if asked.payload and asked.payload.delete_marker and not rules.keeps_markers:
         raise OptionConflictError(
             f"The new table {path} was asked for with {PAYLOAD_CLASS}={asked.payload.name}, which in tables of version "
             f"{version} merges by code of its own.",
             f"Use {_VERSION}={NEWEST_VERSION}, or leave the class out and say in every write which rows are deletes, "
             "by hoodie.payload.delete.field and hoodie.payload.delete.marker.",
         )
+
+
+def _ordering_fields(asked: TableSettings, path: str) -> tuple[str, ...]:
+    """Return what orders the rows of a new table; some payload classes order by a column of their own."""
+    own = asked.payload.ordering_fields if asked.payload else ()
+    if own and asked.ordering_fields not in {None, own}:
+        raise OptionConflictError(
+            f"{PAYLOAD_CLASS} orders the rows of the new table {path} by {shown(own)}, and they were asked to be "
+            f"ordered by {shown(asked.ordering_fields)}.",
+            "Leave one of the two out.",
+        )
+    return own or asked.ordering_fields or ()
+
+
+def _partial_update_mode(asked: TableSettings, path: str) -> str | None:
+    """Return by which mode rows of a new table leave columns to older ones, None for none."""
+    mode = None if asked.partial_update_mode == NO_UPDATE_MODE else asked.partial_update_mode
+    if mode not in {None, IGNORE_DEFAULTS, FILL_UNAVAILABLE}:
+        raise UnsupportedOptionError(
+            f"The new table {path} was asked for with {PARTIAL_UPDATE_MODE}={mode}, which pyhudi does not do.",
+            f"Use {IGNORE_DEFAULTS} or {FILL_UNAVAILABLE}.",
+        )
+    if asked.unavailable and mode != FILL_UNAVAILABLE:
+        raise OptionConflictError(
+            f"{UNAVAILABLE} says what stands for no value in rows of the new table {path}, and without "
+            f"{PARTIAL_UPDATE_MODE}={FILL_UNAVAILABLE} nothing does.",
+            "Give both or neither.",
+        )
+    if mode is not None and not asked.record_key_fields:
+        raise OptionConflictError(
+            f"{PARTIAL_UPDATE_MODE} is {mode}, and the new table {path} has no record key, so that no row is updated.",
+            "Leave the option out, or name a record key with hoodie.datasource.write.recordkey.field.",
+        )
+    return mode
 
 
 def _check_named_once(asked: TableSettings, path: str) -> None:

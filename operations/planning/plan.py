@@ -37,6 +37,7 @@ from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
 from .columns import check_columns, check_judges, check_located, table_schema
 from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, opens_alone
+from .partial_update import partial_columns
 from .request import WriteRequest, WriteSettings
 from .target import Target, find_target
 
@@ -61,6 +62,7 @@ class WritePlan:
         located: Whether incoming rows say which file group they go to, having been looked up and placed.
         settings: How to go about the work.
         replays: Requested time of the completed instant of the same write id; nothing is to be done then.
+        partial_columns: The columns of the table that the rows of a partial update have; None where rows are whole.
     """
 
     transaction: Transaction
@@ -75,6 +77,7 @@ class WritePlan:
     located: bool
     settings: WriteSettings
     replays: str | None = None
+    partial_columns: tuple[str, ...] | None = None
 
     @property
     def path(self) -> str:
@@ -99,6 +102,12 @@ class WritePlan:
         """
         merges = self.rules.meeting is Meeting.MERGE and not self.rules.must_find
         return merges and self.config.table_type == MERGE_ON_READ
+
+    @property
+    def lays_rows(self) -> bool:
+        """Whether rows of one key are put together, all at once, because one may leave columns to the others."""
+        lays = self.partial_columns is not None or self.config.partial_update_mode is not None
+        return lays and self.operation not in {DELETE, DELETE_PARTITION}
 
     @property
     def looks_up(self) -> bool:
@@ -157,9 +166,8 @@ class WritePlan:
         flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
         ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
         moved = [pa.field(POSITION, pa.int64(), nullable=False)] if self.positioned else []
-        return RowSpec(
-            pa.schema([*self.schema, *flag, *moved]), ordering, deletes=False, marker=self.config.delete_marker
-        )
+        kept = [one for one in self.schema if self.partial_columns is None or one.name in self.partial_columns]
+        return RowSpec(pa.schema([*kept, *flag, *moved]), ordering, deletes=False, marker=self.config.delete_marker)
 
     def requested(self, codec: Codec) -> bytes:
         """Return what the instant's requested file holds."""
@@ -184,7 +192,8 @@ def plan_write(request: WriteRequest) -> WritePlan:
     config, operation = target.config, target.operation.name
     now, timeline, watermark, going = _pin(storage, config, request.write.based_on)
     schema = latest_schema(storage, config, timeline, writing=True) if target.exists else None
-    schema = _columns(config, schema, request, operation)
+    known, schema = schema, _columns(config, schema, request, operation)
+    partial = partial_columns(config, known, request, target.operation)
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
         done = find_write(timeline, config, request.write_id)
@@ -216,7 +225,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         creates_table=not target.exists,
         config_changes=target.changes,
         operation=operation,
-        rules=target.operation.rules,
+        rules=replace(target.operation.rules, known_only=partial is not None),
         sort_columns=_sort_columns(target.operation, request.write, schema, storage.path),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
         flagged=IS_DELETED not in schema.names and (IS_DELETED in request.schema.names or leaves),
@@ -224,8 +233,9 @@ def plan_write(request: WriteRequest) -> WritePlan:
         located=located and index_for(config).needs_lookup,
         settings=_with_filters(request.write, target),
         replays=replays,
+        partial_columns=partial,
     )
-    check_judges(plan.spec, plan.config.payload, storage.path)
+    check_judges(plan.spec, schema, plan.config.payload, storage.path)
     return plan
 
 
@@ -272,6 +282,8 @@ def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest
         check_located(request.schema, request.path)
         return table_schema(known, incoming, config, request, operation)
     check_columns(config, incoming, operation, request.path)
+    if known is not None and request.write.partial_update:
+        return known
     schema = table_schema(known, incoming, config, request, operation)
     KeyGenerator(config, schema).check(incoming)
     return schema

@@ -28,6 +28,8 @@ class TableSettings:
     Attributes:
         partition_types: The types of the partition fields, which the key generator CUSTOM has.
         payload: The payload class by which the merge mode was named.
+        partial_update_mode: Which values of a row leave a column to the older row.
+        unavailable: The text or bytes that do, under FILL_UNAVAILABLE.
         time_options: What the times in partition paths are, by the keys of `table.options.TIME_OPTIONS`.
     """
 
@@ -43,6 +45,8 @@ class TableSettings:
     payload: Payload | None = None
     delete_field: str | None = None
     delete_marker: str | None = None
+    partial_update_mode: str | None = None
+    unavailable: str | None = None
     key_generator: KeyGeneratorType | None = None
     hive_style: bool | None = None
     url_encode: bool | None = None
@@ -95,6 +99,7 @@ class WriteSettings:
         bulk_insert_sort_columns: Columns by which a bulk insert orders the rows of each file.
         reconcile_schema: Whether nullable columns that the rows lack become null.
         set_null_for_missing: Whether all columns that the rows lack do; they and new ones may be null from then on.
+        partial_update: Whether an upsert leaves columns that the rows lack as they are, in rows that are there.
         allow_empty_commit: Whether a write without rows still makes an instant.
         metadata_enable: None when not said; False lets a write retire an expensive metadata table.
         patience: When another writer counts as dead.
@@ -126,6 +131,7 @@ class WriteSettings:
     bulk_insert_sort_columns: tuple[str, ...] = ()
     reconcile_schema: bool = False
     set_null_for_missing: bool = False
+    partial_update: bool = False
     allow_empty_commit: bool = True
     metadata_enable: bool | None = None
     patience: Patience = field(default_factory=Patience)

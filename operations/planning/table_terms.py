@@ -12,6 +12,8 @@ from .request import TableSettings
 DELETE_FIELD = "hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.payload.delete.marker"
 PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
+UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
+NO_UPDATE_MODE = "NONE"
 
 
 def marker_asked(asked: TableSettings, kept: DeleteMarker | None, path: str) -> DeleteMarker | None:

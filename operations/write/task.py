@@ -97,6 +97,8 @@ class _Task:
         alone = self._is_alone()
         # Where keys are is not for a task to find out, which sees some of them only.
         appends = plan.appends and not plan.looks_up and self._token.partition < appending_tasks(plan)
+        # Rows that are put together are put together once, so that no distribution over tasks gives another result.
+        appends = appends and not plan.lays_rows
         if not alone and not appends:
             return self._hand_over(batches)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
@@ -141,7 +143,8 @@ class _Task:
         planner = self._placed if self._plan.located and not self._plan.opens_alone else self._planner
         own = OwnGroups(self._plan, self._storage, self._token, planner, local)
         # Rows that stood elsewhere before are told apart by that, which they do not say any more in a log file.
-        flush = own.flush if self._plan.appends and not self._plan.positioned else None
+        early = self._plan.appends and not self._plan.positioned and not self._plan.lays_rows
+        flush = own.flush if early else None
         try:
             buffers = self._gather(batches, lambda: SpillWriter(local, "rows.spill", ""), flush)
             gathered = Gathered(buffers, local)

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from ...index.bloom import filters_for
 from ...index.registry import index_for
 from ...storage.base import Storage
+from ...table.arrow.arrays import Mask
 from ...table.arrow.spill import SpillWriter
 from ...table.files.logs.log_blocks import BlockType
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
-from ...table.schema.columns import avro_schema
+from ...table.schema.columns import RECORD_KEY, avro_schema
 from ...timeline.timeline import Timeline
 from ...timeline.writers.markers import MarkerType
 from ...writer.base_output import FileFormat
 from ...writer.buffer import MERGE_RESERVE, GroupRows
 from ...writer.foreign import ForeignRows
 from ...writer.group_writer import GroupJob, GroupOutcome, GroupWriter
+from ...writer.known_keys import KnownKeys
 from ...writer.log_handle import LogFormat, LogHandle, LogOutcome, LogWriter, Versions
 from ...writer.rolling_writer import RollingWriter
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
+
+if TYPE_CHECKING:
+    from ...table.merging.laying import Laying
 
 Outcome = GroupOutcome | LogOutcome
 # How many log files one task may append to one file group; their numbers stay below those of the next Spark partition.
@@ -95,6 +103,7 @@ def writers(
     """
     memory = int(plan.settings.task_max_size * MERGE_RESERVE)
     file_format = _file_format(plan)
+    laying = _laying(plan)
     keys = None if plan.config.generates_keys else KeyGenerator(plan.config, plan.schema)
     bases = GroupWriter(
         storage=storage,
@@ -110,19 +119,25 @@ def writers(
         open_spill=open_spill,
         config=plan.config,
         sees=timeline.is_committed,
+        laying=laying,
     )
+    known = None
+    if plan.partial_columns is not None:
+        known = KnownKeys(storage, plan.config, plan.schema, timeline.is_committed, memory, open_spill)
     logs = LogWriter(
         storage=storage,
         instant_time=plan.instant_time,
         token=token,
         spec=plan.spec,
-        file_format=file_format,
+        file_format=_entry_format(plan, file_format),
         log_format=_log_format(plan),
         versions=versions,
         memory=memory,
         aside=plan.transaction.aside,
         publisher=fence,
         open_spill=open_spill,
+        laying=laying,
+        known=known,
     )
     rolling = RollingWriter(bases, plan.settings.lookup.sizes.largest)
     return Writers(bases, logs if plan.appends else None, rolling)
@@ -158,4 +173,33 @@ def _file_format(plan: WritePlan) -> FileFormat:
 
 def _log_format(plan: WritePlan) -> LogFormat:
     logs = plan.settings.logs
-    return LogFormat(BlockType[logs.block_format.upper()], logs.block_bytes, logs.file_bytes)
+    partial = plan.partial_columns is not None
+    return LogFormat(BlockType[logs.block_format.upper()], logs.block_bytes, logs.file_bytes, partial)
+
+
+def _entry_format(plan: WritePlan, whole: FileFormat) -> FileFormat:
+    """Return how rows look in log files: in their own columns, where these are not all.
+
+    As in Apache Hudi, without those of the record key, which no update changes.
+    """
+    if plan.partial_columns is None:
+        return whole
+    names = set(plan.partial_columns) - set(plan.config.record_key_fields)
+    schema = pa.schema([one for one in plan.schema if one.name in names])
+    return replace(whole, schema=schema, avro_schema=avro_schema(schema, plan.config.name, meta=True))
+
+
+def _laying(plan: WritePlan) -> Laying | None:
+    if not plan.lays_rows:
+        return None
+    from ...table.merging.laying import Laying  # noqa: PLC0415 (few writes put rows together)
+    from ...table.slices.partial_updates import PartialUpdates  # noqa: PLC0415 (as above)
+
+    by_mode = PartialUpdates.of(plan.config, ())
+    columns = (RECORD_KEY, *plan.schema.names)
+    known_only = plan.partial_columns is not None
+    return Laying(plan.spec, _all_given if by_mode is None else by_mode.given, columns, known_only)
+
+
+def _all_given(rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
+    return None

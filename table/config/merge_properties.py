@@ -38,6 +38,9 @@ class MergeProperties(Protocol):
     keeps_markers: bool
     """Whether the table keeps what marks deletes."""
 
+    keeps_partial_updates: bool
+    """Whether the table keeps by which mode rows leave columns to older ones."""
+
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
         """Return the merge mode, ``CUSTOM`` for rules that are none of Apache Hudi's own or contradict each other.
 
@@ -64,6 +67,7 @@ class ByMode:
 
     most_ordering_fields: int | None = None
     keeps_markers: bool = True
+    keeps_partial_updates: bool = True
 
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
         """Return the merge mode that the table names, or Apache Hudi's default."""
@@ -85,6 +89,7 @@ class ByPayload:
 
     most_ordering_fields: int | None = 1
     keeps_markers: bool = False
+    keeps_partial_updates: bool = False
 
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
         """Return the one merge mode that the payload class, the mode and the strategy name."""
@@ -111,8 +116,8 @@ class ByPayload:
     def _said(self, properties: Mapping[str, str]) -> tuple[str | None, ...]:
         by_class = properties.get(key.PAYLOAD_CLASS)
         payload = Payload.find(by_class or "")
-        # Classes that mark deletes of their own are run as they are, and have no merge mode before version 9.
-        builtin = payload.merge_mode if payload is not None and payload.delete_marker is None else CUSTOM
+        # Classes that do more are run as they are, and have no merge mode before version 9.
+        builtin = payload.merge_mode if payload is not None and payload.is_plain else CUSTOM
         strategy = properties.get(key.MERGE_STRATEGY)
         return (
             builtin if by_class else None,

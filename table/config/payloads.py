@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..merging.deletes import DeleteMarker
-from .property_keys import COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING
+from .property_keys import COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING, FILL_UNAVAILABLE, IGNORE_DEFAULTS
 
 _MODEL = "org.apache.hudi.common.model"
 _PACKAGES = ("org.apache.hudi.", "com.uber.hoodie.")
@@ -23,16 +23,27 @@ class Payload:
         name: The class, without its package.
         merge_mode: The merge mode that does the same.
         delete_marker: What marks deletes, in rows that have such a column; None for nothing.
+        partial_update_mode: Which columns of a row leave the older row's values as they are; None where none does.
+        ordering_fields: What it orders rows by, whatever else is asked for; none where that is free.
+        package: Where Apache Hudi 1.2 has the class.
     """
 
     name: str
     merge_mode: str
     delete_marker: DeleteMarker | None = None
+    partial_update_mode: str | None = None
+    ordering_fields: tuple[str, ...] = ()
+    package: str = _MODEL
 
     @property
     def java_class(self) -> str:
         """The class as Apache Hudi 1.2 has it, which was in other packages before."""
-        return f"{_MODEL}.{self.name}"
+        return f"{self.package}.{self.name}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the merge mode is all that it says."""
+        return self.delete_marker is None and self.partial_update_mode is None
 
     @staticmethod
     def find(text: str) -> Payload | None:
@@ -48,6 +59,16 @@ PAYLOADS = {
         Payload("OverwriteWithLatestAvroPayload", COMMIT_TIME_ORDERING),
         Payload("EventTimeAvroPayload", EVENT_TIME_ORDERING),
         Payload("AWSDmsAvroPayload", COMMIT_TIME_ORDERING, DeleteMarker("Op", "D")),
+        Payload("PartialUpdateAvroPayload", EVENT_TIME_ORDERING, partial_update_mode=IGNORE_DEFAULTS),
+        Payload("OverwriteNonDefaultsWithLatestAvroPayload", COMMIT_TIME_ORDERING, partial_update_mode=IGNORE_DEFAULTS),
+        Payload(
+            "PostgresDebeziumAvroPayload",
+            EVENT_TIME_ORDERING,
+            DeleteMarker("_change_operation_type", "d"),
+            FILL_UNAVAILABLE,
+            ("_event_lsn",),
+            f"{_MODEL}.debezium",
+        ),
     )
 }
 """Those whose tables pyhudi writes, by name."""

@@ -24,6 +24,8 @@ PARTIAL_UPDATE_MODE = "hoodie.table.partial.update.mode"
 UNAVAILABLE_VALUE = f"{MERGE_PROPERTY_PREFIX}hoodie.write.partial.update.unavailable.value"
 IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
 FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
+# What Debezium puts where a value was too large to be told, and nothing changed it.
+UNAVAILABLE_OF_DEBEZIUM = "__debezium_unavailable_value"
 KEY_GENERATOR_TYPE = "hoodie.table.keygenerator.type"
 KEY_GENERATOR_CLASS = "hoodie.table.keygenerator.class"
 # Written by releases of Apache Hudi after 1.2, and by pyhudi where a table of version 8 needs it.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ...errors import UnsupportedTableError
 from . import property_keys as key
+from .merge_properties import merge_properties
 from .property_keys import COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING, NEWEST_LAYOUT, VERSIONS
 from .table_config import TableConfig
 
@@ -48,10 +49,7 @@ def check_mergeable(config: TableConfig, where: str) -> None:
 
 def _unmergeable(config: TableConfig) -> Iterator[tuple[str, str]]:
     yield from _own_rules(config)
-    if config.partial_update_mode not in (None, key.IGNORE_DEFAULTS, key.FILL_UNAVAILABLE):
-        yield key.PARTIAL_UPDATE_MODE, str(config.partial_update_mode)
-    known = {key.UNAVAILABLE_VALUE} if config.partial_update_mode == key.FILL_UNAVAILABLE else set()
-    yield from _unknown_merge_properties(config, known)
+    yield from _unknown_updates(config)
 
 
 def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:
@@ -68,7 +66,12 @@ def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:
     yield key.MERGE_MODE, config.merge_mode
 
 
-def _unknown_merge_properties(config: TableConfig, known: set[str]) -> Iterator[tuple[str, str]]:
+def _unknown_updates(config: TableConfig) -> Iterator[tuple[str, str]]:
+    keeps = merge_properties(config.version).keeps_partial_updates
+    modes = (None, key.IGNORE_DEFAULTS, key.FILL_UNAVAILABLE) if keeps else (None,)
+    if config.partial_update_mode not in modes:
+        yield key.PARTIAL_UPDATE_MODE, str(config.partial_update_mode)
+    known = {key.UNAVAILABLE_VALUE} if config.partial_update_mode == key.FILL_UNAVAILABLE else set()
     known |= {key.DELETE_FIELD, key.DELETE_MARKER} if config.delete_marker else set()
     for option, value in config.properties.items():
         if option.startswith(key.MERGE_PROPERTY_PREFIX) and option not in known:
@@ -99,9 +102,7 @@ def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]
 
 def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
     yield from _own_rules(config)
-    if config.partial_update_mode is not None:
-        yield key.PARTIAL_UPDATE_MODE, config.partial_update_mode
-    yield from _unknown_merge_properties(config, set())
+    yield from _unknown_updates(config)
     for flag in (key.CDC_ENABLED, key.CONSISTENT_TIMESTAMPS, key.SLASH_DATES):
         if config.flag(flag):
             yield flag, "true"

@@ -138,6 +138,18 @@ class TableConfig:
         for_one_write = {key.DELETE_FIELD, key.DELETE_MARKER}
         return TableConfig({one: value for one, value in self.properties.items() if one not in for_one_write})
 
+    def with_partial_updates(self, mode: str, unavailable: str | None = None) -> TableConfig:
+        """Return the configuration with a mode by which rows leave columns to older ones.
+
+        Args:
+            mode: Which values do.
+            unavailable: The text or bytes that do under FILL_UNAVAILABLE; None for Debezium's.
+        """
+        told = {key.PARTIAL_UPDATE_MODE: mode}
+        if mode == key.FILL_UNAVAILABLE:
+            told[key.UNAVAILABLE_VALUE] = unavailable or key.UNAVAILABLE_OF_DEBEZIUM
+        return TableConfig({**self.properties, **told})
+
     def encode(self) -> bytes:
         """Return the file's bytes; the opposite of `parse`."""
         return format_properties(self.properties, "Hudi table properties")
@@ -242,6 +254,13 @@ class TableConfig:
         """Which columns of a row leave the older row's values as they are; None where none does."""
         mode = (self.properties.get(key.PARTIAL_UPDATE_MODE) or "NONE").upper()
         return None if mode == "NONE" else mode
+
+    @property
+    def unavailable_value(self) -> str | None:
+        """The text or bytes that leave the older row's value as it is; None for none."""
+        if self.partial_update_mode != key.FILL_UNAVAILABLE:
+            return None
+        return self.properties.get(key.UNAVAILABLE_VALUE) or None
 
     @property
     def key_generator(self) -> KeyGeneratorType:

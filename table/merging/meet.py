@@ -23,7 +23,7 @@ from ..arrow.spill import SpillReader, SpillWriter
 from ..arrow.string_hash import hash64
 from ..schema.columns import RECORD_KEY
 from .inserter import Inserter
-from .merger import Meeting, MergeCounts, Merger, MergeRules
+from .merger import Meeting, MergeCounts, Merger, MergeRules, check_known
 from .row_spec import Judged
 
 # Of what may be merged at once, the share of the deciding columns of rows that wait elsewhere: folding them and looking
@@ -53,8 +53,8 @@ class Rows(Protocol):
 class Laid(Protocol):
     """Incoming rows that hold some of their columns only, laid over each other."""
 
-    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the base rows that nothing deletes, with what is laid over or below them."""
+    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """Yield the base rows that nothing deletes, and whether they are changed by what is laid over or below them."""
         ...
 
     def arrivals(self) -> pa.RecordBatch:
@@ -69,7 +69,7 @@ class Laid(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """Some rows of a file group as it is after the merge; ``arrived`` where they are incoming ones."""
+    """Some rows of a file group as it is after the merge; ``arrived`` where they are incoming or changed by such."""
 
     rows: pa.RecordBatch
     arrived: bool
@@ -86,7 +86,10 @@ class Encounter:
         open_spill: Opens a spill for parts beyond memory, with the storage that reads it back.
         where: Names the file group, for errors.
         row_bytes: What each row counts beyond the columns that decide.
-        lay: Lays together incoming rows, where they hold some of their columns only; None where rows are whole.
+        join: Puts the incoming rows of each key together before they meet the base, where one of them does not make
+            all others needless; None where it does. It leaves rows alone that the rules do not fold.
+        lay: Lays together incoming rows, where they leave columns to the rows that they meet; None where rows are
+            whole.
         kept: Which columns of the base rows that stay are wanted, at least one, where rows are merged; None for all.
             Others may come along.
         counts: What has become of the rows so far.
@@ -98,6 +101,7 @@ class Encounter:
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
     where: str
     row_bytes: int = 0
+    join: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
     lay: Callable[[pa.RecordBatch], Laid] | None = None
     kept: Sequence[str] | None = None
     counts: MergeCounts = field(default_factory=MergeCounts)
@@ -111,7 +115,7 @@ class Encounter:
 
         Raises:
             DuplicateKeyError: A key is there already, and the rules forbid it.
-            KeyNotFoundError: A key to be deleted is not there, and the rules forbid it.
+            KeyNotFoundError: A key to be deleted, or to be updated in part, is not there, and the rules forbid it.
         """
         with closing(self._parts(rows, base)) as parts:
             for incoming, of_base in parts:
@@ -122,6 +126,8 @@ class Encounter:
                     yield from self._part(incoming, of_base)
 
     def _part(self, incoming: _Incoming, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
+        if self.join is not None and self.rules.fold:
+            incoming = _Incoming.of([self.join(concat(list(incoming.batches())))], self.spec.deciding)
         if self.lay is not None:
             yield from self._laid(self.lay(concat(list(incoming.batches()))), base)
             return
@@ -137,9 +143,13 @@ class Encounter:
         self.counts.add(merger.counts)
 
     def _laid(self, overlay: Laid, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
-        for batch in overlay.survivors(base):
-            yield Met(batch, arrived=False)
-        yield Met(overlay.arrivals(), arrived=True)
+        for batch, changed in overlay.survivors(base):
+            yield Met(batch, arrived=changed)
+        arrivals = overlay.arrivals()
+        if self.rules.known_only:
+            check_known(arrivals.column(RECORD_KEY), self.where)
+        else:
+            yield Met(arrivals, arrived=True)
         self.counts.add(overlay.counts)
 
     def _parts(
@@ -158,17 +168,18 @@ class Encounter:
                 yield _Incoming.of([batch], deciding), iter(())
             return
         base = iter(()) if adds else whole_base
-        # An overlay holds whole rows, and puts them together from several.
-        held = rows.within(self.memory if self.lay is None else self.memory // 2)
+        # What puts rows together from several holds whole ones.
+        whole = self.lay is not None or self.join is not None
+        held = rows.within(self.memory // 2 if whole else self.memory)
         if held is not None:
             yield _Incoming.of(held, deciding) if held else None, base
             return
-        judges = within(rows.batches(deciding), self.memory, self._cost) if self.lay is None else None
+        judges = None if whole else within(rows.batches(deciding), self.memory, self._cost)
         if judges is not None:
             yield _Incoming(joined(judges), rows.batches), base
             return
         # Half of what fits, because parts are not equal and what was read last is still in memory.
-        parts = math.ceil((2 if self.lay is None else 4) * rows.nbytes / self.memory)
+        parts = math.ceil((4 if whole else 2) * rows.nbytes / self.memory)
         with self._spread(rows.batches(), parts) as incoming, self._spread(base, parts) as of_base:
             for part in range(parts):
                 batches = list(incoming.part(part))

@@ -16,6 +16,11 @@ from .key_probe import Firsts, KeyProbe
 from .row_spec import Judged
 from .winners import Positions, base_wins, fold
 
+_WAY_OUT = (
+    "Leave these keys out, or write whole rows of them by an upsert that is not partial. Rows of which null leaves a "
+    "column as it is are for a table with hoodie.table.partial.update.mode=IGNORE_DEFAULTS."
+)
+
 
 class Meeting(Enum):
     """What becomes of an incoming row whose key the file group holds already."""
@@ -35,12 +40,14 @@ class MergeRules:
         fold: Whether incoming rows of one key are folded into one; always so where rows are merged.
         must_find: Whether a delete of a key that is not there is an error.
         first_alone: Whether, of the base rows of one key, the first alone is met, and the others stay as they are.
+        known_only: Whether a row whose key is not there is an error, because it holds some of the columns only.
     """
 
     meeting: Meeting = Meeting.MERGE
     fold: bool = True
     must_find: bool = False
     first_alone: bool = False
+    known_only: bool = False
 
 
 @dataclass(slots=True)
@@ -182,3 +189,22 @@ class Merger:
                 "Leave these keys out, or allow missing ones (hoodie.pyhudi.delete.missing.ok=true, which is the "
                 "default).",
             )
+
+
+def check_known(missing: pa.Array, where: str) -> None:
+    """Refuse rows with some of the columns whose keys nobody has.
+
+    Args:
+        missing: Their keys; none where all are known.
+        where: Where they were looked for, for messages.
+
+    Raises:
+        KeyNotFoundError: There are some.
+    """
+    if len(missing):
+        key = missing[0].as_py()  # one value, for the error
+        raise KeyNotFoundError(
+            f"The record key {key!r} was to be updated in some of its columns and is not in {where}; {len(missing)} "
+            "keys are missing there.",
+            _WAY_OUT,
+        )

@@ -34,13 +34,17 @@ class Overlay:
         spec: What the incoming rows hold.
         incoming: Whole rows, later ones further down; small enough for memory.
         given: Tells which rows give a column; asked of incoming rows, and of base rows without their batch.
-        columns: Those that are wanted of each row.
+        columns: Those that are wanted of each row; where the incoming rows lack one, base rows keep theirs.
+        first_alone: Whether, of the base rows of one key, the first alone is met; all are otherwise.
     """
 
-    def __init__(self, spec: Judged, incoming: pa.RecordBatch, given: Given, columns: list[str]) -> None:
+    def __init__(
+        self, spec: Judged, incoming: pa.RecordBatch, given: Given, columns: list[str], *, first_alone: bool = True
+    ) -> None:
         self._spec = spec
         self._given = given
         self._columns = columns
+        self._first_alone = first_alone
         chains = _Chains.of(spec, incoming)
         self._deleted = chains.deleted[chains.winner]
         tops = incoming.take(pa.array(chains.winner))
@@ -49,58 +53,67 @@ class Overlay:
         self._unordered = spec.unordered(tops, self._deleted)
         self._states: dict[str, pa.Array] = {}
         self._open: dict[str, Mask] = {}
-        for name in columns:
+        for name in (one for one in columns if one in incoming.schema.names):
             values = incoming.column(name)
             chosen, is_open = chains.chosen(given(incoming, name, values))
             self._states[name] = values.take(pa.array(chosen))
             if is_open is not None:
                 self._open[name] = is_open
         self._matched = np.zeros(len(self._keys), dtype=np.bool_)
-        self._lost = np.zeros(len(self._keys), dtype=np.bool_)
+        self._changed = np.zeros(len(self._keys), dtype=np.bool_)
         self._removed = 0
 
-    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the base rows that nothing deletes, the first of each key with what is laid over or below it."""
+    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """Yield the base rows that nothing deletes: as they were, or changed by what is laid over or below them.
+
+        With each batch comes whether its rows are changed ones, which have the wanted columns; others have all.
+        """
         probe, firsts = KeyProbe.over(self._keys), Firsts(len(self._keys))
         for batch in base:
             found = probe.find(batch.column(RECORD_KEY))
             rows = np.flatnonzero(found >= 0)
-            rows = rows[firsts.among(found[rows])]
+            if self._first_alone:
+                rows = rows[firsts.among(found[rows])]
             if not len(rows):
-                yield batch.select(self._columns)
+                yield batch, False
                 continue
             states = found[rows]
             stays = self._stays(batch, rows, states)
             self._matched[states] = True
-            self._lost[states[stays]] = True
             gone = self._deleted[states] & ~stays
             self._removed += int(np.count_nonzero(gone))
+            # A delete that comes too late leaves its base row alone.
+            meets = ~self._deleted[states]
+            laid, changed = self._laid(batch, rows[meets], states[meets], stays[meets])
+            self._changed[states[meets][changed]] = True
             untouched = np.ones(batch.num_rows, dtype=np.bool_)
-            untouched[rows] = False
-            yield batch.select(self._columns).filter(pa.array(untouched))
-            # Where a delete comes too late it leaves its base row alone.
-            kept = ~gone
-            if kept.any():
-                yield self._laid(batch, rows[kept], states[kept], stays[kept])
+            untouched[rows[gone]] = False
+            untouched[rows[meets][changed]] = False
+            yield batch.filter(pa.array(untouched)), False
+            if changed.any():
+                yield laid.filter(pa.array(changed)), True
 
     def arrivals(self) -> pa.RecordBatch:
         """Return the rows of keys that no base row had; call it after `survivors` is exhausted."""
-        rows = np.flatnonzero(~self._deleted & ~self._matched)
-        return pa.RecordBatch.from_arrays(
-            [self._states[name].take(pa.array(rows)) for name in self._columns], self._columns
-        )
+        rows = pa.array(np.flatnonzero(self._unmet))
+        names = [name for name in self._columns if name in self._states]
+        return pa.RecordBatch.from_arrays([self._states[name].take(rows) for name in names], names)
 
     @property
     def counts(self) -> MergeCounts:
         """What became of the rows, once all were met."""
-        live = ~self._deleted
         return MergeCounts(
-            inserts=int(np.count_nonzero(live & ~self._matched)),
-            updates=int(np.count_nonzero(live & self._matched & ~self._lost)),
+            inserts=int(np.count_nonzero(self._unmet)),
+            updates=int(np.count_nonzero(self._changed)),
             deletes=self._removed,
             not_found=int(np.count_nonzero(self._deleted & ~self._matched)),
             keys=len(self._keys),
         )
+
+    @property
+    def _unmet(self) -> Mask:
+        """Which keys no base row had, and nothing deletes."""
+        return ~self._deleted & ~self._matched  # type: ignore[no-any-return]
 
     def _stays(self, batch: pa.RecordBatch, rows: Positions, states: Positions) -> Mask:
         """Return which base rows have a greater ordering value than what they meet."""
@@ -112,18 +125,29 @@ class Overlay:
             stays &= ~self._unordered[states]
         return stays
 
-    def _laid(self, batch: pa.RecordBatch, rows: Positions, states: Positions, stays: Mask) -> pa.RecordBatch:
-        """Return base rows with what they meet laid over them, or below them where they stay."""
-        columns = []
+    def _laid(
+        self, batch: pa.RecordBatch, rows: Positions, states: Positions, stays: Mask
+    ) -> tuple[pa.RecordBatch, Mask]:
+        """Return base rows with what they meet laid over them, or below them where they stay; and which are changed.
+
+        One that is covered counts as changed whatever it holds, and one that stays where it leaves a column open, as in
+        Apache Hudi.
+        """
+        columns, changed = [], ~stays
         for name in self._columns:
-            ours, theirs = batch.column(name).take(pa.array(rows)), self._states[name].take(pa.array(states))
+            ours = batch.column(name).take(pa.array(rows))
+            if name not in self._states:
+                columns.append(ours)
+                continue
+            theirs = self._states[name].take(pa.array(states))
             given = self._given(None, name, ours)
-            fills = False if given is None else ~given & ~self._deleted[states]
+            fills = np.zeros(len(rows), dtype=np.bool_) if given is None else ~given
             covers = ~self._open[name][states] if name in self._open else True
+            changed |= stays & fills
             taken = np.where(stays, fills, covers)
             places = np.arange(len(rows)) + np.where(taken, len(rows), 0)
             columns.append(pa.concat_arrays([ours, theirs]).take(pa.array(places)))
-        return pa.RecordBatch.from_arrays(columns, self._columns)
+        return pa.RecordBatch.from_arrays(columns, self._columns), changed
 
 
 def laid_together(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.RecordBatch:
@@ -138,7 +162,7 @@ def laid_together(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.Record
     columns = []
     for name in rows.schema.names:
         values = rows.column(name)
-        chosen = chains.winner if name in spec.deciding else chains.chosen(given(rows, name, values))[0]
+        chosen = chains.winner if name in spec.ordering_fields else chains.chosen(given(rows, name, values))[0]
         columns.append(values.take(pa.array(chosen)))
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 

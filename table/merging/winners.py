@@ -96,7 +96,7 @@ def _last_of_each(
     code: Codes, ranks: Sequence[Positions], resets: Mask | None, yields: Mask | None = None
 ) -> Positions:
     """Return the position of each code's greatest row by the ranks, the last of them first; of equals the later one."""
-    sorting: list[Positions] = [*ranks, *_since_reset(code, resets, yields), code.astype(np.int64, copy=False)]
+    sorting: list[Positions] = [*ranks, *since_reset(code, resets, yields), code.astype(np.int64, copy=False)]
     by_key = np.lexsort(sorting)
     sorted_code = code[by_key]
     last = np.append(sorted_code[1:] != sorted_code[:-1], True)
@@ -104,7 +104,7 @@ def _last_of_each(
     return found
 
 
-def _since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[Positions]:
+def since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[Positions]:
     """Return what sorts the rows of one key by the last reset at or above them, those that yield to it before it."""
     if resets is None or not resets.any():
         return []

@@ -115,6 +115,16 @@ def same_type(left: pa.DataType, right: pa.DataType) -> bool:
     )
 
 
+def alike(left: pa.DataType, right: pa.DataType) -> bool:
+    """Return whether two canonical types are equal, whatever may be null in them."""
+    mine, theirs = children(left), children(right)
+    if not mine and not theirs:
+        return bool(left == right)
+    if left.id != right.id or [one.name for one in mine] != [one.name for one in theirs]:
+        return False
+    return all(alike(a.type, b.type) for a, b in zip(mine, theirs, strict=True))
+
+
 def children(kind: pa.DataType) -> list[pa.Field]:
     """Return the fields directly inside a type; of a map its key and its value."""
     if pa.types.is_map(kind):

@@ -41,9 +41,9 @@ class LaidEntries:
         """Return what some entries come to, at least one."""
         return cls(laid_together(spec, entries, given))
 
-    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the base rows, of which there are none."""
-        yield from base
+    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """Yield the base rows, of which there are none, as they were."""
+        yield from ((batch, False) for batch in base)
 
     def arrivals(self) -> pa.RecordBatch:
         """Return the rows."""

@@ -48,8 +48,7 @@ class PartialUpdates:
         mode = config.partial_update_mode
         by_mode = None
         if mode is not None:
-            unavailable = config.properties.get(key.UNAVAILABLE_VALUE) if mode == key.FILL_UNAVAILABLE else None
-            by_mode = cls(mode == key.IGNORE_DEFAULTS, unavailable)
+            by_mode = cls(mode == key.IGNORE_DEFAULTS, config.unavailable_value)
         if not any(block.is_partial for block in blocks):
             return by_mode
         columns = tuple(frozenset(columns_of(one).names) if one.is_partial else None for one in blocks)

@@ -527,6 +527,7 @@ def test_a_payload_class_means_a_merge_mode_and_a_class_a_key_generator() -> Non
     assert request.table == TableSettings(
         merge_mode="COMMIT_TIME_ORDERING",
         payload=PAYLOADS["OverwriteWithLatestAvroPayload"],
+        partial_update_mode="NONE",
         key_generator=KeyGeneratorType.COMPLEX,
     )
 

@@ -46,7 +46,7 @@ def test_a_table_that_pyhudi_does_not_read_is_refused(option: str, value: str, w
     ("option", "value"),
     [
         ("hoodie.record.merge.mode", "CUSTOM"),
-        ("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"),
+        ("hoodie.table.partial.update.mode", "KEEP_VALUES"),
         ("hoodie.record.merge.property.hoodie.payload.delete.field", "op"),
         ("hoodie.table.cdc.enabled", "true"),
         ("hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled", "true"),

@@ -1,0 +1,128 @@
+"""An upsert whose rows have some of the table's columns: what it asks for, held against the table and its options."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ...errors import (
+    ColumnDifference,
+    MissingColumnError,
+    OptionConflictError,
+    SchemaMismatchError,
+    TableNotFoundError,
+)
+from ...index.registry import index_for
+from ...table.config import TableConfig
+from ...table.config.property_keys import INDEX_TYPE, PARTIAL_UPDATE_MODE
+from ...table.merging.deletes import IS_DELETED
+from ...table.schema.columns import canonical, without_meta
+from ...table.schema.evolution import ABSENT
+from ...table.schema.fields import root_of
+from ...table.schema.types import alike, sql_name
+from .columns import check_columns, fitted
+from .operation import DELETE, DELETE_PARTITION, UPSERT, Operation
+from .request import WriteRequest
+
+PARTIAL_UPDATE = "hoodie.pyhudi.partial.update"
+
+
+def partial_columns(
+    config: TableConfig, table: pa.Schema | None, request: WriteRequest, operation: Operation
+) -> tuple[str, ...] | None:
+    """Return which columns of the table the rows of a partial update have, in its order; None where rows are whole.
+
+    Args:
+        config: The table's properties.
+        table: Its columns; None where it was never written.
+        request: The write.
+        operation: What it does.
+
+    Raises:
+        TableNotFoundError: There is no row that could be updated.
+        OptionConflictError: The operation, the table or another option does not go with partial updates.
+        MissingColumnError: A column is missing that finds or orders rows, or there is none to be updated.
+        SchemaMismatchError: A column is not the table's, or has a type that does not fit.
+    """
+    _check_index(config, request, operation)
+    if not request.write.partial_update:
+        return None
+    _check_options(config, request, operation.name)
+    if table is None:
+        raise TableNotFoundError(
+            f"The table {request.path} has no row yet that {PARTIAL_UPDATE} could update.", "Write whole rows first."
+        )
+    incoming = without_meta(request.schema)
+    check_columns(config, incoming, operation.name, request.path)
+    fresh = pa.schema([one for one in canonical(incoming) if one.name in table.names or one.name != IS_DELETED])
+    strange = [one for one in fresh if one.name not in table.names]
+    mine = pa.schema([one for one in table if one.name in fresh.names])
+    if strange:
+        raise _misfit(
+            request.path, [ColumnDifference(one.name, ABSENT, sql_name(one.type), "drop it") for one in strange]
+        )
+    after = fitted(mine, fresh, config, request.path)
+    wider = [(one, after.field(one.name)) for one in mine if not alike(after.field(one.name).type, one.type)]
+    if wider:
+        raise _misfit(
+            request.path,
+            [
+                ColumnDifference(before.name, sql_name(before.type), sql_name(now.type), "cast it to the table's type")
+                for before, now in wider
+            ],
+        )
+    found = {root_of(name) for name in (*config.record_key_fields, *config.partition_fields)}
+    if not set(mine.names) - found and IS_DELETED not in incoming.names:
+        raise MissingColumnError(
+            f"The rows of a partial update ({PARTIAL_UPDATE}) of the table {request.path} have no column beside those "
+            f"that find them ({', '.join(incoming.names)}).",
+            "Add the columns that are to be updated.",
+        )
+    return tuple(mine.names)
+
+
+def _check_index(config: TableConfig, request: WriteRequest, operation: Operation) -> None:
+    """Refuse rows that leave columns to the rows of their keys where these may be in other partitions."""
+    deletes = operation.name in {DELETE, DELETE_PARTITION}
+    if deletes or not operation.rules.fold or not index_for(config).is_global:
+        return
+    mode = config.partial_update_mode
+    asked = f"{PARTIAL_UPDATE_MODE}={mode}" if mode else f"{PARTIAL_UPDATE}=true"
+    if mode or request.write.partial_update:
+        raise OptionConflictError(
+            f"The table {request.path} has {INDEX_TYPE}={config.index_type}, under which a row may move to another "
+            f"partition, and {asked}, by which it would leave columns behind there.",
+            "Write whole rows, or use Apache Hudi for this write.",
+        )
+
+
+def _check_options(config: TableConfig, request: WriteRequest, operation: str) -> None:
+    if operation != UPSERT:
+        raise OptionConflictError(
+            f"{PARTIAL_UPDATE} is about the operation upsert, and this write of {request.path} is {operation.lower()}.",
+            "Leave the option out, or upsert.",
+        )
+    if config.partial_update_mode is not None:
+        raise OptionConflictError(
+            f"The table {request.path} has {PARTIAL_UPDATE_MODE}={config.partial_update_mode}, which readers of Apache "
+            f"Hudi forget where rows with some of the columns ({PARTIAL_UPDATE}) lie above its rows.",
+            "Upsert whole rows, in which the values that the mode passes over leave columns as they are.",
+        )
+    fills = {
+        "hoodie.datasource.write.reconcile.schema": request.write.reconcile_schema,
+        "hoodie.write.set.null.for.missing.columns": request.write.set_null_for_missing,
+    }
+    for option, given in fills.items():
+        if given:
+            raise OptionConflictError(
+                f"{option} makes columns null that the rows for {request.path} lack, and {PARTIAL_UPDATE} leaves them "
+                "as they are.",
+                "Give one of the two.",
+            )
+
+
+def _misfit(where: str, differences: list[ColumnDifference]) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"The columns of a partial update do not fit the table {where}, which takes no new or wider ones by it",
+        f"Do so in the DataFrame, or change the columns by a write without {PARTIAL_UPDATE} first.",
+        differences,
+    )

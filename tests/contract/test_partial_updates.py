@@ -1,0 +1,243 @@
+"""Rows that leave some of their columns to older rows, on tables with a mode for it, and in partial upserts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyhudi.errors import (
+    MissingColumnError,
+    OptionConflictError,
+    PyHudiError,
+    SchemaMismatchError,
+    TableNotFoundError,
+    UnsupportedOptionError,
+)
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.storage import open_storage
+from pyhudi.table.config import TableConfig, load_config
+from pyhudi.table.config.payloads import PAYLOADS
+from support.drive import plan, read, write
+from support.partial_checks import (
+    MODES,
+    PARTIAL,
+    SETTINGS,
+    check_deletes_and_partial_rows,
+    check_late_partial_rows,
+    check_mode_in_one_write,
+    check_mode_on_copy_on_write,
+    check_partial_rows_in_logs,
+    check_steps,
+    check_unknown_keys,
+    made,
+    shown,
+)
+from support.partial_model import random_steps, rows
+
+UPDATE = rows(("k", "a", 11, 2), columns=("id", "p", "ts", "n"))
+WHOLE = rows(("k", "a", 10, "first", 1), ("l", "a", 10, "x", 1))
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_mode_on_copy_on_write,
+        check_mode_in_one_write,
+        check_partial_rows_in_logs,
+        check_late_partial_rows,
+        check_unknown_keys,
+        check_deletes_and_partial_rows,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_columns_are_left_to_older_rows(tmp_path: Path, check: Callable[[Path], None]) -> None:
+    """The checks are in a module of their own because mutations of the code run them too."""
+    check(tmp_path)
+
+
+@settings(max_examples=16, deadline=None)
+@given(
+    st.integers(0, 1 << 30),
+    st.sampled_from(MODES),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["", "alone", "tiny"]),
+)
+def test_histories_give_what_the_dicts_say(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, mode: str | None, logs: bool, ordered: bool, how: str
+) -> None:
+    """Whole and partial rows, deletes and compactions, however rows are dealt out and whatever the memory."""
+    tiny = replace(SETTINGS, batch_size=400, task_max_size=1200) if how == "tiny" else SETTINGS
+    bounds = replace(tiny, colocated=how == "alone")
+    path = tmp_path_factory.mktemp("t") / "t"
+    check_steps(path, random_steps(seed, mode=mode), made(mode, logs=logs, ordered=ordered), bounds)
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.integers(0, 1 << 30), st.sampled_from(MODES))
+def test_histories_give_it_where_keys_are_looked_up(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, mode: str | None
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "t"
+    check_steps(path, random_steps(seed, mode=mode), made(mode, logs=False, index="SIMPLE"))
+
+
+@pytest.mark.parametrize("name", ["PartialUpdateAvroPayload", "PostgresDebeziumAvroPayload"])
+def test_a_table_notes_its_mode_as_apache_hudi_does(tmp_path: Path, name: str) -> None:
+    payload = PAYLOADS[name]
+    asked = replace(made(payload.partial_update_mode, logs=False), payload=payload, unavailable=None)
+    some = rows(("k", "a", 1, "x", 1))
+    if payload.ordering_fields:
+        with pytest.raises(OptionConflictError, match=r"by '_event_lsn', and .* by 'ts'"):
+            plan(tmp_path / "t", some.schema, table=asked)
+        asked = replace(asked, ordering_fields=None)
+        some = some.append_column("_event_lsn", pa.array([1]))
+    write(tmp_path / "t", some, table=asked)
+
+    properties = load_config(open_storage(str(tmp_path / "t"))).properties
+    assert properties["hoodie.table.partial.update.mode"] == payload.partial_update_mode
+    assert properties["hoodie.table.legacy.payload.class"].endswith(name)
+    word = properties.get("hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value")
+    assert word == ("__debezium_unavailable_value" if name.startswith("Postgres") else None)
+    with pytest.raises(OptionConflictError, match=r"update\.mode is NONE here and"):
+        write(tmp_path / "t", some, table=TableSettings(partial_update_mode="NONE"))
+    write(tmp_path / "t", some, table=replace(asked, payload=None))
+
+
+def test_a_partial_update_goes_with_its_instant(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, WHOLE, table=made(None, logs=True), settings=SETTINGS)
+    done = write(path, UPDATE, settings=PARTIAL)
+
+    assert (done.operation, done.updates, done.inserts, done.log_files, done.files) == ("UPSERT", 1, 0, 1, 0)
+    rollback(open_storage(str(path)), done.instant)
+    assert shown(path) == [("a", "k", 10, "first", 1), ("a", "l", 10, "x", 1)]
+
+
+REFUSED: list[tuple[str, type[PyHudiError], str, pa.Table, str | None, TableSettings, WriteSettings]] = [
+    ("insert", OptionConflictError, "about the operation upsert", UPDATE, "insert", made(None, logs=True), PARTIAL),
+    ("mode", OptionConflictError, "update.mode=IGNORE_DEFAULTS", UPDATE, None, made(MODES[1], logs=True), PARTIAL),
+    (
+        "everywhere",
+        OptionConflictError,
+        "GLOBAL_SIMPLE",
+        UPDATE,
+        None,
+        made(None, logs=False, index="GLOBAL_SIMPLE"),
+        PARTIAL,
+    ),
+    (
+        "reconciled",
+        OptionConflictError,
+        "reconcile.schema",
+        UPDATE,
+        None,
+        made(None, logs=True),
+        replace(PARTIAL, reconcile_schema=True),
+    ),
+    (
+        "no partition",
+        MissingColumnError,
+        "partition column 'p'",
+        UPDATE.drop_columns("p"),
+        None,
+        made(None, logs=True),
+        PARTIAL,
+    ),
+    (
+        "no order",
+        MissingColumnError,
+        "ordering column 'ts'",
+        UPDATE.drop_columns("ts"),
+        None,
+        made(None, logs=True),
+        PARTIAL,
+    ),
+    (
+        "no column",
+        MissingColumnError,
+        "no column beside",
+        UPDATE.select(["id", "p"]),
+        None,
+        made(None, logs=True, ordered=False),
+        PARTIAL,
+    ),
+    (
+        "new column",
+        SchemaMismatchError,
+        "extra",
+        UPDATE.append_column("extra", pa.array([1])),
+        None,
+        made(None, logs=True),
+        PARTIAL,
+    ),
+    (
+        "wider column",
+        SchemaMismatchError,
+        "cast it",
+        UPDATE.set_column(3, "n", pa.array([1.5])),
+        None,
+        made(None, logs=True),
+        PARTIAL,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "some", "operation", "table", "given"),
+    [one[1:] for one in REFUSED],
+    ids=[one[0] for one in REFUSED],
+)
+def test_what_cannot_be_right_is_refused_by_name(
+    tmp_path: Path,
+    error: type[PyHudiError],
+    says: str,
+    some: pa.Table,
+    operation: str | None,
+    table: TableSettings,
+    given: WriteSettings,
+) -> None:
+    write(tmp_path / "t", WHOLE, table=table)
+
+    with pytest.raises(error, match=says):
+        plan(tmp_path / "t", some.schema, operation=operation, settings=given)
+
+
+def test_a_partial_update_makes_no_table(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError, match="no row yet"):
+        plan(tmp_path / "t", UPDATE.schema, table=made(None, logs=True), settings=PARTIAL)
+
+
+def test_modes_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    for asked, error, says in (
+        (replace(made(None, logs=False), partial_update_mode="KEEP_VALUES"), UnsupportedOptionError, "KEEP_VALUES"),
+        (replace(made("IGNORE_DEFAULTS", logs=False), unavailable="?"), OptionConflictError, "stands for no value"),
+        (made("IGNORE_DEFAULTS", logs=False, index="GLOBAL_SIMPLE"), OptionConflictError, "leave columns behind"),
+    ):
+        with pytest.raises(error, match=says):
+            plan(tmp_path / "t", WHOLE.schema, table=asked)
+
+
+def test_a_column_that_may_not_be_null_is_left_as_it_is(tmp_path: Path) -> None:
+    """Rows with some of the columns need none of the others, whatever their nullability."""
+    for logs in (False, True):
+        path = tmp_path / f"t{logs}"
+        strict = WHOLE.cast(pa.schema([one.with_nullable(one.name not in {"name", "n"}) for one in WHOLE.schema]))
+        write(path, strict, table=made(None, logs=logs), settings=SETTINGS)
+        write(path, UPDATE, settings=PARTIAL)
+
+        assert shown(path) == [("a", "k", 11, "first", 2), ("a", "l", 10, "x", 1)]
+        assert not read(path).schema.field("name").nullable
+
+
+def test_a_config_without_a_word_has_none() -> None:
+    config = TableConfig.new(name="t", record_key_fields=["id"]).with_partial_updates("FILL_UNAVAILABLE", "?")
+
+    assert config.unavailable_value == "?"
+    assert TableConfig({**config.properties, "hoodie.table.partial.update.mode": "NONE"}).unavailable_value is None
