@@ -286,7 +286,7 @@ class TableOptions(BaseModel):
     def table_settings(self) -> TableSettings:
         """Return what these options say of the table."""
         payload = PAYLOADS.get(self.payload or "")
-        by_payload = payload and (payload.partial_update_mode or NO_UPDATE_MODE)
+        by_payload = None if payload is None else payload.partial_update_mode or NO_UPDATE_MODE
         return TableSettings(
             name=self.table_name,
             database=self.database,

@@ -113,7 +113,7 @@ class Overlay:
     @property
     def _unmet(self) -> Mask:
         """Which keys no base row had, and nothing deletes."""
-        return ~self._deleted & ~self._matched  # type: ignore[no-any-return]
+        return ~self._deleted & ~self._matched
 
     def _stays(self, batch: pa.RecordBatch, rows: Positions, states: Positions) -> Mask:
         """Return which base rows have a greater ordering value than what they meet."""

@@ -136,7 +136,8 @@ def model_of(made: TableSettings, bounds: WriteSettings, *, resets: bool = False
         text = key[1] if len(fields) == 1 else ",".join(f"{name}:{values[name]}" for name in fields)
         return java_bucket(text, fields, made.bucket_count or 1)
 
-    return LoggedModel(ordered=ordered, resets=resets, bucket_of=bucket_of, alone=bounds.colocated)
+    together = made.partial_update_mode is not None
+    return LoggedModel(ordered=ordered, resets=resets, bucket_of=bucket_of, alone=bounds.colocated, together=together)
 
 
 def _assert_healthy(table: Place, *, whole: bool) -> None:

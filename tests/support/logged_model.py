@@ -59,6 +59,7 @@ class LoggedModel(Model):
     Attributes:
         bucket_of: Names the bucket of a key.
         alone: Whether a task holds all rows of its file groups, and appends of each key one thing.
+        together: Whether all rows of a key are put together before they are appended, deletes by operation aside.
         bases: The rows of the base files.
         logs: What the log files say.
         groups: The file groups that are there.
@@ -68,6 +69,7 @@ class LoggedModel(Model):
 
     bucket_of: Callable[[Key], Hashable] = hash
     alone: bool = False
+    together: bool = False
     bases: dict[Key, list[Row]] = field(default_factory=dict)
     logs: dict[Key, Logged] = field(default_factory=dict)
     groups: set[Group] = field(default_factory=set)
@@ -81,7 +83,8 @@ class LoggedModel(Model):
 
     def apply(self, step: Step) -> Counts | None:
         """Take one write; what its tasks append to file groups that are there is counted as it is appended."""
-        self.hands = [step.rows] if self.alone else step.hands
+        at_once = self.alone or (self.together and step.operation != "delete")
+        self.hands = [step.rows] if at_once else step.hands
         return super().apply(step)
 
     def schedule(self) -> None:

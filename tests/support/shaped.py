@@ -11,7 +11,7 @@ from pyhudi.operations.planning.request import LogSettings, TableSettings, Write
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
 from pyhudi.table.config import property_keys as key
 from pyhudi.table.config.key_types import KeyGeneratorType
-from pyhudi.table.config.property_keys import BLOOM, SIMPLE
+from pyhudi.table.config.property_keys import BLOOM, IGNORE_DEFAULTS, SIMPLE
 from pyhudi.timeline.writers.patience import Patience
 from support import attempts
 from support.failures import Work
@@ -38,7 +38,12 @@ KEYS = {
 }
 # What the column of the partition holds; without partitions one value, that no name of a partition to be deleted fits.
 PARTITIONS = {"times": ("2024-02-29", "2024-03-01"), "unpartitioned": ("",)}
-ORDERING: dict[str, tuple[str, ...]] = {"event-time": ("ts",), "commit-time": (), "several-fields": ("ts", "value")}
+ORDERING: dict[str, tuple[str, ...]] = {
+    "event-time": ("ts",),
+    "commit-time": (),
+    "several-fields": ("ts", "value"),
+    "partial-update": ("ts",),
+}
 WAYS = {"plain": ROOMY, "placed": replace(ROOMY, colocated=True), "spilled": TINY}
 SERVED = {
     "none": (),
@@ -81,8 +86,8 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
     made = settings_of(shape)
     if generated:
         history = adding(history)
-    elif logged or looks_up:
-        # Each of the copies of a key that are in several file groups is updated.
+    elif logged or looks_up or shape["merge"] == "partial-update":
+        # Each of the copies of a key that are in several file groups is updated, or that leave columns open.
         history = without_copies(history)
     check_history(
         history,
@@ -141,6 +146,8 @@ def settings_of(shape: Shape) -> TableSettings:
     if shape["keys"] == "generated":
         return made
     made = replace(made, ordering_fields=ORDERING[shape["merge"]])
+    if shape["merge"] == "partial-update":
+        made = replace(made, partial_update_mode=IGNORE_DEFAULTS)
     if shape["index"] in LOOKUPS:
         return replace(made, index_type=LOOKUPS[shape["index"]])
     return replace(made, bucket_count=3)

@@ -32,7 +32,6 @@ TO_COME: frozenset[Property] = frozenset(
         ("index", "consistent"),
         ("index", "global"),
         ("index", "record"),
-        ("merge", "partial-update"),
         ("service", "cluster"),
     }
 )
@@ -52,6 +51,8 @@ ILLEGAL: frozenset[frozenset[Property]] = frozenset(
         # Without keys that come again nothing is updated.
         (("keys", "generated"), ("merge", "partial-update")),
         (("index", "none"), ("merge", "partial-update")),
+        # They say it by a payload class alone, whose code they run as it is.
+        *((("version", one), ("merge", "partial-update")) for one in ("8", "6")),
         # Tables that old have one ordering field.
         *((("version", one), ("merge", "several-fields")) for one in ("8", "6")),
     ]
@@ -128,26 +129,27 @@ SHAPES = """
 9 mor bloom      composite     several-fields avro    placed  memory compact
 8 mor bucket     composite     event-time     parquet spilled local  restore
 8 cow bucket     times         commit-time    avro    placed  local  savepoint
-8 mor simple     simple        partial-update parquet placed  local  archive
-6 mor consistent times         partial-update parquet spilled s3     clean
+9 cow bucket     simple        partial-update avro    plain   s3     rollback
+9 mor bucket     unpartitioned partial-update parquet spilled local  compact
+9 mor simple     composite     partial-update parquet placed  memory archive
+9 cow bloom      times         partial-update avro    placed  local  clean
+9 mor bloom      composite     partial-update parquet plain   memory savepoint
+9 mor simple     times         partial-update avro    spilled s3     restore
+9 cow simple     unpartitioned partial-update avro    plain   memory none
+9 mor bucket     simple        partial-update parquet placed  s3     none
 8 mor bloom      composite     event-time     parquet plain   memory cluster
-6 mor record     unpartitioned partial-update avro    plain   local  compact
 6 mor global     unpartitioned commit-time    parquet placed  memory restore
 8 cow global     times         commit-time    avro    spilled s3     archive
-6 cow simple     composite     partial-update avro    plain   memory clean
 9 mor bloom      times         several-fields parquet spilled s3     compact
 9 cow record     simple        commit-time    avro    spilled s3     cluster
 8 mor none       generated     commit-time    parquet placed  local  clean
 6 cow bloom      simple        event-time     avro    placed  local  restore
 8 mor consistent composite     commit-time    avro    placed  memory compact
 9 cow simple     times         partial-update avro    spilled s3     restore
-6 mor bucket     times         partial-update parquet placed  local  cluster
 9 mor consistent unpartitioned event-time     parquet plain   local  archive
 9 mor record     composite     several-fields parquet placed  memory restore
 9 cow global     simple        event-time     avro    plain   local  clean
-8 mor bloom      unpartitioned partial-update parquet plain   memory none
 6 cow none       generated     commit-time    avro    plain   memory archive
-8 mor global     composite     partial-update parquet placed  s3     rollback
 9 mor simple     unpartitioned several-fields avro    spilled local  cluster
 8 mor bucket     simple        event-time     avro    plain   s3     compact
 6 mor record     times         event-time     parquet spilled memory rollback
@@ -159,7 +161,6 @@ SHAPES = """
 8 mor none       generated     event-time     parquet plain   s3     cluster
 8 mor none       generated     event-time     parquet placed  local  compact
 8 mor simple     times         event-time     avro    placed  s3     compact
-6 mor bucket     times         partial-update parquet placed  memory archive
 9 cow global     simple        several-fields avro    spilled local  cluster
 8 mor consistent times         event-time     parquet placed  memory none
 9 mor global     composite     several-fields parquet spilled s3     none
@@ -168,16 +169,19 @@ SHAPES = """
 9 mor global     simple        several-fields avro    plain   local  compact
 9 mor record     unpartitioned partial-update parquet spilled memory clean
 6 cow bucket     composite     event-time     avro    spilled local  restore
-6 mor consistent times         partial-update parquet plain   s3     rollback
 8 mor record     composite     event-time     parquet placed  s3     none
 8 cow simple     unpartitioned event-time     avro    plain   s3     rollback
 8 mor record     unpartitioned event-time     avro    spilled s3     archive
 8 mor bloom      times         commit-time    parquet placed  memory none
-6 mor simple     unpartitioned partial-update parquet spilled s3     savepoint
-8 cow record     times         partial-update avro    plain   local  savepoint
 6 mor global     unpartitioned event-time     parquet placed  s3     savepoint
-6 mor bloom      simple        partial-update parquet placed  local  savepoint
 6 mor consistent times         commit-time    avro    spilled memory savepoint
+6 mor record     simple        event-time     parquet plain   local  compact
+9 mor consistent unpartitioned partial-update avro    placed  s3     cluster
+9 mor global     simple        partial-update parquet placed  memory rollback
+9 mor bucket     unpartitioned event-time     parquet spilled memory cluster
+9 cow record     simple        several-fields avro    plain   memory savepoint
+6 mor consistent unpartitioned commit-time    avro    spilled s3     clean
+9 mor consistent unpartitioned event-time     parquet placed  local  rollback
 """
 
 
