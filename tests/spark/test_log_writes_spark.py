@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyhudi import HudiTable
+from pyhudi.errors import KeyNotFoundError
 from pyspark.sql import DataFrame, SparkSession
 from support.drive import rows_of
 from support.readers import rows_by_hudi_rs
@@ -51,3 +52,31 @@ def test_a_plain_write_makes_the_table(spark: SparkSession, tmp_path: Path) -> N
 
     assert rows_of(path, "id", "n") == [(key, 2) for key in range(20)]
     assert list(Path(path).glob(".*.log.*"))
+
+
+def test_rows_leave_columns_to_older_ones(spark: SparkSession, tmp_path: Path) -> None:
+    """Partial upserts, placed, looked up and plain; and a copy-on-write table with a mode of its own."""
+    rows = spark.range(0, 40, numPartitions=4).selectExpr("id", "id % 2 p", "1L ts", "id n", "'first' name")
+    changes = spark.range(0, 40, 2, numPartitions=4).selectExpr("id", "id % 2 p", "2L ts", "-id n")
+    later = spark.range(0, 40, 4, numPartitions=4).selectExpr("id", "id % 2 p", "3L ts", "'later' name")
+    for index in ("BUCKET", "SIMPLE"):
+        path = str(tmp_path / index)
+        named = {"record_key": "id", "partition_by": "p", "order_by": "ts", "index": index}
+        table = HudiTable.create(spark, path, rows, table_type="MERGE_ON_READ", **named)
+        table.upsert(rows)
+        done = table.upsert(changes, partial=True, **{PLACE: "always"})
+        later.write.format("pyhudi").option("hoodie.pyhudi.partial.update", "true").mode("append").save(path)
+        with pytest.raises(KeyNotFoundError, match="'41'"):
+            table.upsert(spark.range(41, 42).selectExpr("id", "id % 2 p", "2L ts", "id n"), partial=True)
+
+        assert (done.inserts, done.updates) == (0, 20)
+        assert rows_of(path, "id", "n", "name") == [
+            (n, -n if n % 2 == 0 else n, "first" if n % 4 else "later") for n in range(40)
+        ]
+        assert (done.log_files > 0, done.files) == (True, 0)
+
+    path = str(tmp_path / "mode")
+    table = HudiTable.create(spark, path, rows, record_key="id", order_by="ts", partial_update_mode="IGNORE_DEFAULTS")
+    table.upsert(rows)
+    table.upsert(changes.selectExpr("*", "cast(null as string) name"))
+    assert rows_of(path, "id", "n", "name") == [(n, -n if n % 2 == 0 else n, "first") for n in range(40)]
