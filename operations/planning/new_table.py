@@ -65,13 +65,7 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
     _check_named_once(asked, path)
     generator = _generator(asked, path)
     ordering = _ordering_fields(asked, path)
-    merge_mode = asked.merge_mode or ("EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING")
-    if merge_mode == "EVENT_TIME_ORDERING" and not ordering:
-        raise OptionConflictError(
-            f"hoodie.write.record.merge.mode=EVENT_TIME_ORDERING needs an ordering field, and none is given for the "
-            f"new table {path}.",
-            "Name one with hoodie.table.ordering.fields, or use COMMIT_TIME_ORDERING.",
-        )
+    merge_mode = _merge_mode(asked, ordering, path)
     check_hash_fields(asked.hash_fields, record_key, path)
     version = asked.version or NEWEST_VERSION
     _check_merging(asked, version, path)
@@ -176,6 +170,18 @@ def _ordering_fields(asked: TableSettings, path: str) -> tuple[str, ...]:
             "Leave one of the two out.",
         )
     return own or asked.ordering_fields or ()
+
+
+def _merge_mode(asked: TableSettings, ordering: tuple[str, ...], path: str) -> str:
+    """Return who wins among the rows of a new table with these ordering fields."""
+    mode = asked.merge_mode or ("EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING")
+    if mode == "EVENT_TIME_ORDERING" and not ordering:
+        raise OptionConflictError(
+            f"hoodie.write.record.merge.mode=EVENT_TIME_ORDERING needs an ordering field, and none is given for the "
+            f"new table {path}.",
+            "Name one with hoodie.table.ordering.fields, or use COMMIT_TIME_ORDERING.",
+        )
+    return mode
 
 
 def _partial_update_mode(asked: TableSettings, path: str) -> str | None:

@@ -13,7 +13,7 @@ from ...errors import (
 )
 from ...index.registry import index_for
 from ...table.config import TableConfig
-from ...table.config.property_keys import INDEX_TYPE, PARTIAL_UPDATE_MODE
+from ...table.config.property_keys import INDEX_TYPE, MERGE_ON_READ, NEWEST_VERSION, PARTIAL_UPDATE_MODE
 from ...table.merging.deletes import IS_DELETED
 from ...table.schema.columns import canonical, without_meta
 from ...table.schema.evolution import ABSENT
@@ -106,6 +106,12 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
             f"The table {request.path} has {PARTIAL_UPDATE_MODE}={config.partial_update_mode}, which readers of Apache "
             f"Hudi forget where rows with some of the columns ({PARTIAL_UPDATE}) lie above its rows.",
             "Upsert whole rows, in which the values that the mode passes over leave columns as they are.",
+        )
+    if config.table_type == MERGE_ON_READ and config.version < NEWEST_VERSION:
+        raise OptionConflictError(
+            f"The merge-on-read table {request.path} has version {config.version}, whose readers lay rows with some of "
+            f"the columns ({PARTIAL_UPDATE}) over others by rules that pyhudi does not know.",
+            "Upsert whole rows, or use Apache Hudi for this write.",
         )
     fills = {
         "hoodie.datasource.write.reconcile.schema": request.write.reconcile_schema,

@@ -120,7 +120,9 @@ def test_a_partial_update_goes_with_its_instant(tmp_path: Path) -> None:
     assert shown(path) == [("a", "k", 10, "first", 1), ("a", "l", 10, "x", 1)]
 
 
+VERSION_8 = replace(made(None, logs=True), version=8)
 REFUSED: list[tuple[str, type[PyHudiError], str, pa.Table, str | None, TableSettings, WriteSettings]] = [
+    ("version 8", OptionConflictError, "version 8, whose readers", UPDATE, None, VERSION_8, PARTIAL),
     ("insert", OptionConflictError, "about the operation upsert", UPDATE, "insert", made(None, logs=True), PARTIAL),
     ("mode", OptionConflictError, "update.mode=IGNORE_DEFAULTS", UPDATE, None, made(MODES[1], logs=True), PARTIAL),
     (
@@ -217,6 +219,11 @@ def test_a_partial_update_makes_no_table(tmp_path: Path) -> None:
 def test_modes_that_mean_nothing_are_refused(tmp_path: Path) -> None:
     for asked, error, says in (
         (replace(made(None, logs=False), partial_update_mode="KEEP_VALUES"), UnsupportedOptionError, "KEEP_VALUES"),
+        (
+            replace(made("IGNORE_DEFAULTS", logs=False), version=8),
+            OptionConflictError,
+            "tables of version 8 cannot say",
+        ),
         (replace(made("IGNORE_DEFAULTS", logs=False), unavailable="?"), OptionConflictError, "stands for no value"),
         (made("IGNORE_DEFAULTS", logs=False, index="GLOBAL_SIMPLE"), OptionConflictError, "leave columns behind"),
     ):
