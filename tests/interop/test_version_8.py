@@ -22,13 +22,14 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
-from support.compacting import run, schedule
+from support.compacting import join, run, schedule
 from support.health import errors
 
 pytestmark = pytest.mark.interop
 
 VERSION = "hoodie.write.table.version"
 OPERATION = "hoodie.datasource.write.operation"
+BY = "hoodie.datasource.write.precombine.field"
 SCHEMA = pa.schema(
     [
         ("id", pa.string()),
@@ -40,7 +41,7 @@ SCHEMA = pa.schema(
 )
 OPTIONS = {
     **{key: value for key, value in SMALL.items() if key != "hoodie.table.ordering.fields"},
-    "hoodie.datasource.write.precombine.field": "ts",
+    BY: "ts",
     BUCKETS: "2",
     VERSION: "8",
     "hoodie.table.timeline.timezone": "UTC",
@@ -66,6 +67,11 @@ class Both:
     options: Mapping[str, str]
     held: dict[str, tuple[int, int]] = field(default_factory=dict)
     writes: int = 0
+
+    @property
+    def by_time(self) -> bool:
+        """Whether greater ordering values win."""
+        return BY in self.options
 
     def ours(self, rows: str, operation: str = "upsert", **more: str) -> str:
         """Have pyhudi write rows, and return the instant."""
@@ -103,7 +109,7 @@ class Both:
             rows.append(dict(zip(SCHEMA.names, (key, "ab"[int(key[1:]) % 2], int(ts), self.writes, gone), strict=True)))
             if operation == "delete":
                 self.held.pop(key, None)
-            elif int(ts) >= self.held.get(key, (0,))[0]:
+            elif not self.by_time or int(ts) >= self.held.get(key, (0,))[0]:
                 self.held.pop(key, None)
                 self.held |= {} if gone else {key: (int(ts), self.writes)}
         return pa.Table.from_pylist(rows, SCHEMA)
@@ -141,6 +147,7 @@ def test_both_write_and_keep_up_a_table_that_pyhudi_made(kind: str, tmp_path: Pa
     both.ours("k7 0, x99 0", "delete")
     both.check()
     if kind == "MERGE_ON_READ":
+        assert join(both.path).files
         assert schedule(both.path).instant
         both.theirs("k8 30, -k9 30")
         both.compaction("run")
@@ -174,6 +181,19 @@ def test_both_write_and_keep_up_a_table_that_pyhudi_made(kind: str, tmp_path: Pa
     both.check()
     assert {key: value for key, value in properties(both.path).items() if "table.metadata." not in key} == made
     assert saved in history(storage).column("instant").to_pylist()
+
+
+def test_both_write_a_table_without_ordering_fields(tmp_path: Path, older: ApacheHudi) -> None:
+    """The later row wins, and a deleted key may come back."""
+    options = {key: value for key, value in OPTIONS.items() if key != BY}
+    both = Both(tmp_path / "t", older, {**options, "hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    both.ours(BASE)
+    both.theirs("k0 20, k1 5, -k2 20")
+    both.ours("-k0 1, k3 1")
+    both.ours("k1 0, k4 0", "delete")
+    both.check()
+    both.theirs("k0 2, k1 1, k4 3")
+    both.check()
 
 
 def test_a_table_of_theirs_with_its_defaults_is_written_by_both(tmp_path: Path, older: ApacheHudi) -> None:
