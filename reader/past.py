@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ from ..timeline.timeline import Timeline
 from .moment import Moment
 from .query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
 from .window import Window, plan_window
+
+logger = logging.getLogger("pyhudi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,14 @@ class SliceFilter:
     file: Callable[[DataFile], bool] = lambda file: True
     written: Callable[[DataFile], bool] = lambda file: True
 
+    def narrowed(self, partition: Callable[[str], bool], file: Callable[[DataFile], bool]) -> SliceFilter:
+        """Return what a query wants that is interested in some partitions and files of these alone."""
+        return SliceFilter(
+            lambda path: self.partition(path) and partition(path),
+            lambda one: file(one) and self.file(one),
+            self.written,
+        )
+
     def lost(self, files: ListedFiles, timeline: Timeline, time: str) -> list[DataFile]:
         """Return the files of a moment that are not there any more."""
         view, partitions = files.at(timeline, time)
@@ -146,6 +157,7 @@ def slices_shown(
     query: Query | None,
     wanted: SliceFilter,
     archive_folder: str,
+    every: SliceFilter | None = None,
 ) -> list[FileSlice]:
     """Return the file slices that a query shows, in order of partition path and file id.
 
@@ -157,6 +169,7 @@ def slices_shown(
         query: None for the table as it is.
         wanted: What of that is wanted.
         archive_folder: Where archived instants are, relative to the table's root.
+        every: What would be wanted without the query's condition, for the log; None where it has none.
 
     Raises:
         UnreadableTimeError: A clean took away a file that would be among them, or nobody knows what an archived commit
@@ -174,7 +187,14 @@ def slices_shown(
     inside = _inside(window, wanted)
     lost = files.taken(inside.lost(files, moment.timeline, moment.time), moment.timeline, moment.time)
     if not lost:
-        return inside.slices(files, moment.timeline, moment.time)
+        found = inside.slices(files, moment.timeline, moment.time)
+        if every is not None and logger.isEnabledFor(logging.INFO):
+            whole = len(_inside(window, every).slices(files, moment.timeline, moment.time))
+            left_out = whole - len(found)
+            logger.info(
+                "table %s: partitions and buckets leave out %d of %d file slices", storage.path, left_out, whole
+            )
+        return found
     gone = f"cleaning has taken away {len(lost)} of the files that show it, {lost[0].path} among them"
     if isinstance(query, AsOf):
         raise _no_such_past(files, moment, query, wanted, gone)

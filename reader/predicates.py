@@ -65,7 +65,23 @@ class StartsWith:
     prefix: str
 
 
-Predicate = Union[Compare, OneOf, NoneOf, IsNull, IsNotNull, StartsWith]  # noqa: UP007 (an alias at run time on 3.10)
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """``(…) OR (…)``: each alternative is the conjunction of its predicates."""
+
+    alternatives: tuple[tuple[Predicate, ...], ...]
+
+
+# An alias at run time, on Python 3.10 too.
+Predicate = Union[Compare, OneOf, NoneOf, IsNull, IsNotNull, StartsWith, AnyOf]  # noqa: UP007
+OnColumn = Union[Compare, OneOf, NoneOf, IsNull, IsNotNull, StartsWith]  # noqa: UP007
+
+
+def columns_of(predicate: Predicate) -> frozenset[str]:
+    """Return the names of the columns that a predicate is about."""
+    if isinstance(predicate, AnyOf):
+        return frozenset(name for one in predicate.alternatives for each in one for name in columns_of(each))
+    return frozenset((predicate.column,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +135,7 @@ def comparable(value: Any, kind: pa.DataType) -> Any:
     return None
 
 
-def may_match(predicate: Predicate, span: Span, kind: pa.DataType) -> bool:
+def may_match(predicate: OnColumn, span: Span, kind: pa.DataType) -> bool:
     """Return False only where certainly none of the rows satisfies the predicate.
 
     Args:
@@ -151,9 +167,13 @@ def may_match_all(predicates: Iterable[Predicate], spans: Mapping[str, Span], sc
         spans: What is known, by column; columns that are absent are unknown.
         schema: The table's columns, canonical.
     """
-    return all(
-        may_match(one, spans[one.column], schema.field(one.column).type) for one in predicates if one.column in spans
-    )
+    return all(_may_match_one(one, spans, schema) for one in predicates)
+
+
+def _may_match_one(one: Predicate, spans: Mapping[str, Span], schema: pa.Schema) -> bool:
+    if isinstance(one, AnyOf):
+        return any(may_match_all(alternative, spans, schema) for alternative in one.alternatives)
+    return one.column not in spans or may_match(one, spans[one.column], schema.field(one.column).type)
 
 
 def _may_compare(op: str, value: Any, span: Span, kind: pa.DataType) -> bool:

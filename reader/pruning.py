@@ -15,7 +15,7 @@ from ..table.config import TableConfig
 from ..table.keys.generator import KeyGenerator, parse_partition_path
 from ..table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ..table.schema.columns import RECORD_KEY
-from .predicates import NULLS, Compare, OneOf, Predicate, Span, comparable, may_match_all
+from .predicates import NULLS, AnyOf, Compare, OnColumn, OneOf, Predicate, Span, columns_of, comparable, may_match_all
 
 MAX_KEYS = 10_000
 _FIRST_GREGORIAN = datetime.date(1582, 10, 15)
@@ -115,7 +115,7 @@ def settled_by_key(predicates: Iterable[Predicate], config: TableConfig, schema:
         schema: The table's columns, canonical.
     """
     plain = [name for name in config.record_key_fields if _is_told_by_key(name, config, schema)]
-    return [one for one in predicates if one.column in (RECORD_KEY, *plain)]
+    return [one for one in predicates if columns_of(one) <= {RECORD_KEY, *plain}]
 
 
 def _is_told_by_key(field: str, config: TableConfig, schema: pa.Schema) -> bool:
@@ -146,22 +146,32 @@ def _allowed(field: str, predicates: Iterable[Predicate], schema: pa.Schema) -> 
     """Return the values that a key column may have, as Python gives them to Arrow; None for any."""
     if field not in schema.names or not has_one_spelling(schema.field(field).type):
         return None
+    kind = schema.field(field).type
     allowed: list[Any] | None = None
     for one in predicates:
-        if one.column != field:
-            continue
-        if isinstance(one, Compare) and one.op == "=":
-            values: tuple[Any, ...] = (one.value,)
-        elif isinstance(one, OneOf):
-            values = tuple(value for value in one.values if value is not None)
-        else:
-            continue
-        kind = schema.field(field).type
-        if any(_is_spelt_otherwise(value) or comparable(value, kind) is None for value in values):
+        values = _values_of_any(field, one, schema) if isinstance(one, AnyOf) else _values_of(field, one)
+        if values is None or any(_is_spelt_otherwise(value) or comparable(value, kind) is None for value in values):
             continue
         unique = [value for value in dict.fromkeys(values) if can_hold(kind, value)]
         allowed = unique if allowed is None else [value for value in allowed if value in unique]
     return allowed
+
+
+def _values_of(field: str, one: OnColumn) -> tuple[Any, ...] | None:
+    """Return the values that a predicate leaves to a column, None for any."""
+    if one.column == field and isinstance(one, Compare) and one.op == "=":
+        return (one.value,)
+    if one.column == field and isinstance(one, OneOf):
+        return tuple(value for value in one.values if value is not None)
+    return None
+
+
+def _values_of_any(field: str, one: AnyOf, schema: pa.Schema) -> tuple[Any, ...] | None:
+    """Return the values that alternatives leave to a column, None where one of them leaves any."""
+    found = [_allowed(field, alternative, schema) for alternative in one.alternatives]
+    return (
+        None if any(values is None for values in found) else tuple(value for values in found for value in values or ())
+    )
 
 
 def _is_spelt_otherwise(value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -30,7 +30,7 @@ from .moment import Moment, find_moment
 from .past import SliceFilter, first_whole, slices_shown
 from .path_glob import compile_glob
 from .plan import RowGroup, Split, plan_splits
-from .predicates import Predicate
+from .predicates import Predicate, columns_of
 from .pruning import partition_may_match, wanted_buckets
 from .query import Changes, Query
 from .window import CommitTimes
@@ -39,7 +39,9 @@ logger = logging.getLogger("pyhudi")
 
 _FOOTER_THREADS = 16
 # Of more files the tasks look into the footers, each into those of its own.
-_MOST_FOOTERS = 1024
+_MOST_KEY_FOOTERS = 1024
+# What is read of these is not kept, and Spark's own reader leaves out row groups by them, too.
+_MOST_FOOTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +84,27 @@ class Snapshot:
         """
         buckets = self._buckets(predicates)
         pattern = compile_glob(self.query.path_glob if isinstance(self.query, Changes) else "")
-        wanted = SliceFilter(
-            lambda path: partition_may_match(path, predicates, self.config, self.schema),
-            lambda file: (
-                (buckets is None or bucket_of(file.file_id) in buckets)
-                and (isinstance(file, BaseFile) or not self.bases_alone)
+        every = SliceFilter(
+            file=lambda file: (
+                (isinstance(file, BaseFile) or not self.bases_alone)
                 and pattern.fullmatch(join(self.storage.path, file.path)) is not None
-            ),
+            )
+        )
+        wanted = every.narrowed(
+            lambda path: partition_may_match(path, predicates, self.config, self.schema),
+            lambda file: buckets is None or bucket_of(file.file_id) in buckets,
         )
         folder = self.config.archive_folder
-        found = slices_shown(self.storage, self.timeline, self.now, self.moment, self.query, wanted, folder)
+        found = slices_shown(
+            self.storage,
+            self.timeline,
+            self.now,
+            self.moment,
+            self.query,
+            wanted if predicates else every,
+            folder,
+            every if predicates else None,
+        )
         if self.bases_alone:
             return [replace(one, logs=()) for one in found]
         if any(one.logs for one in found):
@@ -101,8 +114,9 @@ class Snapshot:
     def slices_of_keys(self, predicates: Sequence[Predicate]) -> list[FileSlice]:
         """Return the file slices that may hold rows which satisfy every predicate, by the footers of base files too.
 
-        Footers are read only where the predicates fix the record keys, and of so many files at most that no task need
-        help. A slice with log files stays, whatever keys its base file holds.
+        Footers are read only where there are so few that no task need help: for the record keys that the predicates
+        fix, and for what they say of other columns than those by which the table is partitioned. A slice with log files
+        stays, whatever its base file holds.
 
         Args:
             predicates: Conjuncts.
@@ -114,18 +128,36 @@ class Snapshot:
         """
         found = self.slices(predicates)
         search = Search.of(predicates, self.schema, self.config)
-        if search.keys is None:
-            return found
-        if not len(search.keys):
+        if search.keys is not None and not len(search.keys):
             return []
-        plain = [one.base_file for one in found if not one.logs]
-        if len(plain) > _MOST_FOOTERS:
+        left = {one.base_file.path for one in self._matching([one for one in found if not one.logs], search)}
+        shown = [one for one in found if one.logs or one.base_file.path in left]
+        if len(shown) < len(found):
+            logger.info(
+                "table %s: the footers of %d base files leave out %d of them",
+                self.storage.path,
+                len(found),
+                len(found) - len(shown),
+            )
+        return shown
+
+    def _matching(self, slices: Sequence[FileSlice], search: Search) -> list[FileSlice]:
+        """Return the slices without logs whose base files may hold what is looked for, by their footers."""
+        found = list(slices)
+        if search.keys is not None and len(found) <= _MOST_KEY_FOOTERS:
+            found = self._where(found, lambda one: search.may_be_in(FOOTERS.read(self.storage, one.base_file)))
+        asked = {name for one in search.predicates for name in columns_of(one)}
+        if asked <= {*self.config.partition_fields} or len(found) > _MOST_FOOTERS:
             return found
-        may_hold = for_each(
-            self.storage, lambda file: search.may_be_in(FOOTERS.read(self.storage, file)), plain, computes=True
-        )
-        left = {file.path for file, may in zip(plain, may_hold, strict=True) if may}
-        return [one for one in found if one.logs or one.base_file.path in left]
+        return self._where(found, lambda one: self._may_match(one.base_file.path, search))
+
+    def _where(self, slices: Sequence[FileSlice], may_match: Callable[[FileSlice], bool]) -> list[FileSlice]:
+        answers = for_each(self.storage, may_match, slices, computes=True)
+        return [one for one, may in zip(slices, answers, strict=True) if may]
+
+    def _may_match(self, path: str, search: Search) -> bool:
+        with BaseFileReader(self.storage, path) as reader:
+            return bool(search.row_groups(reader.parquet, path))
 
     def plan(
         self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int, *, merged_alone: bool = False

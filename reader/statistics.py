@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..table.files.footers import text_bound
 from ..table.schema.casts import cast
-from .predicates import NULLS, Predicate, Span, may_match_all
+from .predicates import NULLS, Predicate, Span, columns_of, may_match_all
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -27,18 +27,17 @@ def matching_row_groups(parquet: pq.ParquetFile, predicates: Iterable[Predicate]
         predicates: Conjuncts on columns of ``schema``.
         schema: The table's columns, canonical.
     """
-    conjuncts = [one for one in predicates if one.column in schema.names]
+    conjuncts = list(predicates)
+    asked = {name for one in conjuncts for name in columns_of(one)}
+    fields = [schema.field(name) for name in asked if name in schema.names]
     groups = range(parquet.metadata.num_row_groups)
-    if not conjuncts:
+    if not fields:
         return list(groups)
     columns = Columns.of(parquet)
-    fields = {one.column: schema.field(one.column) for one in conjuncts}
     return [
         number
         for number in groups
-        if may_match_all(
-            conjuncts, {name: columns.span(number, name, field.type) for name, field in fields.items()}, schema
-        )
+        if may_match_all(conjuncts, {one.name: columns.span(number, one.name, one.type) for one in fields}, schema)
     ]
 
 

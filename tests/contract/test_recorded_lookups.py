@@ -97,7 +97,8 @@ def test_ranges_and_filters_leave_out_most_files(name: str, tmp_path: Path) -> N
     assert sum(by_key) < files * len(keys) / 2, "each key is in one file, and few others are taken to hold it"
     assert sum(absent) < files * len(keys) / 4
     assert snapshot.slices_of_keys([OneOf("id", ())]) == []
-    assert len(snapshot.slices_of_keys([Compare("name", "=", "first")])) == files
+    of_first = {row for row in found(snapshot) if row[2] == "first"}
+    assert of_first == {row for row in found(snapshot, Compare("name", "=", "first")) if row[2] == "first"}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("mor")])

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.reader.predicates import (
     NULLS,
+    AnyOf,
     Compare,
     IsNotNull,
     IsNull,
@@ -17,6 +18,7 @@ from pyhudi.reader.predicates import (
     OneOf,
     Span,
     StartsWith,
+    columns_of,
     comparable,
     may_match,
     may_match_all,
@@ -164,3 +166,26 @@ def test_rows_that_hold_a_match_are_never_ruled_out(values, predicate) -> None:
 
     if any(satisfies(predicate, value) for value in values):
         assert may_match(predicate, span, INT)
+
+
+@pytest.mark.parametrize(
+    ("alternatives", "expected"),
+    [
+        (((Compare("a", "=", 1),), (Compare("b", "=", 5),)), True),
+        (((Compare("a", "=", 1),), (Compare("b", "=", 6),)), False),
+        (((Compare("a", "=", 15), Compare("b", "=", 6)), (Compare("b", ">", 9),)), False),
+        (((Compare("c", "=", 1),), (Compare("b", "=", 6),)), True),
+        (((Compare("a", "=", 1),), ()), True),
+        (((Compare("a", "=", 1),), (AnyOf(((IsNull("a"),), (IsNull("b"),))),)), False),
+        ((), False),
+    ],
+)
+def test_of_alternatives_one_has_to_match_as_a_whole(alternatives, expected: bool) -> None:
+    schema = pa.schema([("a", INT), ("b", INT), ("c", INT)])
+    spans = {"a": SPAN, "b": Span(5, 5, nulls=False)}
+
+    assert may_match_all([AnyOf(alternatives)], spans, schema) is expected
+
+
+def test_the_columns_of_alternatives_are_those_of_their_parts() -> None:
+    assert columns_of(AnyOf(((IsNull("a"),), (AnyOf(((IsNull("b"), IsNull("a")),)),)))) == {"a", "b"}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.index.registry import index_for
-from pyhudi.reader.predicates import Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
-from pyhudi.reader.pruning import partition_may_match, wanted_buckets, wanted_keys
+from pyhudi.reader.predicates import AnyOf, Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
+from pyhudi.reader.pruning import partition_may_match, settled_by_key, wanted_buckets, wanted_keys
 from pyhudi.table.config import TableConfig
 from pyhudi.table.keys.generator import KeyGenerator
 
@@ -232,3 +232,21 @@ def test_no_keys_are_looked_for_that_writers_may_spell_otherwise(predicate, kind
 def test_a_table_that_generates_its_keys_is_searched_by_them_alone() -> None:
     assert looked_for([Compare("id", "=", 1)], {"id": pa.int32()}, record_key=()) is None
     assert looked_for([Compare("_hoodie_record_key", "=", "x")], {"id": pa.int32()}, record_key=()) == ["x"]
+
+
+def test_alternatives_fix_a_key_where_each_of_them_does() -> None:
+    schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
+    seven, others = (Compare("id", "=", 7),), (OneOf("id", (7, 8, None)), Compare("p", "=", "x"))
+
+    assert wanted_keys([AnyOf((seven, others))], config(), schema).to_pylist() == ["7", "8"]
+    assert wanted_keys([AnyOf((seven, others)), Compare("id", "=", 8)], config(), schema).to_pylist() == ["8"]
+    assert wanted_keys([AnyOf((seven, (Compare("p", "=", "x"),)))], config(), schema) is None
+    assert not partition_may_match("y", [AnyOf((others, (IsNull("p"),)))], config(), schema)
+
+
+def test_alternatives_are_settled_by_a_key_that_all_of_their_columns_are_of() -> None:
+    schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
+    of_key = AnyOf(((Compare("id", "=", 7),), (IsNull("_hoodie_record_key"),)))
+    mixed = AnyOf(((Compare("id", "=", 7),), (IsNull("p"),)))
+
+    assert settled_by_key([of_key, mixed], config(), schema) == [of_key]
