@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import NullType, StructField, StructType
 
 from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .paths import FORMAT, LOOKED_UP, ONLY_PATH, PINNED, WHERE, absolute
+from .paths import FORMAT, LOOKED_UP, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
 
 if TYPE_CHECKING:
     from ...timeline.watermark import Watermark
@@ -72,7 +72,7 @@ class PyHudiDataSource(DataSource):
             options,
             schema,
             pinned or self._pinned,
-            merged_alone=pinned is not None,
+            merged_alone=pinned is not None and self._given(WHOLE) is None,
             where=self._given(WHERE),
         )
 
@@ -100,7 +100,7 @@ class PyHudiDataSource(DataSource):
 
         path = self._path()
         tell_what_spark_shows(self.options)
-        told = {PINNED, WHERE, LOOKED_UP}
+        told = {PINNED, WHOLE, WHERE, LOOKED_UP}
         said = {name: value for name, value in self.options.items() if name.lower() not in told}
         return resolve_options(said, path, READING if reading else WRITING).options, path
 

@@ -20,14 +20,18 @@ from ...reader.file_schemas import by_file_schema
 from ...reader.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...reader.window import COMMIT_TIME
-from ...table.files.file_group import FileSlice
+from ...table.files.file_group import BaseFile, FileSlice
 from ...table.schema.casts import fits, keeps_values
 from ...table.schema.columns import FILE_NAME, RECORD_KEY
 from ...table.schema.types import children, is_list, sql_name
+from .file_lists import read_list, reads_lists
 from .spark_types import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# More files are handed over in a list: for each path Spark's listing takes a task of a job.
+MANY = 1000
 
 # Nothing may be guessed from the paths, nothing may be left out in silence, and no damaged page may pass for whole.
 _READ_AS_THEY_ARE = {
@@ -45,7 +49,7 @@ def scan_files(
     spark: SparkSession,
     snapshot: Snapshot,
     columns: pa.Schema,
-    merged: Callable[[], DataFrame],
+    by_source: Callable[[bool], DataFrame],
     predicates: Sequence[Predicate] = (),
 ) -> DataFrame:
     """Return the rows that a snapshot shows.
@@ -54,14 +58,16 @@ def scan_files(
         spark: The session.
         snapshot: The table at one moment.
         columns: Which of its columns, meta columns among them.
-        merged: Returns those of the rows that are in slices with logs, which Spark's own reader cannot merge; asked
-            only where there are any.
+        by_source: Has the data source read the rows: of slices with logs alone, which Spark's own reader cannot merge,
+            where it is given True, and of all slices otherwise. Asked only where there are any.
         predicates: Conjuncts; files in which no row satisfies them all may be left out.
     """
     slices = snapshot.slices_of_keys(predicates)
     plain = [one for one in slices if not one.logs]
+    if len(plain) > MANY and not reads_lists(spark):
+        return by_source(False)
     frames = [_scan_plain(spark, snapshot, plain, columns)] if plain else []
-    frames += [merged()] if len(plain) < len(slices) else []
+    frames += [by_source(True)] if len(plain) < len(slices) else []
     return reduce(DataFrame.union, frames) if frames else spark.createDataFrame([], to_spark(columns))
 
 
@@ -78,16 +84,26 @@ def _scan_plain(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSl
 
 def _scan_slices(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
     """Return all rows of some slices."""
-    alike: list[str] = []
-    others: list[tuple[pa.Schema, list[str]]] = []
+    alike: list[BaseFile] = []
+    others: list[tuple[pa.Schema, list[BaseFile]]] = []
     for schema, group in by_file_schema(snapshot.storage, snapshot.timeline, slices):
-        files = [snapshot.storage.uri(one.base_file.path) for one in group]
+        files = [one.base_file for one in group]
         if all(_is_read_as_wanted(schema, one) for one in columns):
             alike += files
         else:
             others.append((schema, files))
-    frames = [_scan(spark, columns, alike)] if alike else []
-    frames += [_cast(_scan(spark, _scanned(schema, columns), files), schema, columns) for schema, files in others]
+
+    def scan(wanted: pa.Schema, files: Sequence[BaseFile]) -> DataFrame:
+        found = [(snapshot.storage.uri(one.path), one.size) for one in files]
+        if len(files) <= MANY:
+            return _scan(spark, wanted, [uri for uri, _ in found])
+        if snapshot.storage.remote:
+            # Spark has to have a class for the store, which a list of files does not let it look for.
+            _scan(spark, wanted, [found[0][0]])
+        return read_list(spark, found, to_spark(wanted), _READ_AS_THEY_ARE)
+
+    frames = [scan(columns, alike)] if alike else []
+    frames += [_cast(scan(_scanned(schema, columns), files), schema, columns) for schema, files in others]
     return reduce(DataFrame.union, frames)
 
 

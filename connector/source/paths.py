@@ -26,8 +26,10 @@ FORMAT = "pyhudi"
 
 # Asks the data source for no table, but for the path that it makes of the one that it is given.
 ONLY_PATH = "hoodie.pyhudi.only.path"
-# Given by `HudiTable.to_df` to the data source, which then reads as of this moment, and the slices with logs alone.
+# Given by `HudiTable.to_df` to the data source, which then reads as of this moment, and the slices with logs alone,
 PINNED = "hoodie.pyhudi.read.pinned"
+# unless it is given this, too.
+WHOLE = "hoodie.pyhudi.read.whole"
 # So is this: values that columns of the rows have to have; what certainly holds no such row is left out.
 WHERE = "hoodie.pyhudi.read.where"
 # Given by `HudiTable` with rows whose file groups it looked up: what that took.

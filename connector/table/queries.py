@@ -24,7 +24,7 @@ from ..options.read import QUERY_TYPE
 from ..options.sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config
 from ..source.datasource import PyHudiDataSource
 from ..source.parquet_scan import lacks_file_system, scan_files
-from ..source.paths import PINNED, WHERE
+from ..source.paths import PINNED, WHERE, WHOLE
 from ..source.pin import spell
 from ..source.spark_types import select, to_spark
 from ..source.where import Where, condition_of, predicates_of, values_of
@@ -117,14 +117,14 @@ class TableQueries(TableBase):
             told: Options by which the data source knows them.
         """
 
-        def merged() -> DataFrame:
-            pinned = {PINNED: spell(snapshot.timeline.watermark()), **told}
-            return self._read(resolved, columns.names, pinned, to_spark(columns))
+        def by_source(merged_alone: bool) -> DataFrame:
+            moment = {PINNED: spell(snapshot.timeline.watermark()), **({} if merged_alone else {WHOLE: "true"}), **told}
+            return self._read(resolved, columns.names, moment, to_spark(columns))
 
         if not self._storage.remote:
-            return scan_files(self._spark, snapshot, columns, merged, predicates)
+            return scan_files(self._spark, snapshot, columns, by_source, predicates)
         try:
-            frame = scan_files(self._spark, snapshot, columns, merged, predicates)
+            frame = scan_files(self._spark, snapshot, columns, by_source, predicates)
             # Spark Connect looks for the files no earlier than somebody asks.
             _ = frame.schema
         except Exception as error:
