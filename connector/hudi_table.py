@@ -192,6 +192,7 @@ class HudiTable(TableQueries, TableUpkeep):
 
         Raises:
             KeyNotFoundError: A key is absent and must not be.
+            InvalidOptionError: Spark cannot make out the condition.
             PyHudiError: The write failed as a whole; the class says what can be done.
         """
         given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
@@ -203,7 +204,7 @@ class HudiTable(TableQueries, TableUpkeep):
             return self._write(keys.select(*(name for name in keys.columns if name in needed)), given)
         # Asked for before the rows are read, so that nothing between the two can be overlooked.
         moment = spell_moment(load_timeline(self._storage, config).completed)
-        rows = self.to_df().where(which).select(*needed)
+        rows = self.to_df(list(needed), where=which)
         return self._write(rows, {**given, BASED_ON: moment})
 
     def insert_overwrite(self, df: Rows, **options: Any) -> CommitResult:

@@ -30,7 +30,7 @@ ONLY_PATH = "hoodie.pyhudi.only.path"
 PINNED = "hoodie.pyhudi.read.pinned"
 # unless it is given this, too.
 WHOLE = "hoodie.pyhudi.read.whole"
-# So is this: values that columns of the rows have to have; what certainly holds no such row is left out.
+# So is this: predicates; what certainly holds no row that satisfies them all is left out.
 WHERE = "hoodie.pyhudi.read.where"
 # Given by `HudiTable` with rows whose file groups it looked up: what that took.
 LOOKED_UP = "hoodie.pyhudi.write.looked.up"

@@ -122,7 +122,7 @@ def make_reader(
         schema: The columns to give to Spark.
         pinned: The moment of the read; None for now.
         merged_alone: Whether slices without logs are left out.
-        where: Values that columns have to have, as `where.spell` notes them; None for any.
+        where: Predicates, as `where.spell` notes them; None for none.
 
     Raises:
         MissingOptionError: An incremental query has no beginning.
@@ -147,5 +147,5 @@ def make_reader(
         split_size=options.split_size,
         merge_memory=options.merge_memory,
         merged_alone=merged_alone,
-        predicates=() if where is None else parse(where, snapshot.schema, path),
+        predicates=() if where is None else parse(where, snapshot.schema),
     )

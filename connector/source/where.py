@@ -1,129 +1,97 @@
-"""Values that columns are to have: as predicates of the reader, as a condition of Spark, and as the text of an option.
-
-They are of types that Python, Arrow and Spark compare alike, and of which texts can be made and read back: whole
-numbers, decimals, strings, booleans and dates.
-"""
+"""Predicates as the text of an option, by which `HudiTable.to_df` tells the data source what rows it looks for."""
 
 from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column
-from pyspark.sql import functions as sf
 
-from ...errors import InvalidOptionError, MissingColumnError
-from ...reader.predicates import IsNull, OneOf, Predicate, comparable
-from ...reader.pruning import can_hold, has_one_spelling
-from ...table.schema.types import sql_name
+from ...errors import InvalidOptionError
+from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith, columns_of
 from .paths import WHERE
-from .spark_types import to_spark
 
-# A column's name and its value, or some values of which it may have any.
-Where: TypeAlias = Mapping[str, Any]
-Values: TypeAlias = Mapping[str, list[Any]]
+_OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 
 
-def values_of(where: Where) -> Values:
-    """Return the values of each column as Python has them, whoever gave one or several."""
-    return {name: [_plain(one) for one in _several(given)] for name, given in where.items()}
+def spell(predicates: Sequence[Predicate]) -> str:
+    """Return predicates as text."""
+    return json.dumps([_spelt(one) for one in predicates])
 
 
-def predicates_of(where: Values, schema: pa.Schema, path: str) -> tuple[Predicate, ...]:
-    """Return what rows have to satisfy whose columns are to have some values.
+def parse(text: str, schema: pa.Schema) -> tuple[Predicate, ...]:
+    """Return the predicates that a text of `spell` stands for.
 
     Args:
-        where: By the name of the column; None stands for null.
+        text: The option's value.
         schema: The table's columns.
-        path: The table's, for messages.
-
-    Raises:
-        MissingColumnError: The table has no such column.
-        InvalidOptionError: The column cannot be compared, or a value is none of its type.
-    """
-    found: list[Predicate] = []
-    for name, values in where.items():
-        _check(name, values, schema, path)
-        if None not in values:
-            found.append(OneOf(name, tuple(values)))
-        elif set(values) == {None}:
-            found.append(IsNull(name))
-    return tuple(found)
-
-
-def condition_of(where: Values, schema: pa.Schema) -> Column:
-    """Return the same as a condition of Spark; the values have passed `predicates_of`, and there are some."""
-    return reduce(Column.__and__, (_condition(schema.field(name), values) for name, values in where.items()))
-
-
-def spell(where: Values) -> str:
-    """Return the same as text; the values have passed `predicates_of`."""
-    return json.dumps(where, default=str)
-
-
-def parse(text: str, schema: pa.Schema, path: str) -> tuple[Predicate, ...]:
-    """Return the predicates that a text of `spell` stands for.
 
     Raises:
         InvalidOptionError: It is none; somebody else than `HudiTable` gave it.
     """
     try:
         said = json.loads(text)
-        read = {name: [_read(value, schema.field(name).type) for value in values] for name, values in said.items()}
+        if not isinstance(said, list):
+            raise TypeError(f"{said!r} is no list")
+        found = tuple(_read(one) for one in said)
+        unknown = sorted({name for one in found for name in columns_of(one)} - set(schema.names))
+        if unknown:
+            raise ValueError(f"no columns {unknown}")
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
         raise InvalidOptionError(
-            f"The option {WHERE}={text!r} holds no values that HudiTable.to_df has noted.",
+            f"The option {WHERE}={text!r} holds nothing that HudiTable.to_df has noted of a condition.",
             "Leave it out, and filter the DataFrame.",
         ) from error
-    return predicates_of(read, schema, path)
+    return found
 
 
-def _several(given: Any) -> Iterable[Any]:
-    return given if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else (given,)
+def _spelt(one: Predicate) -> list[Any]:
+    if isinstance(one, AnyOf):
+        return ["any", [[_spelt(each) for each in alternative] for alternative in one.alternatives]]
+    if isinstance(one, Compare):
+        return [one.op, one.column, _value(one.value)]
+    if isinstance(one, (OneOf, NoneOf)):
+        return ["in" if isinstance(one, OneOf) else "not in", one.column, [_value(value) for value in one.values]]
+    if isinstance(one, StartsWith):
+        return ["starts", one.column, one.prefix]
+    return ["null" if isinstance(one, IsNull) else "not null", one.column]
 
 
-def _plain(value: Any) -> Any:
-    """Return a value of numpy or pandas as one of Python."""
-    return value.item() if isinstance(value, np.generic) else value
+def _read(said: list[Any]) -> Predicate:
+    kind, *rest = said
+    if kind == "any":
+        return AnyOf(tuple(tuple(_read(each) for each in alternative) for alternative in rest[0]))
+    column = rest[0]
+    if not isinstance(column, str):
+        raise TypeError(f"{column!r} is no column")
+    if kind in _OPERATORS:
+        return Compare(column, kind, _read_value(rest[1]))
+    if kind in {"in", "not in"}:
+        values = tuple(_read_value(value) for value in rest[1])
+        return OneOf(column, values) if kind == "in" else NoneOf(column, values)
+    if kind == "starts":
+        return StartsWith(column, str(rest[1]))
+    if kind not in {"null", "not null"}:
+        raise ValueError(f"{kind!r} is no kind of predicate")
+    return IsNull(column) if kind == "null" else IsNotNull(column)
 
 
-def _check(name: str, values: Sequence[Any], schema: pa.Schema, path: str) -> None:
-    if name not in schema.names:
-        raise MissingColumnError(
-            f"The table {path} has no column {name!r} to be compared; it has {', '.join(map(repr, schema.names))}.",
-            "Correct the name, which counts in upper and lower case.",
-        )
-    kind = schema.field(name).type
-    if not has_one_spelling(kind):
-        raise InvalidOptionError(
-            f"The column {name!r} of the table {path} has the type {sql_name(kind)}, whose values are not looked up.",
-            "Filter the DataFrame.",
-        )
-    wrong = next((one for one in values if one is not None and comparable(one, kind) is None), None)
-    if wrong is not None:
-        raise InvalidOptionError(
-            f"The column {name!r} of the table {path} has the type {sql_name(kind)}, of which {wrong!r} is no value.",
-            "Give values of the column's own type.",
-        )
+def _value(value: Any) -> Any:
+    """Return a value as JSON has it; one that JSON has not, with the name of its type."""
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    if isinstance(value, datetime.datetime):
+        return {"time": value.isoformat()}
+    return {"date": value.isoformat()} if isinstance(value, datetime.date) else value
 
 
-def _condition(field: pa.Field, values: Sequence[Any]) -> Column:
-    kind = to_spark(pa.schema([field])).fields[0].dataType
-    column = sf.col(field.name)
-    here = [sf.lit(one).cast(kind) for one in values if one is not None and can_hold(field.type, one)]
-    condition = column.isin(here) if here else sf.lit(False)
-    return condition | column.isNull() if None in values else condition
-
-
-def _read(value: Any, kind: pa.DataType) -> Any:
-    if value is None or not isinstance(value, str):
-        return value
-    if pa.types.is_date(kind):
-        return datetime.date.fromisoformat(value)
-    return Decimal(value) if pa.types.is_decimal(kind) else value
+def _read_value(said: Any) -> Any:
+    if not isinstance(said, dict):
+        return said
+    ((kind, text),) = said.items()
+    if kind == "decimal":
+        return Decimal(text)
+    return datetime.datetime.fromisoformat(text) if kind == "time" else datetime.date.fromisoformat(text)

@@ -19,6 +19,8 @@ from ...reader.predicates import Predicate
 from ...reader.query import AS_OF, BEGIN, END
 from ...reader.snapshot import Snapshot, open_snapshot
 from ...table.schema.columns import without_meta
+from ..conditions.tree import named
+from ..conditions.understood import Where, understand
 from ..options.explain import ExplainedOptions, explain
 from ..options.read import QUERY_TYPE
 from ..options.sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config
@@ -27,7 +29,6 @@ from ..source.parquet_scan import lacks_file_system, scan_files
 from ..source.paths import PINNED, WHERE, WHOLE
 from ..source.pin import spell
 from ..source.spark_types import select, to_spark
-from ..source.where import Where, condition_of, predicates_of, values_of
 from ..source.where import spell as spell_where
 from .base import TableBase
 from .frames import from_arrow
@@ -46,6 +47,7 @@ class TableQueries(TableBase):
         columns: Sequence[str] | None = None,
         *,
         where: Where | None = None,
+        meta: bool = True,
         as_of: str | date | None = None,
         since: str | date | None = None,
         until: str | date | None = None,
@@ -62,9 +64,11 @@ class TableQueries(TableBase):
 
         Args:
             columns: The columns to show, in this order; None for all, the meta columns first.
-            where: Shows the rows alone whose columns have these values: by the name of a column one value, or several
-                of which it may have any. Partitions, buckets and files that certainly hold no such row are left out;
-                where all columns of the record key are named, by the range and the bloom filter of each file's keys.
+            where: Shows those rows alone for which a condition holds: SQL text, or a column, as for `DataFrame.where`;
+                or by the name of a column one value, or several of which it may have any. Partitions, buckets and files
+                that certainly hold no such row are left out before Spark sees them, as far as the condition is
+                understood; where it fixes the record key, by the range and the bloom filter of each file's keys too.
+            meta: Whether the five meta columns are among all columns.
             as_of: Shows the table with what was requested until this time.
             since: Shows the rows alone that commits wrote which completed after this time; ``earliest`` for all.
             until: Shows those that completed until this time, as they were then; None for now.
@@ -72,7 +76,7 @@ class TableQueries(TableBase):
 
         Raises:
             MissingColumnError: The table has no such column.
-            InvalidOptionError: A time is none, or a value is none of its column.
+            InvalidOptionError: A time is none, a value is none of its column, or Spark cannot make out the condition.
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table's past is not kept so far back.
         """
@@ -88,16 +92,14 @@ class TableQueries(TableBase):
         snapshot = open_snapshot(
             self._path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone
         )
-        wanted = snapshot.schema if columns is None else select(snapshot.schema, columns, self._path)
-        if not where:
+        whole = snapshot.schema if meta else without_meta(snapshot.schema)
+        wanted = whole if columns is None else select(snapshot.schema, columns, self._path)
+        if where is None or (isinstance(where, Mapping) and not where):
             return self._shown(resolved, snapshot, wanted)
-        values = values_of(where)
-        predicates = predicates_of(values, snapshot.schema, self._path)
-        # What is compared is read, too.
-        compared = [snapshot.schema.field(name) for name in values if name not in wanted.names]
-        more = pa.schema([*wanted, *compared])
-        frame = self._shown(resolved, snapshot, more, predicates, {WHERE: spell_where(values)})
-        return frame.where(condition_of(values, snapshot.schema)).select(*wanted.names)
+        asked = understand(self._spark, where, snapshot.schema, self._path)
+        read = asked.read_with(self._spark, wanted, snapshot.schema)
+        frame = self._shown(resolved, snapshot, read, asked.predicates, {WHERE: spell_where(asked.predicates)})
+        return frame.where(asked.condition).select(*map(named, wanted.names))
 
     def _shown(
         self,

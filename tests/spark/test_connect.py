@@ -124,11 +124,40 @@ else:
 print("all is well")
 """
 
+CONDITIONS = """
+import os
+import sys
 
-def run(python: Path | str, folder: Path, **variables: str) -> None:
-    """Run the script in a process of its own, with these variables in the place of Spark's own."""
+from pyhudi import HudiTable
+from pyhudi.connector.source import parquet_scan
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+from support.conditions import check_random_conditions, make_table
+
+spark = SparkSession.builder.remote(os.environ["REMOTE"]).getOrCreate()
+path = sys.argv[1] + "-conditions"
+make_table(path)
+check_random_conditions(spark, path, examples=1)
+table = HudiTable(spark, path)
+assert table.to_df(["id"], where="p = 'a' AND id IN (7, 45) AND upper(p) = 'A'").collect() == [(7,)]
+assert len(table.to_df(where=(sf.col("p") == "a") & (sf.col("id") == 7)).inputFiles()) == 1
+# Whatever zone the session has when rows are asked for.
+late = table.to_df(where="at = '2024-03-10 09:30:00'")
+spark.conf.set("spark.sql.session.timeZone", "UTC")
+assert late.count() == table.to_df().where("at = '2024-03-10 09:30:00'").count() > 0
+assert not table.to_df(where="at > '2024-03-20'").inputFiles()
+parquet_scan.MANY = 3
+many = table.to_df()
+assert table.delete("p = 'a'").deletes == 40
+assert (many.count(), table.to_df().count(), table.to_df(where="p = 'B b'").count()) == (120, 80, 40)
+print("all is well")
+"""
+
+
+def run(python: Path | str, folder: Path, script: str = SCRIPT, **variables: str) -> None:
+    """Run a script in a process of its own, with these variables in the place of Spark's own."""
     here = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    (folder / "script.py").write_text(SCRIPT, encoding="utf-8")
+    (folder / "script.py").write_text(script, encoding="utf-8")
     done = subprocess.run(
         [python, "script.py", str(folder / "t"), str(folder / "plain")],
         capture_output=True,
@@ -164,6 +193,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 def test_the_session_api_works_over_spark_connect(tmp_path: Path, server: str) -> None:
     run(sys.executable, tmp_path, REMOTE=server)
+    run(sys.executable, tmp_path, CONDITIONS, REMOTE=server, PYTHONPATH=str(Path(__file__).parents[1]))
 
 
 @pytest.mark.slow

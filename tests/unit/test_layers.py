@@ -47,6 +47,7 @@ RANKS = {
     "testing": 21,
     "connector/options": 21,
     "connector/source": 22,
+    "connector/conditions": 23,
     "connector/placement": 23,
     "connector/table": 24,
     "connector": 25,

@@ -1,0 +1,1 @@
+"""Conditions of users: what of them leaves out files, and how far Spark agrees that it may."""

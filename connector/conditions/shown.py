@@ -1,0 +1,156 @@
+"""Spark's own text of a condition, as it names a column after it, read as a tree.
+
+The text is the same however the condition was given, in SQL or as a column, on classic Spark and on Spark Connect, and
+has parentheses wherever they matter. Its constants have no quotes, so that it can be read in more ways than one; what
+is read here is no more than a guess, which `proof.py` has Spark compare with the condition itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+from .literals import Literal, readings
+from .tree import OPERATORS, Among, Beginning, Comparison, Connected, Flag, Node, Not, Nullness, Opaque, named
+
+_OPERATOR = re.compile(r" (<=>|<=|>=|=|<|>) ")
+_CONNECTIVE = re.compile(r" (AND|OR) ")
+_CALL = re.compile(r"(startswith|contains|endswith|between)\((.*)\)", re.DOTALL)
+_LIKE = re.compile(r" (LIKE|RLIKE|ILIKE) (.*)", re.DOTALL)
+_OF_CALL = re.compile(r"(\w+\(.*\)) (<=>|<=|>=|=|<|>) (.*)", re.DOTALL)
+_COMPARED: dict[str, Callable[[Column, Column], Column]] = {
+    "LIKE": sf.like,
+    "ILIKE": sf.ilike,
+    "RLIKE": sf.rlike,
+    "startswith": sf.startswith,
+    "contains": sf.contains,
+    "endswith": sf.endswith,
+}
+
+
+class ShownText:
+    """Reads Spark's texts of conditions on some columns.
+
+    Args:
+        schema: The columns.
+        reading: Which of a constant's readings is taken, counted from 0; the last one where there are not so many.
+    """
+
+    def __init__(self, schema: pa.Schema, reading: int) -> None:
+        self._kinds = {field.name: field.type for field in schema}
+        self._names = sorted(self._kinds, key=len, reverse=True)
+        self._reading = reading
+
+    def read(self, text: str) -> Node:
+        """Return the tree of a condition."""
+        found = self._inside(text[1:-1]) if text.startswith("(") and text.endswith(")") else self._bare(text)
+        return found or Opaque(lambda: sf.expr(text))
+
+    def _inside(self, text: str) -> Node | None:
+        """Read what stands between the outer parentheses."""
+        if text.startswith("NOT "):
+            return Not(self.read(text[4:]))
+        found = self._of_column(text) or self._turned(text)
+        if found is not None:
+            return found
+        for match in _outside(_CONNECTIVE, text):
+            left, right = self.read(text[: match.start()]), self.read(text[match.end() :])
+            return Connected(match[1] == "AND", left, right)
+        return self._quoted_again(text)
+
+    def _bare(self, text: str) -> Node | None:
+        call = _CALL.fullmatch(text)
+        name, rest = self._column_at(call[2] if call else text)
+        if name is None:
+            return None
+        if not call:
+            like = _LIKE.fullmatch(rest)
+            if like:
+                return self._text_compared(name, like[1], like[2])
+            return Flag(name) if not rest and pa.types.is_boolean(self._kinds[name]) else None
+        if not rest.startswith(", "):
+            return None
+        return self._between(name, rest[2:]) if call[1] == "between" else self._text_compared(name, call[1], rest[2:])
+
+    def _of_column(self, text: str) -> Node | None:
+        """Read what begins with a column."""
+        name, rest = self._column_at(text)
+        if name is None:
+            return None
+        if rest in {" IS NULL", " IS NOT NULL"}:
+            return Nullness(name, rest == " IS NULL")
+        if rest.startswith(" IN (") and rest.endswith(")"):
+            several = [self._literal(one, name) for one in rest[5:-1].split(", ")]
+            known = tuple(one for one in several if one is not None)
+            return Among(name, known) if len(known) == len(several) else None
+        operator = _OPERATOR.match(rest)
+        if not operator or rest[operator.end() :] in self._kinds:
+            return None
+        literal = self._literal(rest[operator.end() :], name)
+        return None if literal is None else Comparison(name, operator[1], literal)
+
+    def _turned(self, text: str) -> Node | None:
+        """Read a literal before a column."""
+        for match in islice(_OPERATOR.finditer(text), 1):
+            name, rest = self._column_at(text[match.end() :])
+            literal = None if name is None or rest else self._literal(text[: match.start()], name)
+            if name is not None and literal is not None and text[: match.start()] not in self._kinds:
+                return Comparison(name, match[1], literal, turned=True)
+        return None
+
+    def _between(self, name: str, text: str) -> Node | None:
+        bounds = [self._literal(one, name) for one in text.split(", ")]
+        if len(bounds) != 2 or bounds[0] is None or bounds[1] is None:
+            return None
+        return Connected(True, Comparison(name, ">=", bounds[0]), Comparison(name, "<=", bounds[1]))
+
+    def _text_compared(self, name: str, how: str, text: str) -> Node | None:
+        if not pa.types.is_string(self._kinds[name]):
+            return None
+
+        def make() -> Column:
+            return _COMPARED[how](named(name), sf.lit(text))
+
+        if how == "startswith":
+            return Beginning(name, text, make)
+        return Beginning(name, re.split(r"[%_\\]", text)[0], make) if how == "LIKE" else Opaque(make)
+
+    def _quoted_again(self, text: str) -> Node | None:
+        """Read a function's value that is compared with a text, of which nothing follows."""
+        match = _OF_CALL.fullmatch(text)
+        if not match or any(mark in match[3] for mark in "()") or match[3] in self._kinds or match[3][:1].isdigit():
+            return None
+        compared, left, right = OPERATORS[match[2]], match[1], match[3]
+        return Opaque(lambda: compared(sf.expr(left), sf.lit(right)))
+
+    def _literal(self, text: str, name: str) -> Literal | None:
+        found = list(islice(readings(text, self._kinds[name]), self._reading + 1))
+        return found[-1] if found else None
+
+    def _column_at(self, text: str) -> tuple[str | None, str]:
+        """Return the column whose name a text begins with, and the rest; names in any case, as Spark may have it."""
+        folded = text.lower()
+        found = [
+            name
+            for name in self._names
+            if folded.startswith(name.lower()) and text[len(name) : len(name) + 1] in {"", " ", ","}
+        ]
+        if not found:
+            return None, text
+        name = next((one for one in found if text.startswith(one)), found[0])
+        return name, text[len(name) :]
+
+
+def _outside(wanted: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield what matches outside of parentheses; and then, as constants may have some, between two of them."""
+    found = list(wanted.finditer(text))
+    for match in found:
+        before = text[: match.start()]
+        if before.count("(") == before.count(")"):
+            yield match
+    yield from (one for one in found if text[one.start() - 1] == ")" and text[one.end() : one.end() + 1] == "(")

@@ -1,0 +1,228 @@
+"""A condition as far as it is understood: made again for Spark to compare, and as predicates of the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
+from .literals import Literal, Moment
+
+# Turns the value of a literal into that of a predicate.
+Valued: TypeAlias = Callable[[Any], Any]
+
+_NEGATED: dict[str, Any] = {"=": "!=", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+_TURNED: dict[str, Any] = {"=": "=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A value of which no more is known than between which two it lies, both included."""
+
+    least: Any
+    greatest: Any
+
+
+class Node(Protocol):
+    """A part of a condition."""
+
+    def make(self) -> Column:
+        """Return the same for Spark."""
+
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
+        """Return what every row satisfies for which this is true or, where it is not positive, false.
+
+        Args:
+            positive: Whether it is to be true.
+            valued: Turns the value of a literal into that of a predicate.
+        """
+
+    def moments(self) -> Iterator[Moment]:
+        """Yield the times whose values only Spark knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """What nothing is concluded from.
+
+    Attributes:
+        make: Makes it for Spark.
+    """
+
+    make: Callable[[], Column]
+
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+        return ()
+
+    def moments(self) -> Iterator[Moment]:  # noqa: D102
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """``left AND right``, or with ``OR``."""
+
+    is_and: bool
+    left: Node
+    right: Node
+
+    def make(self) -> Column:  # noqa: D102
+        left, right = self.left.make(), self.right.make()
+        return left & right if self.is_and else left | right
+
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+        both = [one.kept(positive, valued) for one in (self.left, self.right)]
+        if self.is_and == positive:
+            return (*both[0], *both[1])
+        return (AnyOf((both[0], both[1])),) if all(both) else ()
+
+    def moments(self) -> Iterator[Moment]:  # noqa: D102
+        yield from (*self.left.moments(), *self.right.moments())
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """``NOT child``."""
+
+    child: Node
+
+    def make(self) -> Column:  # noqa: D102
+        return ~self.child.make()
+
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+        return self.child.kept(not positive, valued)
+
+    def moments(self) -> Iterator[Moment]:  # noqa: D102
+        return self.child.moments()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``column <op> literal``, the other way round where it is turned."""
+
+    column: str
+    op: str
+    literal: Literal
+    turned: bool = False
+
+    def make(self) -> Column:  # noqa: D102
+        column, literal = _widened(self.column, self.literal), self.literal.make()
+        left, right = (literal, column) if self.turned else (column, literal)
+        return OPERATORS[self.op](left, right)
+
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+        value = valued(self.literal.value)
+        if self.op == "<=>":
+            found = (IsNull(self.column),) if value is None else _compared(self.column, "=", value)
+            return found if positive else ()
+        op = _TURNED[self.op] if self.turned else self.op
+        return _compared(self.column, op if positive else _NEGATED[op], value)
+
+    def moments(self) -> Iterator[Moment]:  # noqa: D102
+        if isinstance(self.literal.value, Moment):
+            yield self.literal.value
+
+
+OPERATORS: dict[str, Callable[[Column, Column], Column]] = {
+    "=": lambda left, right: left == right,
+    "<=>": lambda left, right: left.eqNullSafe(right),
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """``column IN (literals)``."""
+
+    column: str
+    literals: tuple[Literal, ...]
+
+    def make(self) -> Column:  # noqa: D102
+        first = self.literals[0]
+        if all(one.own == one.column == one.compared for one in self.literals):
+            return named(self.column).isin(*(one.bare() for one in self.literals))
+        # Spark casts all of them where the types are not alike.
+        casts = (one.bare().cast(first.compared) for one in self.literals)
+        return named(self.column).cast(first.compared).isin(*casts)
+
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+        values = tuple(valued(one.value) for one in self.literals)
+        if any(isinstance(one, Between) for one in values):
+            return ()
+        return (OneOf(self.column, values) if positive else NoneOf(self.column, values),)
+
+    def moments(self) -> Iterator[Moment]:  # noqa: D102
+        yield from (one.value for one in self.literals if isinstance(one.value, Moment))
+
+
+@dataclass(frozen=True, slots=True)
+class Nullness:
+    """``column IS NULL``, or ``IS NOT NULL``."""
+
+    column: str
+    is_null: bool
+
+    def make(self) -> Column:  # noqa: D102
+        column = named(self.column)
+        return column.isNull() if self.is_null else column.isNotNull()
+
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+        return (IsNull(self.column) if self.is_null == positive else IsNotNull(self.column),)
+
+    def moments(self) -> Iterator[Moment]:  # noqa: D102
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """``column LIKE 'prefix…'``, or ``startswith``."""
+
+    column: str
+    prefix: str
+    make: Callable[[], Column]
+
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+        return (StartsWith(self.column, self.prefix),) if positive and self.prefix else ()
+
+    def moments(self) -> Iterator[Moment]:  # noqa: D102
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A column of truths by itself."""
+
+    column: str
+
+    def make(self) -> Column:  # noqa: D102
+        return named(self.column)
+
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+        return (Compare(self.column, "=", positive),)
+
+    def moments(self) -> Iterator[Moment]:  # noqa: D102
+        yield from ()
+
+
+def _compared(column: str, op: Any, value: Any) -> tuple[Predicate, ...]:
+    if not isinstance(value, Between):
+        return (Compare(column, op, value),)
+    least, greatest = Compare(column, ">=", value.least), Compare(column, "<=", value.greatest)
+    return {"=": (least, greatest), "<": (greatest,), "<=": (greatest,), ">": (least,), ">=": (least,)}.get(op, ())
+
+
+def named(name: str) -> Column:
+    """Return a column by its whole name, whatever characters are in it."""
+    quoted = name.replace("`", "``")
+    return sf.col(f"`{quoted}`")
+
+
+def _widened(name: str, literal: Literal) -> Column:
+    return named(name) if literal.column == literal.compared else named(name).cast(literal.compared)
