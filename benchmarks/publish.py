@@ -18,6 +18,7 @@ from limits import FLUSH, LIMIT
 from loads import TURNS
 from long_life import LIFE, lives
 from lookups import LOOKUP, lookups
+from many_files import MANY, many_files
 from picture import draw
 from promises import verdicts
 from run import ROOT, of, table
@@ -29,7 +30,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP)
+    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, MANY)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -43,6 +44,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "tagging": tagging(seconds),
         "groups": groups(seconds),
         "filters": filters(seconds),
+        "many": many_files(seconds),
     }
 
 

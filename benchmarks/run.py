@@ -23,6 +23,8 @@ from lineitem import prepare
 from loads import TURNS
 from long_life import LIFE, lives, measure
 from lookups import LOOKUP, lookups
+from many_files import MANY, many_files
+from many_files import measure as measure_many
 from promises import verdicts
 from sizes import SIZE, sizes
 from systems import BUNDLE, DELTA, ICEBERG, SYSTEMS
@@ -129,12 +131,15 @@ def main() -> None:
     seconds |= measure()
     print("indexes …", flush=True)
     seconds |= measure_indexes()
+    print("many files …", flush=True)
+    seconds |= measure_many()
 
     results = {"scale": arguments.scale, "driver_memory": arguments.memory, "machine": machine(), "seconds": seconds}
     results |= {"wrong": wrong} if wrong else {}
     (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system below found what DuckDB expects.\n")
-    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith((SIZE, LIFE, TURNS, INDEX, LOOKUP))}
+    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, MANY)
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
         if base in systems:
@@ -143,6 +148,7 @@ def main() -> None:
     print("### By size", sizes(seconds), sep="\n\n")
     print("### After a long life", lives(seconds), sep="\n\n")
     print("### Indexes", lookups(seconds), tagging(seconds), groups(seconds), filters(seconds), sep="\n\n")
+    print("### Many files", many_files(seconds), sep="\n\n")
     print(verdicts(seconds))
     if wrong:
         raise SystemExit("\n".join(wrong))
