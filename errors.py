@@ -15,6 +15,7 @@ The tree::
     │   ├── NullKeyError                NULL_KEY               a record key is null or empty
     │   ├── NullOrderingError           NULL_ORDERING          an ordering value is null
     │   ├── DuplicateKeyError           DUPLICATE_KEY          a key to be inserted is there already
+    │   ├── OlderRowError               OLDER_ROW              a changed row is older than the one it replaces
     │   ├── KeyNotFoundError            KEY_NOT_FOUND          a key to be deleted is not there
     │   ├── PartitionValueError         PARTITION_VALUE        a partition value makes no safe folder
     │   ├── MissingColumnError          MISSING_COLUMN         a column that the table needs is absent
@@ -69,6 +70,7 @@ __all__ = [
     "NotATableError",
     "NullKeyError",
     "NullOrderingError",
+    "OlderRowError",
     "OptionConflictError",
     "OptionError",
     "PartitionValueError",
@@ -188,9 +190,15 @@ class NullOrderingError(DataError):
 
 
 class DuplicateKeyError(DataError):
-    """A key to be inserted is in the table already, and the write was told to fail then."""
+    """A key would have several rows, in a write that must not leave it so."""
 
     code = "DUPLICATE_KEY"
+
+
+class OlderRowError(DataError):
+    """A changed row has a lesser ordering value than the row whose place it is to take."""
+
+    code = "OLDER_ROW"
 
 
 class KeyNotFoundError(DataError):

@@ -27,6 +27,7 @@ NOT_FOUND = "pyhudi.deletes.not.found"
 DROPPED = "pyhudi.inserts.dropped"
 SECONDS = "pyhudi.seconds"
 LOOKUP = "pyhudi.lookup"
+COUNTED = "pyhudi.rows"
 
 # Names of the services that come after writes.
 CLEAN, ARCHIVE, COMPACTION, LOG_COMPACTION = "clean", "archive", "compaction", "logcompaction"
@@ -73,6 +74,23 @@ class ServiceResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RowCounts:
+    """What becomes of rows, as whoever made them from the table's own has counted.
+
+    Attributes:
+        inserts: Rows that the table gets.
+        updates: Rows of the table that others take the place of, moved ones among them.
+        deletes: Rows that the table loses.
+        moved: How many of the updates bring their row to another key or partition.
+    """
+
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    moved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CommitResult:
     """What one commit did.
 
@@ -83,6 +101,7 @@ class CommitResult:
         inserts: Rows added: those with new keys, and all rows of an insert, which looks no key up.
         updates: Rows that took the place of another of their key.
         deletes: Rows removed one by one; rows of replaced file groups are not counted.
+        moved: How many of the updates brought their row to another key or partition, where somebody counted.
         not_found: Deletes that removed nothing.
         dropped: Incoming rows left out because their key was there (``hoodie.datasource.insert.dup.policy=drop``).
         replaced: File groups taken away as a whole, by an overwrite or with their partition.
@@ -105,6 +124,7 @@ class CommitResult:
     inserts: int = 0
     updates: int = 0
     deletes: int = 0
+    moved: int = 0
     not_found: int = 0
     dropped: int = 0
     replaced: int = 0
@@ -149,6 +169,7 @@ _COUNTED = {
     "inserts": "inserted",
     "updates": "updated",
     "deletes": "deleted",
+    "moved": "moved",
     "not_found": "not found",
     "dropped": "dropped",
     "replaced": "file groups replaced",
@@ -205,13 +226,20 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
     for stat in stats:
         sizes[LogFileName.parse((stat.path or "").rpartition("/")[2]) is not None].append(stat.file_size_in_bytes)
     extra = metadata.extra_metadata
+    # A row that moved is a delete and an insert to the files, and log files tell no new row from another.
+    rows = _rows(extra.get(COUNTED, "{}")) or RowCounts(
+        inserts=_total(stat.num_inserts for stat in stats),
+        updates=_total(stat.num_update_writes for stat in stats),
+        deletes=_total(stat.num_deletes for stat in stats),
+    )
     return CommitResult(
         path=path,
         instant=instant_time,
         operation=metadata.operation_type or "UNKNOWN",
-        inserts=_total(stat.num_inserts for stat in stats),
-        updates=_total(stat.num_update_writes for stat in stats),
-        deletes=_total(stat.num_deletes for stat in stats),
+        inserts=rows.inserts,
+        updates=rows.updates,
+        deletes=rows.deletes,
+        moved=rows.moved,
         not_found=_count(extra.get(NOT_FOUND, "0")),
         dropped=_count(extra.get(DROPPED, "0")),
         replaced=sum(map(len, metadata.replaced.values())),
@@ -242,6 +270,15 @@ def _seconds(text: str) -> dict[str, float]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) and all(type(one) in {int, float} for one in found.values()) else {}
+
+
+def _rows(text: str) -> RowCounts | None:
+    """Return how many rows were counted; None where pyhudi did not write it."""
+    found = _seconds(text)
+    names = [one.name for one in fields(RowCounts)]
+    if set(found) != set(names) or any(type(number) is float for number in found.values()):
+        return None
+    return RowCounts(**{name: _total([int(found[name])]) for name in names})
 
 
 def _lookup(text: str) -> LookupFigures:

@@ -12,6 +12,7 @@ from ...index.settings import LookupSettings
 from ...table.config.key_types import KeyGeneratorType, PartitionType
 from ...table.config.payloads import Payload
 from ...timeline.writers.patience import Patience
+from ..result import RowCounts
 from ..services.settings import Upkeep
 
 MIB = 1 << 20
@@ -109,6 +110,7 @@ class WriteSettings:
         durable: Whether the write outlasts a power cut once it is done.
         lookup: How keys are looked up and where new ones go, under an index that has to.
         looked_up: What it took to find the file groups of rows that say them; None where the rows do not.
+        counted: What becomes of the rows; None where nobody has counted, as nobody does who did not look at the table.
         bloom_filter: None for the default of the index.
         extra_metadata: Additional key-values for the instant's extraMetadata.
         upkeep: What is done to the table after the write.
@@ -141,6 +143,7 @@ class WriteSettings:
     durable: bool = True
     lookup: LookupSettings = field(default_factory=LookupSettings)
     looked_up: LookupFigures | None = None
+    counted: RowCounts | None = None
     bloom_filter: bool | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     upkeep: Upkeep = field(default_factory=Upkeep)

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
-from ...errors import PlacementError
+from ...errors import DuplicateKeyError, PlacementError
 from ...index.registry import index_for
 from ...storage.base import Storage
 from ...storage.parallel import for_each
@@ -122,6 +122,7 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
     with phases.phase("merge"):
         merged = merge_spills(plan, storage, spills, phases)
         outcomes += merged.outcomes
+        _check_counted(plan, outcomes)
     with phases.phase("reconcile"):
         if plan.located and plan.rules.meeting is not Meeting.ADD:
             absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
@@ -207,6 +208,26 @@ def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
                 "Call pyhudi.colocate last, right before the write, or leave hoodie.pyhudi.colocated out.",
             )
         seen |= places
+
+
+def _check_counted(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
+    """Refuse a write that takes other rows of the table away than those it was made from.
+
+    Only who rewrites file groups can tell. What is appended to log files meets the table's rows when it is read.
+    """
+    counted = plan.settings.counted
+    if counted is None or plan.appends:
+        return
+    came = sum(one.counts.inserts + one.counts.updates for one in outcomes)
+    left = sum(one.counts.updates + one.counts.deletes for one in outcomes)
+    asked = counted.inserts + counted.updates, counted.updates + counted.deletes
+    if (came, left) != asked:
+        raise DuplicateKeyError(
+            f"The rows for the table {plan.path} were made to take the place of {asked[1]:,} rows by {asked[0]:,}, and "
+            f"{left:,} rows would have gone for {came:,}: the table holds some of their keys several times, as inserts "
+            "leave it that look no key up.",
+            "Upsert or delete these keys first, which leaves one row of each or none, and run this again.",
+        )
 
 
 def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[Outcome]) -> None:

@@ -15,7 +15,7 @@ from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, W
 from ...writer.group_writer import GroupOutcome
 from ...writer.log_handle import LogOutcome
 from ..planning.plan import WritePlan
-from ..result import DROPPED, LOOKUP, NOT_FOUND, SECONDS
+from ..result import COUNTED, DROPPED, LOOKUP, NOT_FOUND, SECONDS
 from ..write_ids import WRITE_ID
 from .merge_spills import Merged
 from .writers import Outcome
@@ -49,6 +49,7 @@ def build_metadata(
         DROPPED: str(sum(outcome.counts.dropped for outcome in outcomes)),
         SECONDS: json.dumps(dict(seconds)),
         **_of_lookup(merged.figures or plan.settings.looked_up),
+        **({} if plan.settings.counted is None else {COUNTED: json.dumps(asdict(plan.settings.counted))}),
     }
     if plan.transaction.action == "replacecommit":
         return ReplaceCommitMetadata(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyhudi import errors
+from pyhudi.operations.planning.changed_rows import ChangedRows, RowPlace, check_changed_rows
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from support.bad_inputs.case import GOOD, SCHEMA, TIMELINE, Act, Case, changed
@@ -76,7 +77,28 @@ def foreign(name: str) -> Callable[[Path], Act]:
 
 
 UPSERT, DELETE, OVERWRITE = "upsert", "delete", "insert_overwrite_table"
+
+
+def found(**wrong: RowPlace) -> Callable[[Path], Act]:
+    """Find what must not be among rows that were made from the table's own."""
+    return lambda path: lambda: check_changed_rows(ChangedRows(**wrong), str(path))
+
+
+PLACE = RowPlace("a", "x")
+
 OTHERS = [
+    Case("changed in two ways", errors.DuplicateKeyError, ("{path}", "'a'", "'x'"), found(matched_often=PLACE)),
+    Case("changed beside its double", errors.DuplicateKeyError, ("{path}", "'a'", "'x'"), found(held_twice=PLACE)),
+    Case("two rows come to one place", errors.DuplicateKeyError, ("{path}", "'a'", "'x'"), found(crowded=PLACE)),
+    *(
+        Case(
+            f"changed row that is older at {key!r} of {partition!r}",
+            errors.OlderRowError,
+            ("{path}", repr(key), *([repr(partition)] if partition else []), "lesser ordering value"),
+            found(older=RowPlace(key, partition)),
+        )
+        for key, partition in (("a", "x"), ("a", ""), ("id:a,value:1", "y"), ("it's", "day=2024-01-01"), ("ä", "x/y"))
+    ),
     *(
         Case(
             f"{operation} overtaken by {by}",
