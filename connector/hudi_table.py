@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import Column
 
 from ..errors import NotATableError
-from ..operations.result import CommitResult
+from ..index.registry import index_for
+from ..operations.planning.plan import seen_moment
+from ..operations.planning.target import find_target
+from ..operations.result import CommitResult, RowCounts
 from ..storage import open_storage
 from ..table.config import load_config
 from ..table.schema.fields import root_of
 from ..timeline.timeline import load_timeline
 from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION
+from .merge.builder import MergeBuilder, Work, update
+from .merge.matching import On
+from .merge.target import MergeTarget
 from .options.lookup import INDEX_PREFIX
 from .options.names import OPTIONS
 from .options.secrets import STORAGE_PREFIX
@@ -27,11 +34,18 @@ from .table.upkeep import TableUpkeep
 from .table.writing import delete_partitions, write_placed
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 OPERATION, BASED_ON, MISSING_OK, PARTIAL = (
     OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok", "partial_update")
 )
+# Rows that were made from the table's own are upserted and nothing else, wherever they are going to be.
+_CHANGES = {
+    OPERATION: "upsert",
+    **{OPTIONS[name].key: "false" for name in ("insert_drop_duplicates", "colocated", "partial_update")},
+    OPTIONS["insert_dup_policy"].key: "none",
+    OPTIONS["update_partition_path"].key: "true",
+}
 
 
 class HudiTable(TableQueries, TableUpkeep):
@@ -207,6 +221,49 @@ class HudiTable(TableQueries, TableUpkeep):
         rows = self.to_df(list(needed), where=which)
         return self._write(rows, {**given, BASED_ON: moment})
 
+    def merge(self, source: Rows, on: On = None) -> MergeBuilder:
+        """Return a merge of rows into the table, to which clauses are added before it is carried out as one instant.
+
+        Rows are compared with the table as it is when `MergeBuilder.execute` is called. What other writers add after
+        that stays; where one has changed a file group that the merge changes, it fails with `CommitConflictError` and
+        can be run again. The source is evaluated once.
+
+        Args:
+            source: Rows with any columns: a DataFrame of Spark or of pandas, or an Arrow table.
+            on: How rows match: a condition, as SQL text or a Column over ``source.`` and ``target.`` columns; one or
+                several columns that both have; None for the record key and the partition.
+
+        Raises:
+            OptionConflictError: The table generates its keys.
+
+        Examples:
+            >>> merge = table.merge(changes, "source.id = target.id")  # doctest: +SKIP
+            >>> merge = merge.when_matched_delete("source.gone").when_matched_update_all()  # doctest: +SKIP
+            >>> merge.when_not_matched_insert_all().execute()  # doctest: +SKIP
+        """
+        return MergeBuilder(Work(self._opened, self._write_changes), to_frame(self._spark, source), on)
+
+    def update(self, set: Mapping[str, Any], where: Column | str | None = None, **options: Any) -> CommitResult:
+        """Change columns of the rows for which a condition holds, as one instant.
+
+        The condition is asked of the table as it is now. A row whose key or partition changes moves. Where another
+        writer has changed a file group since that this one changes, the write fails with `CommitConflictError` and can
+        be run again.
+
+        Args:
+            set: The new values by column: SQL text or Columns over the table's columns, or values that are no text.
+            where: The condition, as a column or as SQL text; None for all rows.
+            options: Options of this write.
+
+        Raises:
+            DuplicateKeyError: A row would get the key of another one.
+            OlderRowError: A row would get a lesser ordering value.
+            MissingColumnError: The table has no such column.
+            OptionConflictError: The table generates its keys.
+            PyHudiError: The write failed as a whole; the class says what can be done.
+        """
+        return update(Work(self._opened, self._write_changes), set, where, options)
+
     def insert_overwrite(self, df: Rows, **options: Any) -> CommitResult:
         """Replace all rows of the partitions that the given rows belong to, as one instant.
 
@@ -246,6 +303,21 @@ class HudiTable(TableQueries, TableUpkeep):
         """
         resolved = self._resolve({OPERATION: "delete_partition", **options}, WRITING, warn=True)
         return delete_partitions(self._spark, self._path, resolved, paths)
+
+    def _opened(self, given: Mapping[str, Any]) -> MergeTarget:
+        """Return the table as it is now, for rows to be changed by conditions."""
+        options = self._resolve({**given, **_CHANGES}, WRITING).options
+        request = options.to_write_request(self._path, pa.schema([]), overwrite=False)
+        config = find_target(request, self._storage, creates=False).config
+        # Asked for before the rows are read, so that nothing between the two can be overlooked.
+        _, moment = seen_moment(self._storage, config)
+        is_global = index_for(config).is_global
+        return MergeTarget(self._storage, config, self._columns(), self.to_df(), moment, is_global)
+
+    def _write_changes(self, df: DataFrame, given: Mapping[str, Any], moment: str, counted: RowCounts) -> CommitResult:
+        """Upsert rows that were made from the table's own at one moment."""
+        resolved = self._resolve({**given, **_CHANGES, BASED_ON: moment}, WRITING, warn=True)
+        return write_placed(df, self._path, self._storage, resolved, counted=counted)
 
     def _write(self, df: Rows, given: Mapping[str, Any]) -> CommitResult:
         df = to_frame(self._spark, df, self._columns)

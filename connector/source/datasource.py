@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import NullType, StructField, StructType
 
 from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .paths import FORMAT, LOOKED_UP, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
+from .paths import COUNTED, FORMAT, LOOKED_UP, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
 
 if TYPE_CHECKING:
     from ...timeline.watermark import Watermark
@@ -81,8 +81,8 @@ class PyHudiDataSource(DataSource):
         from .writer import HudiWriter  # noqa: PLC0415
 
         options, path = self._parsed(reading=False)
-        looked_up = self._given(LOOKED_UP)
-        return HudiWriter.planned(path, options, schema, overwrite=overwrite, looked_up=looked_up)
+        known = (self._given(LOOKED_UP), self._given(COUNTED))
+        return HudiWriter.planned(path, options, schema, overwrite=overwrite, known=known)
 
     # Spark asks for these two when the query runs; a source is told nothing sooner by which it could know a stream.
 
@@ -100,7 +100,7 @@ class PyHudiDataSource(DataSource):
 
         path = self._path()
         tell_what_spark_shows(self.options)
-        told = {PINNED, WHOLE, WHERE, LOOKED_UP}
+        told = {PINNED, WHOLE, WHERE, LOOKED_UP, COUNTED}
         said = {name: value for name, value in self.options.items() if name.lower() not in told}
         return resolve_options(said, path, READING if reading else WRITING).options, path
 

@@ -34,6 +34,8 @@ WHOLE = "hoodie.pyhudi.read.whole"
 WHERE = "hoodie.pyhudi.read.where"
 # Given by `HudiTable` with rows whose file groups it looked up: what that took.
 LOOKED_UP = "hoodie.pyhudi.write.looked.up"
+# And with rows that it made from the table's own: what becomes of them.
+COUNTED = "hoodie.pyhudi.write.counted"
 
 # Set by Spark (``PythonWorkerFactory``) for its Python processes: the name of the session's folder, or none.
 _SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"

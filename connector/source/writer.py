@@ -45,7 +45,13 @@ class HudiWriter(DataSourceArrowWriter):
 
     @classmethod
     def planned(
-        cls, path: str, options: HudiOptions, schema: StructType, *, overwrite: bool, looked_up: str | None = None
+        cls,
+        path: str,
+        options: HudiOptions,
+        schema: StructType,
+        *,
+        overwrite: bool,
+        known: tuple[str | None, str | None] = (None, None),
     ) -> HudiWriter:
         """Plan a write of rows of ``schema``.
 
@@ -54,7 +60,8 @@ class HudiWriter(DataSourceArrowWriter):
             options: The write's.
             schema: The rows' columns.
             overwrite: Whether the mode is ``overwrite``.
-            looked_up: What it took to find the rows' file groups, as `HudiTable` spells it; None where nobody did.
+            known: What it took to find the rows' file groups, and what becomes of the rows, as `HudiTable` spells it;
+                None where nobody looked or counted.
 
         Raises:
             PyHudiError: The options, the schema or the table do not allow it.
@@ -64,10 +71,16 @@ class HudiWriter(DataSourceArrowWriter):
 
         with shown_logs(options.log_level):
             request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite)
-            if looked_up is not None:
-                from .looked_up import parse  # noqa: PLC0415
+            if any(known):
+                from .looked_up import parse, parse_counts  # noqa: PLC0415
 
-                request = replace(request, write=replace(request.write, looked_up=parse(looked_up)))
+                looked_up, counted = known
+                settings = replace(
+                    request.write,
+                    looked_up=None if looked_up is None else parse(looked_up),
+                    counted=None if counted is None else parse_counts(counted),
+                )
+                request = replace(request, write=settings)
             plan = plan_write(request)
         return cls(plan, options.log_level)
 

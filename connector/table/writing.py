@@ -18,7 +18,7 @@ from ...index.registry import index_for
 from ...operations.planning.operation import opens_alone
 from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.target import Target, find_target
-from ...operations.result import CommitResult, find_write, with_services
+from ...operations.result import CommitResult, RowCounts, find_write, with_services
 from ...operations.services.compaction.means import Means
 from ...operations.write.alone import write_without_rows
 from ...operations.write.inline import means_of, run_inline
@@ -39,7 +39,7 @@ from ..source.datasource import PyHudiDataSource
 from ..source.logs import level_here
 from ..source.looked_up import spell
 from ..source.own_errors import own_errors
-from ..source.paths import LOOKED_UP
+from ..source.paths import COUNTED, LOOKED_UP
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .service_tasks import SparkTasks
@@ -68,7 +68,13 @@ _MERGED_BY_THE_COMMIT = (
 
 
 def write_placed(
-    df: DataFrame, path: str, storage: Storage, resolved: ResolvedOptions, *, creates: bool = False
+    df: DataFrame,
+    path: str,
+    storage: Storage,
+    resolved: ResolvedOptions,
+    *,
+    creates: bool = False,
+    counted: RowCounts | None = None,
 ) -> CommitResult:
     """Write rows, those of each file group brought into one task first where that is worth it.
 
@@ -78,6 +84,7 @@ def write_placed(
         storage: Rooted at it.
         resolved: The options of the write, its operation among them.
         creates: Whether the write may make the table, with its first commit, where none is.
+        counted: What becomes of the rows, where whoever made them has counted.
 
     Raises:
         PyHudiError: The write failed as a whole.
@@ -94,6 +101,7 @@ def write_placed(
         DEFAULTS_ENABLED: "false",  # they are in the line above
         OPTIONS["write_id"].key: write_id,
         OPTIONS["application"].key: options.application or _application(spark),
+        **({} if counted is None else {COUNTED: spell(counted)}),
     }
     # Only a write that was named can have been done before; one that is new is younger than all that there is.
     named = bool(options.write_id) and target.exists

@@ -50,7 +50,8 @@ RANKS = {
     "connector/conditions": 23,
     "connector/placement": 23,
     "connector/table": 24,
-    "connector": 25,
+    "connector/merge": 25,
+    "connector": 26,
 }
 ROOMS = [name for name, rank in RANKS.items() if rank > 0]
 LAYERS = [name for name in ROOMS if "/" not in name]

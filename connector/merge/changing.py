@@ -1,0 +1,245 @@
+"""Rows joined, and each made what the first clause that holds makes of it: one row for every row that changes.
+
+Each says which row of the table it was made from, if from any, and where it is going to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+from ...errors import DuplicateColumnError
+from ...table.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from ...table.schema.fields import root_of
+from ..placement.key_columns import KEY, PATH
+from ..placement.key_text import quoted
+from ..source.spark_types import to_spark
+from .clauses import Clause, Kind, Side, Value, of
+from .expressions import as_column, check_condition, check_values, explained, one_of
+from .matching import Match, On, has_name, match, spelled
+from .ordering import ordering_of
+from .target import SOURCE, TARGET, MergeTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# What a row of changes says beside the columns of the table. `KEY` and `PATH` are those that it is going to have.
+KIND, PROVEN, OLDER = "_pyhudi_kind", "_pyhudi_proven", "_pyhudi_older"
+OLD_KEY, OLD_PATH, ROW_NUMBER = "_pyhudi_old_key", "_pyhudi_old_path", "_pyhudi_row_number"
+NEW_ORDER, OLD_ORDER = "_pyhudi_new_order", "_pyhudi_old_order"
+WAS = "_pyhudi_was_"
+
+_PREFIX = "_pyhudi_"
+_CLAUSE, _OF_SOURCE, _OF_TARGET = "_pyhudi_clause", "_pyhudi_of_source", "_pyhudi_of_target"
+_SEQUENCE = META_COLUMNS[1]
+_JOINS = {
+    frozenset({Side.MATCHED}): "inner",
+    frozenset({Side.MATCHED, Side.NOT_MATCHED}): "left",
+    frozenset({Side.MATCHED, Side.BY_SOURCE}): "right",
+    frozenset({Side.NOT_MATCHED}): "left_anti",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Rows that change, one for each pair of a row of the source and a row of the table, or for each of either.
+
+    Attributes:
+        target: The table.
+        rows: The table's columns as they are going to be, and what else the constants above name.
+        moves: Whether a row may leave its place; then the rows hold what a delete at that place needs.
+    """
+
+    target: MergeTarget
+    rows: DataFrame
+    moves: bool
+
+    @property
+    def orders(self) -> bool:
+        """Whether it matters which of two rows is older."""
+        return bool(self.target.ordering_fields)
+
+
+def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> Changes:
+    """Return what becomes of rows; nothing is computed yet.
+
+    Args:
+        target: The table.
+        clauses: What is done; the first one that holds counts.
+        source: The rows that are merged into it; None where rows of the table alone change.
+        on: How rows match.
+
+    Raises:
+        MissingColumnError: A clause or a condition names a column that is not there.
+        PyHudiError: They are otherwise not what they should be.
+    """
+    _check_names(target.rows if source is None else source, target)
+    table = target.rows.select("*", sf.lit(True).alias(_OF_TARGET)).alias(TARGET)
+    columns: list[str] = []
+    given, how = None, Match(sf.lit(True), frozenset())
+    if source is not None:
+        columns = source.columns
+        matched, how = match(source, on, target)
+        given = matched.select("*", sf.lit(True).alias(_OF_SOURCE)).alias(SOURCE)
+    joined = _join(table, given, how, clauses)
+    frames = {Side.MATCHED: joined, Side.NOT_MATCHED: given, Side.BY_SOURCE: table}
+    values = [clause.values_of(target, columns) for clause in clauses]
+    conditions = []
+    for clause in clauses:
+        what = f"The condition of {clause.method}"
+        condition = sf.lit(True) if clause.condition is None else as_column(clause.condition, what)
+        check_condition(frames[clause.side], condition, what)
+        conditions.append(_on_side(clause.side, joined) & condition)
+    chain = sf.when(conditions[0], 0)
+    for number, condition in enumerate(conditions[1:], 1):
+        chain = chain.when(condition, number)
+    chosen = joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
+    return _Choice(target, clauses, values, how, frames, chosen).changes()
+
+
+def _check_names(rows: DataFrame, target: MergeTarget) -> None:
+    taken = next((one for one in (*rows.columns, *target.schema.names) if one.lower().startswith(_PREFIX)), None)
+    if taken is not None:
+        raise DuplicateColumnError(
+            f"There is a column {taken!r}; names that begin with {_PREFIX} are pyhudi's own.", "Rename it."
+        )
+
+
+def _join(table: DataFrame, given: DataFrame | None, how: Match, clauses: Sequence[Clause]) -> DataFrame:
+    """Return the rows that some clause is about, of both sides where it is about both."""
+    if given is None:
+        return table
+    sides = frozenset(one.side for one in clauses)
+    with explained("The condition by which rows match"):
+        if sides == {Side.BY_SOURCE}:
+            joined = table.join(given, how.condition, "left_anti")
+        else:
+            joined = given.join(table, how.condition, _JOINS.get(sides, "full"))
+        _ = joined.schema  # which Spark Connect looks at no earlier than somebody asks
+    return joined
+
+
+def _on_side(side: Side, joined: DataFrame) -> Column:
+    """Return whether a row of a join is one of those that a clause is about."""
+    there = {name: sf.col(name).isNotNull() for name in (_OF_SOURCE, _OF_TARGET) if name in joined.columns}
+    ours, theirs = there.get(_OF_SOURCE, sf.lit(False)), there.get(_OF_TARGET, sf.lit(False))
+    return {Side.MATCHED: ours & theirs, Side.NOT_MATCHED: ours & ~theirs, Side.BY_SOURCE: theirs & ~ours}[side]
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Rows with the clause that holds for each.
+
+    Attributes:
+        target: The table.
+        clauses: All clauses.
+        values: What each gives to each column of the table.
+        how: How rows match.
+        frames: The rows that clauses of each side are about.
+        rows: The rows, with the number of the clause.
+    """
+
+    target: MergeTarget
+    clauses: Sequence[Clause]
+    values: Sequence[Mapping[str, Value]]
+    how: Match
+    frames: Mapping[Side, DataFrame | None]
+    rows: DataFrame
+
+    def changes(self) -> Changes:
+        """Return what becomes of the rows."""
+        moves = not all(self._keeps_place(number) for number in self._numbers(Kind.UPDATE))
+        rows = self._marked(self.rows.select(*self._columns(), *self._of_old(moves=moves)), moves=moves)
+        rows = self._placed(rows, moves=moves)
+        proofs = [sf.col(_CLAUSE).isin(proven)] if (proven := self._proven()) else [sf.lit(False)]
+        if not self.how.spells:
+            proofs.append(has_name(self.target))
+        proof = proofs[0] if len(proofs) == 1 else proofs[0] & proofs[1]
+        told = [proof.alias(PROVEN)]
+        ordering = self.target.ordering_fields
+        if ordering:
+            new = ordering_of([(sf.col(quoted(name)), name) for name in ordering], self.target.schema)
+            older = (sf.col(KIND) != int(Kind.INSERT)) & (new < sf.col(OLD_ORDER))
+            told += [new.alias(NEW_ORDER), sf.coalesce(older, sf.lit(False)).alias(OLDER)]
+        return Changes(self.target, rows.select("*", *told).drop(_CLAUSE), moves)
+
+    def _numbers(self, kind: Kind) -> list[int]:
+        return [number for number, one in enumerate(self.clauses) if one.kind is kind]
+
+    def _keeps_place(self, number: int) -> bool:
+        return self.how.keeps_place(self.clauses[number], self.values[number], self.target)
+
+    def _proven(self) -> list[int]:
+        numbers = self._numbers(Kind.INSERT)
+        return [one for one in numbers if self.how.proves_new(self.clauses[one], self.values[one], self.target)]
+
+    def _columns(self) -> list[Column]:
+        """Return the columns of the table as they are going to be, and what is done to each row."""
+        kinds = to_spark(self.target.schema)
+        made: list[dict[str, Column]] = []
+        for clause, values in zip(self.clauses, self.values, strict=True):
+            columns = {name: as_column(value, clause.method) for name, value in values.items()}
+            frame = self.frames[clause.side]
+            if frame is not None and clause.kind is not Kind.DELETE:
+                check_values(frame, columns, kinds, clause.method, self.target.path)
+            made.append(columns)
+        number = sf.col(_CLAUSE)
+        columns = []
+        for field in kinds.fields:
+            name = field.name
+            choices = [(self.values[at][name], made[at][name], at) for at in range(len(self.clauses))]
+            columns.append(one_of(choices, number).cast(field.dataType).alias(name))
+        of_kinds = [(one.kind.name, sf.lit(int(one.kind)), at) for at, one in enumerate(self.clauses)]
+        return [*columns, one_of(of_kinds, number).alias(KIND), number]
+
+    def _of_old(self, *, moves: bool) -> list[Column]:
+        """Return what is to be known of the rows of the table that rows were made from."""
+        is_there = _OF_TARGET in self.rows.columns
+        text = sf.lit(None).cast("string")
+        names = {RECORD_KEY: OLD_KEY, PARTITION_PATH: OLD_PATH, _SEQUENCE: ROW_NUMBER}
+        # An insert beside other clauses has no row of the table, of which all columns are null then.
+        old = [(sf.col(of(TARGET, name)) if is_there else text).alias(called) for name, called in names.items()]
+        if self._spells_itself(moves=moves):
+            old += [sf.col(of(SOURCE, name)).alias(f"{WAS}{name}") for name in (KEY, PATH)]
+        ordering = self.target.ordering_fields
+        if ordering:
+            before = [(sf.col(of(TARGET, name)) if is_there else sf.lit(None), name) for name in ordering]
+            kinds = to_spark(self.target.schema)
+            typed = [(column.cast(kinds[name].dataType), name) for column, name in before]
+            old.append(ordering_of(typed, self.target.schema).alias(OLD_ORDER))
+        if moves:
+            needed = dict.fromkeys([*map(root_of, self.target.place_fields), *ordering])
+            old += [sf.col(of(TARGET, name)).alias(f"{WAS}{name}") for name in needed]
+        return old
+
+    def _marked(self, rows: DataFrame, *, moves: bool) -> DataFrame:
+        """Return rows of which those that now say of themselves that they are deletes are such, where they were."""
+        marks = self.target.marks_of_deletes
+        if not marks:
+            return rows
+        kind, deleted = sf.col(KIND), reduce(Column.__or__, marks)
+        rows = rows.where(~(deleted & (kind == int(Kind.INSERT))))
+        kept = {KIND: sf.when(deleted, int(Kind.DELETE)).otherwise(kind)}
+        if moves:
+            roots = dict.fromkeys(map(root_of, self.target.place_fields))
+            kept |= {name: sf.when(deleted, sf.col(f"{WAS}{name}")).otherwise(sf.col(name)) for name in roots}
+        return rows.withColumns(kept)
+
+    def _spells_itself(self, *, moves: bool) -> bool:
+        """Return whether the source says where its rows are going to be, and no row of the table moves."""
+        inserts = self._numbers(Kind.INSERT)
+        return not moves and self.how.spells and bool(inserts) and self._proven() == inserts
+
+    def _placed(self, rows: DataFrame, *, moves: bool) -> DataFrame:
+        """Return rows with the places that they are going to have."""
+        if self._spells_itself(moves=moves):
+            new = {KEY: sf.coalesce(OLD_KEY, f"{WAS}{KEY}"), PATH: sf.coalesce(OLD_PATH, f"{WAS}{PATH}")}
+            return rows.withColumns(new).drop(*(f"{WAS}{name}" for name in new))
+        if not moves and not self._numbers(Kind.INSERT):
+            return rows.withColumns({KEY: sf.col(OLD_KEY), PATH: sf.col(OLD_PATH)})
+        return spelled(rows, self.target)

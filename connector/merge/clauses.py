@@ -1,0 +1,141 @@
+"""What a merge does with rows, clause by clause, and which value each column gets by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, TypeAlias
+
+from ...errors import DuplicateColumnError, InvalidOptionError, MissingColumnError
+from ...table.schema.fields import root_of
+from ..placement.key_text import quoted
+from .target import SOURCE, TARGET, MergeTarget
+
+# SQL text, a Column, or a value of Python that is no text.
+Value: TypeAlias = Any
+Condition: TypeAlias = Any
+
+NULL = "null"
+
+
+class Side(Enum):
+    """Which rows a clause is about."""
+
+    MATCHED = "matched"
+    NOT_MATCHED = "not matched"
+    BY_SOURCE = "not matched by source"
+
+
+class Kind(IntEnum):
+    """What a clause does."""
+
+    UPDATE = 0
+    DELETE = 1
+    INSERT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One clause.
+
+    Attributes:
+        method: The name of the method that it was given by, for messages.
+        side: Which rows it is about.
+        kind: What it does.
+        values: The values of columns; None for all columns as the source has them.
+        condition: When it holds; None for always.
+    """
+
+    method: str
+    side: Side
+    kind: Kind
+    values: Mapping[str, Value] | None = None
+    condition: Condition | None = None
+
+    def values_of(self, target: MergeTarget, source: Sequence[str]) -> dict[str, Value]:
+        """Return the value that each column of the table gets.
+
+        Args:
+            target: The table.
+            source: The columns of the source.
+
+        Raises:
+            MissingColumnError: The table or the source has no such column, or a column that a new row needs is absent.
+            DuplicateColumnError: A column is given twice.
+            InvalidOptionError: No column is given a value.
+        """
+        if self.kind is Kind.DELETE:
+            kept = target.kept_of_deletes
+            return {name: of(TARGET, name) if name in kept else NULL for name in target.schema.names}
+        given = self._of_source(target, source) if self.values is None else self._given(target)
+        if self.kind is Kind.UPDATE:
+            return {name: given.get(name, of(TARGET, name)) for name in target.schema.names}
+        self._check_whole(target, given)
+        return {name: given.get(name, NULL) for name in target.schema.names}
+
+    def _given(self, target: MergeTarget) -> dict[str, Value]:
+        if not isinstance(self.values, Mapping) or not self.values:
+            raise InvalidOptionError(
+                f"{self.method} was given {self.values!r}, which gives no column a value.",
+                "Give a dict of columns of the table and their values.",
+            )
+        given: dict[str, Value] = {}
+        for name, value in self.values.items():
+            column = target.column(name, self.method)
+            if column in given:
+                raise DuplicateColumnError(
+                    f"{self.method} gives the column {column!r} of the table {target.path} a value twice.",
+                    "Leave one of them out.",
+                )
+            given[column] = NULL if value is None else value
+        return given
+
+    def _of_source(self, target: MergeTarget, source: Sequence[str]) -> dict[str, Value]:
+        there = {name.lower() for name in source}
+        missing = [name for name in target.schema.names if name.lower() not in there]
+        if missing:
+            raise MissingColumnError(
+                f"{self.method} takes every column of the table {target.path} from the source, which lacks "
+                f"{', '.join(map(repr, missing))}.",
+                f"Add them to the source, or name the columns that change: {self.method.removesuffix('_all')}({{…}}).",
+            )
+        return {name: of(SOURCE, name) for name in target.schema.names}
+
+    def _check_whole(self, target: MergeTarget, given: Mapping[str, Value]) -> None:
+        required = [one.name for one in target.schema if not one.nullable]
+        needed = dict.fromkeys([*map(root_of, target.place_fields), *target.ordering_fields, *required])
+        missing = [name for name in needed if name not in given]
+        if missing:
+            raise MissingColumnError(
+                f"{self.method} gives no value to {', '.join(map(repr, missing))}, which a row of the table "
+                f"{target.path} must have.",
+                "Give one.",
+            )
+
+
+def of(side: str, name: str) -> str:
+    """Return the SQL of a column of the source or of the table."""
+    return f"{side}.{quoted(name)}"
+
+
+def check_clauses(clauses: Sequence[Clause]) -> None:
+    """Refuse clauses of which one is never reached, or none at all.
+
+    Raises:
+        InvalidOptionError: They are so.
+    """
+    if not clauses:
+        raise InvalidOptionError(
+            "The merge was given no clause, so that it would do nothing.",
+            "Say what is to be done: when_matched_update_all(), when_not_matched_insert_all() and the like.",
+        )
+    for side in Side:
+        same = [one for one in clauses if one.side is side]
+        unreached = next((at for at, one in enumerate(same[:-1]) if one.condition is None), None)
+        if unreached is not None:
+            raise InvalidOptionError(
+                f"{same[unreached].method} without a condition takes every row that is {side.value}, so that "
+                f"{same[unreached + 1].method} after it is never reached: the first clause that holds counts.",
+                "Give it a condition, or put it last.",
+            )

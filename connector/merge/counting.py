@@ -1,0 +1,177 @@
+"""Changed rows counted by the places that they leave and come to, and what must not be found among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from ...operations.planning.changed_rows import ChangedRows, RowPlace, check_changed_rows, held_elsewhere
+from ...operations.result import RowCounts
+from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
+from ..placement.key_columns import KEY, PATH
+from .changing import KIND, NEW_ORDER, OLD_KEY, OLD_ORDER, OLD_PATH, OLDER, PROVEN, ROW_NUMBER, Changes
+from .clauses import Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+
+_ROLE = "_pyhudi_role"
+# What a row does to a place: it updates the row there, deletes it, takes it elsewhere, or comes there.
+_STAYS, _GOES, _LEAVES, _COMES = range(4)
+
+
+def is_update() -> Column:
+    """Return whether a changed row updates one of the table's."""
+    return sf.col(KIND) == int(Kind.UPDATE)
+
+
+def is_delete() -> Column:
+    """Return whether a changed row deletes one of the table's."""
+    return sf.col(KIND) == int(Kind.DELETE)
+
+
+def leaves(changes: Changes) -> Column:
+    """Return whether a changed row takes one of the table's to another place."""
+    stays = sf.col(KEY).eqNullSafe(sf.col(OLD_KEY))
+    if not changes.target.is_global:
+        stays &= sf.col(PATH).eqNullSafe(sf.col(OLD_PATH))
+    return is_update() & ~stays if changes.moves else sf.lit(False)
+
+
+def place_of(changes: Changes) -> list[str]:
+    """Return the columns that are a place: in a table whose keys are unique everywhere, the key."""
+    return [KEY] if changes.target.is_global else [KEY, PATH]
+
+
+def count(changes: Changes) -> ChangedRows:
+    """Count changed rows, in one job, and refuse what one write cannot do as it was meant.
+
+    Args:
+        changes: Their rows, kept.
+
+    Raises:
+        DuplicateKeyError: A row would be changed in two ways, or a key would have several rows.
+        OlderRowError: A row would be dropped for being older than the one that it is to replace.
+    """
+    row = _totals(_places(changes)).first()
+    found = ChangedRows() if row is None else _found(row)
+    check_changed_rows(found, changes.target.path)
+    if found.unproven:
+        _check_free(changes)
+    return found
+
+
+def _entries(changes: Changes) -> DataFrame:
+    """Return what each row does, place by place: a row that moves leaves one and comes to another."""
+    alone = sf.when(is_update(), _STAYS).when(is_delete(), _GOES).otherwise(_COMES)
+    ordered = changes.orders
+    nothing = sf.lit(None)
+    # Of unique keys a row may go to another partition and keep its place.
+    shifted = is_update() & ~sf.col(PATH).eqNullSafe(sf.col(OLD_PATH))
+
+    def entry(role: Column, *, comes: Column, goes: Column) -> Column:
+        """Return a row's entry at the place where it comes, else at the place where it was."""
+        return sf.struct(
+            role.alias(_ROLE),
+            sf.when(comes, sf.col(KEY)).otherwise(sf.col(OLD_KEY)).alias(KEY),
+            sf.when(comes, sf.col(PATH)).otherwise(sf.col(OLD_PATH)).alias(PATH),
+            sf.when(goes, sf.col(ROW_NUMBER)).alias(ROW_NUMBER),
+            (sf.col(OLDER) if ordered else sf.lit(False)).alias(OLDER),
+            (sf.when(comes, sf.col(NEW_ORDER)) if ordered else nothing).alias(NEW_ORDER),
+            (sf.when(goes, sf.col(OLD_ORDER)) if ordered else nothing).alias(OLD_ORDER),
+            (comes & ~sf.col(PROVEN)).alias(PROVEN),
+            (shifted if role is alone else sf.lit(False)).alias("shifted"),
+        )
+
+    inserts = sf.col(KIND) == int(Kind.INSERT)
+    one = entry(alone, comes=inserts, goes=~inserts)
+    if not changes.moves:
+        return changes.rows.select(one.alias("entry")).select("entry.*")
+    yes, no = sf.lit(True), sf.lit(False)
+    both = sf.array(entry(sf.lit(_LEAVES), comes=no, goes=yes), entry(sf.lit(_COMES), comes=yes, goes=no))
+    exploded = sf.explode(sf.when(leaves(changes), both).otherwise(sf.array(one)))
+    return changes.rows.select(exploded.alias("entry")).select("entry.*")
+
+
+def _places(changes: Changes) -> DataFrame:
+    """Return one row for each place, with what happens to it."""
+    role = sf.col(_ROLE)
+    counts = {"stays": _STAYS, "goes": _GOES, "leaves": _LEAVES, "comes": _COMES}
+    path = [] if PATH in place_of(changes) else [sf.min(PATH).alias(PATH)]
+    # A row of a place where another row of its own stays is older by itself; one that is new there, by that row.
+    return (
+        _entries(changes)
+        .groupBy(*place_of(changes))
+        .agg(
+            *(sf.count_if(role == number).alias(name) for name, number in counts.items()),
+            sf.min(ROW_NUMBER).alias("first_row"),
+            sf.max(ROW_NUMBER).alias("last_row"),
+            sf.max(sf.col(OLDER) & (role == _STAYS)).alias(OLDER),
+            sf.max(NEW_ORDER).alias(NEW_ORDER),
+            sf.max(OLD_ORDER).alias(OLD_ORDER),
+            sf.count_if(PROVEN).alias("unproven"),
+            sf.count_if("shifted").alias("shifted"),
+            *path,
+        )
+    )
+
+
+def _totals(places: DataFrame) -> DataFrame:
+    """Return one row: the sums, and the first place of each thing that must not be."""
+    changes, goes = sf.col("stays") + sf.col("leaves"), sf.col("goes")
+    several = (changes > 0) & (changes + goes > 1)
+    twice = ~sf.col("first_row").eqNullSafe(sf.col("last_row"))
+    replaced = (goes + sf.col("leaves") > 0) & (sf.col("comes") > 0)
+    # Several rows of a source may delete one row of the table.
+    deleted = sf.when(changes > 0, 0).when(twice, goes).otherwise(sf.least(goes, sf.lit(1)))
+    wrong = {
+        "matched_often": several & ~twice,
+        "held_twice": several & twice,
+        "crowded": sf.col("stays") + sf.col("comes") > 1,
+        "older": sf.col(OLDER) | (replaced & sf.coalesce(sf.col(NEW_ORDER) < sf.col(OLD_ORDER), sf.lit(False))),
+    }
+    # What has no key is refused by the write, which says which row it is.
+    named = sf.col(KEY).isNotNull()
+    return places.agg(
+        *(sf.sum(name).alias(name) for name in ("stays", "leaves", "comes", "shifted")),
+        sf.sum(deleted).alias("deleted"),
+        sf.count_if(replaced).alias("replaced"),
+        sf.sum(sf.when(replaced, 0).otherwise(sf.col("unproven"))).alias("unproven"),
+        *(sf.min(sf.when(found & named, sf.struct(KEY, PATH))).alias(name) for name, found in wrong.items()),
+    )
+
+
+def _found(row: Row) -> ChangedRows:
+    sums = {name: int(row[name] or 0) for name in ("stays", "leaves", "comes", "shifted", "deleted")}
+    counts = RowCounts(
+        inserts=sums["comes"] - sums["leaves"],
+        updates=sums["stays"] + sums["leaves"],
+        deletes=sums["deleted"],
+        moved=sums["leaves"] + sums["shifted"],
+    )
+    wrong = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older")}
+    return ChangedRows(
+        counts,
+        left=sums["leaves"],
+        replaced=int(row["replaced"] or 0),
+        unproven=int(row["unproven"] or 0),
+        **{name: None if found is None else RowPlace(found[KEY], found[PATH] or "") for name, found in wrong.items()},
+    )
+
+
+def _check_free(changes: Changes) -> None:
+    """Refuse a row that comes to a place where the table holds a row which stays there.
+
+    Raises:
+        DuplicateKeyError: There is one.
+    """
+    by = place_of(changes)
+    left = leaves(changes)
+    comes = changes.rows.where(((sf.col(KIND) == int(Kind.INSERT)) & ~sf.col(PROVEN)) | left)
+    goes = changes.rows.where(is_delete() | left)
+    held = changes.target.rows.select(sf.col(RECORD_KEY).alias(KEY), sf.col(PARTITION_PATH).alias(PATH))
+    old = goes.select(sf.col(OLD_KEY).alias(KEY), sf.col(OLD_PATH).alias(PATH)).select(*by)
+    met = held.join(comes.select(*by), by, "left_semi").join(old, by, "left_anti").first()
+    if met is not None:
+        raise held_elsewhere(RowPlace(met[KEY], met[PATH] or ""), changes.target.path)

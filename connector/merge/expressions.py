@@ -1,0 +1,131 @@
+"""What users give as SQL text, Columns or plain values made Columns, and Spark's complaints made errors of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql import types as T  # noqa: N812 (the name that Spark's own documentation uses)
+
+from ...errors import InvalidOptionError, MissingColumnError, PyHudiError, SchemaMismatchError
+from .clauses import Value
+
+_UNKNOWN = ("UNRESOLVED", "AMBIGUOUS", "FIELD_NOT_FOUND", "CANNOT_RESOLVE", "MISSING_ATTRIBUTES")
+_NESTED = (T.StructType, T.ArrayType, T.MapType)
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Raise an error of ours where Spark does not understand what somebody gave.
+
+    Args:
+        what: Names it, for messages.
+    """
+    try:
+        yield
+    except PyHudiError:
+        raise
+    except AnalysisException as error:
+        said = (error.getMessage() or str(error)).strip().partition("\n")[0].partition(" SQLSTATE")[0].rstrip(".")
+        if (error.getCondition() or "").startswith(_UNKNOWN):
+            raise MissingColumnError(
+                f"{what} names a column that is not there, or that both sides have: {said}.",
+                "Write source.<column> for the rows that were given and target.<column> for those of the table; where "
+                "only one of the two is at hand, there is nothing of the other.",
+            ) from error
+        raise InvalidOptionError(f"{what} is nothing that Spark understands: {said}.", "Correct it.") from error
+    except PySparkException as error:
+        raise InvalidOptionError(f"{what} is nothing that Spark understands: {error}.", "Correct it.") from error
+
+
+def as_column(value: Value, what: str) -> Column:
+    """Return what was given as a Column: text is SQL, and what is neither text nor a Column stands for itself.
+
+    Raises:
+        InvalidOptionError: It is none.
+        MissingColumnError: It names a column that is not there.
+    """
+    if isinstance(value, Column):
+        return value
+    with explained(what):
+        return sf.expr(value) if isinstance(value, str) else sf.lit(value)
+
+
+def check_condition(frame: DataFrame, condition: Column, what: str) -> None:
+    """Refuse a condition that is none of the rows of a frame.
+
+    Raises:
+        MissingColumnError: It names a column that they do not have.
+        InvalidOptionError: It is neither true nor false.
+    """
+    with explained(what):
+        kind = frame.select(condition).schema.fields[0].dataType
+    if not isinstance(kind, (T.BooleanType, T.NullType)):
+        raise InvalidOptionError(
+            f"{what} is of the type {kind.simpleString()}, which is neither true nor false.",
+            "Compare it with something.",
+        )
+
+
+def check_values(frame: DataFrame, values: Mapping[str, Column], kinds: T.StructType, what: str, table: str) -> None:
+    """Refuse values that columns of a table cannot take.
+
+    Args:
+        frame: The rows that they are made of.
+        values: By the columns that take them.
+        kinds: The columns of the table.
+        what: Names who gives them, for messages.
+        table: The table's path, for messages.
+
+    Raises:
+        MissingColumnError: One is made of a column that the rows do not have.
+        SchemaMismatchError: Spark cannot cast one, or would take fields of it for others.
+    """
+    with explained(what):
+        given = frame.select(*(value.alias(name) for name, value in values.items())).schema.fields
+    for one in given:
+        wanted = kinds[one.name].dataType
+        if not _fits(one.dataType, wanted):
+            raise SchemaMismatchError(
+                f"{what} gives the column {one.name!r} of the table {table}, of the type {wanted.simpleString()}, a "
+                f"value of the type {one.dataType.simpleString()}, which it cannot take.",
+                "Cast the value, or name the fields of a struct as the column has them, in their order.",
+            )
+    with explained(what):
+        _ = frame.select(*(values[one.name].cast(kinds[one.name].dataType) for one in given)).schema
+
+
+def _fits(given: T.DataType, wanted: T.DataType) -> bool:
+    """Return whether Spark casts by names what has names: it casts structs by the order of their fields."""
+    if isinstance(given, T.NullType) or (not isinstance(given, _NESTED) and not isinstance(wanted, _NESTED)):
+        return True
+    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
+        names: list[Sequence[str]] = [[one.lower() for one in kind.names] for kind in (given, wanted)]
+        pairs = zip(given.fields, wanted.fields, strict=False)
+        return names[0] == names[1] and all(_fits(one.dataType, other.dataType) for one, other in pairs)
+    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return _fits(given.elementType, wanted.elementType)
+    if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
+        return _fits(given.keyType, wanted.keyType) and _fits(given.valueType, wanted.valueType)
+    return False
+
+
+def one_of(choices: Sequence[tuple[Value, Column, int]], number: Column) -> Column:
+    """Return a Column that has one of several values, by a number.
+
+    Args:
+        choices: What was given, the Column that it means, and the number at which it counts.
+        number: The number of each row, always one of these.
+    """
+    numbers: dict[Any, tuple[Column, list[int]]] = {}
+    for given, column, at in choices:
+        numbers.setdefault(given if isinstance(given, str) else id(given), (column, []))[1].append(at)
+    *others, (last, _) = sorted(numbers.values(), key=lambda one: -one[1][0])
+    chosen = last
+    for column, places in others:
+        chosen = sf.when(number.isin(places), column).otherwise(chosen)
+    return chosen

@@ -1,0 +1,502 @@
+"""`HudiTable.merge` and `HudiTable.update`: what their clauses do, held against Delta's, and what is refused."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyhudi import HudiTable
+from pyhudi.connector.merge.builder import MergeBuilder
+from pyhudi.errors import (
+    CommitConflictError,
+    DuplicateColumnError,
+    DuplicateKeyError,
+    InvalidOptionError,
+    MissingColumnError,
+    NullKeyError,
+    OlderRowError,
+    OptionConflictError,
+    PyHudiError,
+    SchemaMismatchError,
+)
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from support.readers import rows_by_hudi_rs
+
+COLUMNS = "id int, p string, ts bigint, n int, t string"
+NAMES = ("id", "p", "ts", "n", "t")
+Values = tuple[object, ...]
+
+START: list[Values] = [(1, "a", 5, 1, "one"), (2, "a", 5, 2, "two"), (3, "b", 5, 3, "three"), (4, "b", 9, 4, None)]
+
+
+def frame(spark: SparkSession, rows: list[Values], columns: str = COLUMNS) -> DataFrame:
+    return spark.createDataFrame(rows, columns)
+
+
+def rows(table: HudiTable) -> list[Values]:
+    return sorted(tuple(row) for row in table.to_df(NAMES).collect())
+
+
+def counts(done: Any) -> tuple[int, int, int, int]:
+    return done.inserts, done.updates, done.deletes, done.moved
+
+
+def made(spark: SparkSession, path: Path, **terms: Any) -> HudiTable:
+    terms = {"record_key": "id", "partition_by": "p", "order_by": "ts", **terms}
+    if "index" not in terms:
+        terms["buckets"] = 2
+    table = HudiTable.create(spark, str(path), COLUMNS, **terms)
+    table.upsert(frame(spark, START))
+    return table
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> HudiTable:
+    return made(spark, tmp_path / "t")
+
+
+@pytest.mark.oldest
+def test_clauses_are_asked_in_their_order_and_the_first_that_holds_counts(
+    spark: SparkSession, table: HudiTable
+) -> None:
+    given = [
+        (1, "a", 6, 10, "x"),
+        (2, "a", 6, None, "gone"),
+        (3, "b", 6, 30, "y"),
+        (7, "c", 1, 70, "z"),
+        (8, "c", 1, -1, ""),
+    ]
+    merge = (
+        table.merge(frame(spark, given))
+        .when_matched_delete("source.t = 'gone'")
+        .when_matched_update({"n": "source.n + target.n", "t": sf.col("source.t")}, "source.n < 20")
+        .when_matched_update_all(sf.col("source.n") > 1000)
+        .when_not_matched_insert(
+            {"id": "source.id", "p": "source.p", "ts": 0, "t": sf.upper("source.t")}, "source.n > 0"
+        )
+        .when_not_matched_by_source_update({"n": "target.n * 100"}, "target.id = 4")
+        .when_not_matched_by_source_delete()
+    )
+    done = merge.execute()
+
+    assert counts(done) == (1, 2, 1, 0)
+    assert (done.operation, done.instant) == ("UPSERT", table.last_commit().instant)
+    assert rows(table) == [
+        (1, "a", 5, 11, "x"),
+        (3, "b", 5, 3, "three"),
+        (4, "b", 9, 400, None),
+        (7, "c", 0, None, "Z"),
+    ]
+    assert rows_by_hudi_rs(Path(table.path), *NAMES) == rows(table)
+    again = merge.execute()
+    assert counts(again) == (0, 2, 0, 0), "it may be run again, and sees the table as it is now"
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "log files": {"table_type": "MERGE_ON_READ"},
+    "looked up": {"index": "SIMPLE"},
+    "looked up, log files": {"index": "BLOOM", "table_type": "MERGE_ON_READ"},
+    "unique keys": {"index": "GLOBAL_SIMPLE"},
+    "later row wins, no partitions": {"order_by": (), "partition_by": ()},
+    "composite key, two ordering fields": {"record_key": ["id", "p"], "partition_by": (), "order_by": ["ts", "n"]},
+}
+
+
+QUICK = {"log files", "unique keys"}
+
+
+@pytest.mark.parametrize(
+    "shape", [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in SHAPES]
+)
+def test_rows_move_and_swap_their_keys_in_one_instant(spark: SparkSession, tmp_path: Path, shape: str) -> None:
+    """Two rows change their keys, one its partition, one goes and its place is taken, one comes."""
+    table = made(spark, tmp_path / "t", **SHAPES[shape])
+    given = [
+        (1, "a", 9, 10, "x"),
+        (2, "a", 9, 20, "y"),
+        (3, "c", 9, 30, "z"),
+        (4, "b", 9, 40, "gone"),
+        (9, "d", 9, 90, "new"),
+    ]
+    done = (
+        table.merge(frame(spark, given), "source.id = target.id")
+        .when_matched_delete("source.t = 'gone'")
+        .when_matched_update({"id": "3 - target.id", "ts": "source.ts", "n": "source.n"}, "source.id < 3")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute()
+    )
+
+    expected = [(1, "a", 9, 20, "two"), (2, "a", 9, 10, "one"), (3, "c", 9, 30, "z"), (9, "d", 9, 90, "new")]
+    moves = 2 if shape == "later row wins, no partitions" else 3
+    assert rows(table) == expected
+    assert counts(done) == (1, 3, 1, moves)
+    assert counts(table.last_commit()) == counts(done)
+    if "two ordering fields" not in shape:  # which hudi-rs does not read
+        assert rows_by_hudi_rs(Path(table.path), *NAMES) == expected
+    assert len(table.history().where("operation = 'UPSERT'").collect()) == 2
+    into_freed = table.merge(frame(spark, [(9, "d", 9, 0, "")]), ["id", "p"]).when_matched_delete()
+    reborn = into_freed.when_not_matched_by_source_update({"id": 9, "p": "'d'", "n": 900}, "target.id = 3").execute()
+    assert (counts(reborn), rows(table)) == ((0, 1, 1, 1), [*expected[:2], (9, "d", 9, 900, "z")])
+
+
+REFUSED: dict[str, tuple[list[Values], Callable[[MergeBuilder], MergeBuilder], object, type[PyHudiError], str]] = {
+    "several source rows": (
+        [(1, "a", 6, 1, "x"), (1, "a", 7, 2, "y")],
+        lambda merge: merge.when_matched_update_all(),
+        None,
+        DuplicateKeyError,
+        r"rows of the source match the row of the record key '1' in partition 'a'",
+    ),
+    "one updates and one deletes": (
+        [(1, "a", 6, 1, "x"), (1, "a", 7, 2, "y")],
+        lambda merge: merge.when_matched_delete("source.n = 1").when_matched_update_all(),
+        "id",
+        DuplicateKeyError,
+        r"'1' in partition 'a'",
+    ),
+    "one new key twice": (
+        [(6, "a", 6, 1, "x"), (6, "a", 7, 2, "y")],
+        lambda merge: merge.when_not_matched_insert_all(),
+        None,
+        DuplicateKeyError,
+        r"would have the record key '6' in partition 'a'",
+    ),
+    "two rows get one key": (
+        [(1, "a", 6, 1, "x"), (2, "a", 7, 2, "y")],
+        lambda merge: merge.when_matched_update({"id": 6}),
+        None,
+        DuplicateKeyError,
+        r"would have the record key '6' in partition 'a'",
+    ),
+    "the key of a row that stays": (
+        [(1, "a", 6, 1, "x")],
+        lambda merge: merge.when_matched_update({"id": 4, "p": "'b'", "ts": 99}),
+        None,
+        DuplicateKeyError,
+        r"the record key '4' in partition 'b', which a row of the table has",
+    ),
+    "a new row with a key that is there": (
+        [(2, "a", 6, 99, "x")],
+        lambda merge: merge.when_not_matched_insert_all(),
+        "source.n = target.n",
+        DuplicateKeyError,
+        r"the record key '2' in partition 'a', which a row of the table has",
+    ),
+    "an older row": (
+        [(1, "a", 6, 1, "x"), (4, "b", 8, 1, "y")],
+        lambda merge: merge.when_matched_update_all(),
+        None,
+        OlderRowError,
+        r"record key '4' in partition 'b' of the table .* lesser ordering value",
+    ),
+    "an older row in the place of one that leaves": (
+        [(3, "b", 5, 1, "x"), (4, "b", 9, 1, "y")],
+        lambda merge: merge.when_matched_update({"id": "7 - target.id"}),
+        None,
+        OlderRowError,
+        r"record key '4' in partition 'b'",
+    ),
+    "no key": (
+        [(None, "a", 6, 1, "x")],
+        lambda merge: merge.when_not_matched_insert_all(),
+        None,
+        NullKeyError,
+        "'id'",
+    ),
+}
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.slow)])
+def test_what_one_write_cannot_do_is_refused_by_a_key_and_leaves_the_table_as_it_was(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    table = made(spark, tmp_path / "t", table_type=table_type)
+    before = table.last_commit()
+    for name, (given, clauses, on, error, says) in REFUSED.items():
+        with pytest.raises(error, match=says):
+            clauses(table.merge(frame(spark, given), on)).execute()
+            raise AssertionError(name)
+    table.insert(frame(spark, [(1, "a", 7, 0, "twice")]))
+    with pytest.raises(DuplicateKeyError, match=r"holds several rows of the record key '1' in partition 'a'"):
+        table.update({"n": 0}, "id = 1")
+
+    assert table.to_df().count() == 5
+    assert table.last_commit() != before
+    assert sorted(rows(table))[1:] == sorted([*START, (1, "a", 7, 0, "twice")])[1:]
+
+
+def test_several_rows_may_delete_one_and_a_clause_may_hold_for_one_of_several(
+    spark: SparkSession, table: HudiTable
+) -> None:
+    given = frame(spark, [(1, "a", 6, 1, "x"), (1, "a", 7, 2, "y"), (2, "a", 7, 1, "x"), (2, "a", 7, 2, "y")])
+    done = (
+        table.merge(given)
+        .when_matched_delete("source.id = 1")
+        .when_matched_update({"t": "source.t"}, "source.n = 2")
+        .execute()
+    )
+
+    assert counts(done) == (0, 1, 1, 0)
+    assert rows(table) == [(2, "a", 5, 2, "y"), *START[2:]]
+
+
+WORDS: list[tuple[Callable[[HudiTable, DataFrame], Any], type[PyHudiError], str]] = [
+    (lambda table, new: table.merge(new), InvalidOptionError, "no clause"),
+    (
+        lambda table, new: table.merge(new).when_matched_delete().when_matched_update_all("source.n = 1"),
+        InvalidOptionError,
+        "when_matched_update_all after it is never reached",
+    ),
+    (lambda table, new: table.merge(new).when_matched_update({}), InvalidOptionError, "gives no column a value"),
+    (
+        lambda table, new: table.merge(new).when_matched_update({"nn": 1}),
+        MissingColumnError,
+        r"when_matched_update names 'nn', which is no column of the table .*Did you mean 'n'\?",
+    ),
+    (
+        lambda table, new: table.merge(new).when_matched_update({"n": 1, "target.N": 2}),
+        DuplicateColumnError,
+        "the column 'n' .* twice",
+    ),
+    (
+        lambda table, new: table.merge(new).when_matched_update({"n": "s.n"}),
+        MissingColumnError,
+        r"when_matched_update names a column .*`s`\.`n`",
+    ),
+    (lambda table, new: table.merge(new).when_matched_delete("n = 1"), MissingColumnError, "or that both sides have"),
+    (
+        lambda table, new: table.merge(new).when_not_matched_insert_all("target.n = 1"),
+        MissingColumnError,
+        "The condition of when_not_matched_insert_all names a column",
+    ),
+    (
+        lambda table, new: table.merge(new).when_not_matched_by_source_update({"n": "source.n"}),
+        MissingColumnError,
+        "when_not_matched_by_source_update names a column",
+    ),
+    (
+        lambda table, new: table.merge(new).when_not_matched_insert({"id": "source.id", "n": 1}),
+        MissingColumnError,
+        "gives no value to 'p', 'ts'",
+    ),
+    (
+        lambda table, new: table.merge(new.drop("t", "n")).when_matched_update_all(),
+        MissingColumnError,
+        r"the source, which lacks 'n', 't'.*when_matched_update\(",
+    ),
+    (lambda table, new: table.merge(new).when_matched_delete("source.n"), InvalidOptionError, "neither true nor false"),
+    (lambda table, new: table.merge(new).when_matched_delete("source.n ="), InvalidOptionError, "nothing that Spark"),
+    (lambda table, new: table.merge(new, "source.id = target.key").when_matched_delete(), MissingColumnError, "`key`"),
+    (lambda table, new: table.merge(new, ["id", "q"]).when_matched_delete(), MissingColumnError, "names 'q'"),
+    (lambda table, new: table.merge(new.drop("n"), "n").when_matched_delete(), MissingColumnError, "the source lacks"),
+    (lambda table, new: table.merge(new, []).when_matched_delete(), InvalidOptionError, "names no columns"),
+    (lambda table, new: table.merge(new.drop("id")).when_matched_delete(), MissingColumnError, "lack 'id'"),
+    (
+        lambda table, new: table.merge(new).when_matched_update({"n": "struct(source.n)"}),
+        SchemaMismatchError,
+        "the column 'n' .*int, a value of the type struct",
+    ),
+    (
+        lambda table, new: table.merge(new.withColumn("_pyhudi_kind", sf.lit(1))).when_matched_delete(),
+        DuplicateColumnError,
+        "_pyhudi_kind",
+    ),
+]
+
+
+def test_every_wrong_word_is_named(spark: SparkSession, table: HudiTable) -> None:
+    new = frame(spark, [(1, "a", 6, 1, "x")])
+    for build, error, says in WORDS:
+        with pytest.raises(error, match=says):
+            build(table, new).execute()
+    with pytest.raises(MissingColumnError, match="update names a column"):
+        table.update({"n": "m + 1"})
+    with pytest.raises(InvalidOptionError, match="Rows were given as a str"):
+        table.merge("changes")
+
+    assert rows(table) == START
+
+
+def test_a_table_that_generates_its_keys_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = HudiTable.create(spark, str(tmp_path / "t"), COLUMNS, record_key=())
+    with pytest.raises(OptionConflictError, match="generates its keys"):
+        table.update({"n": 1})
+
+
+def test_a_source_is_read_once(spark: SparkSession, table: HudiTable, tmp_path: Path) -> None:
+    """Rows that are others each time, and that tell how often they were made; joined, counted, checked and written."""
+    read = tmp_path / "read"
+    read.mkdir()
+
+    def made_now(batches: Any) -> Any:
+        import uuid
+
+        for batch in batches:
+            (read / uuid.uuid4().hex).write_text(str(batch.num_rows))
+            yield batch
+
+    ids = spark.range(0, 40, numPartitions=2).selectExpr(
+        "cast(id as int) id", "'a' p", "9L ts", "cast(rand() * 1000000 as int) n", "uuid() t"
+    )
+    given = ids.mapInArrow(made_now, ids.schema)
+    done = table.merge(given, "source.id = target.id").when_matched_update_all().when_not_matched_insert_all().execute()
+
+    assert sum(int(one.read_text()) for one in read.iterdir()) == 40
+    assert counts(done) == (36, 4, 0, 2)
+    assert table.to_df().count() == 40
+
+
+def test_what_others_commit_meanwhile_is_not_written_over(
+    spark: SparkSession, table: HudiTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the merge's look and its write: what is added stays, what is changed is a conflict."""
+    other, write = HudiTable(spark, table.path), table._write_changes
+    meanwhile = [frame(spark, [(50, "z", 1, 0, "added")]), frame(spark, [(1, "a", 6, 1, "theirs")])]
+
+    def late(*given: Any) -> Any:
+        if meanwhile:
+            other.upsert(meanwhile.pop(0))
+        return write(*given)
+
+    monkeypatch.setattr(table, "_write_changes", late, raising=False)
+    merge = (
+        table.merge(frame(spark, [(3, "b", 7, 0, "mine")]))
+        .when_matched_update_all()
+        .when_not_matched_by_source_delete()
+    )
+    assert counts(merge.execute()) == (0, 1, 3, 0)
+    assert rows(table) == [(3, "b", 7, 0, "mine"), (50, "z", 1, 0, "added")]
+
+    table.upsert(frame(spark, START))
+    monkeypatch.setattr(table, "_write_changes", late, raising=False)
+    update = {"set": {"n": "n + 1"}, "where": "id = 1"}
+    with pytest.raises(CommitConflictError):
+        table.update(**update)
+    assert counts(table.update(**update)) == (0, 1, 0, 0)
+    assert rows(table)[0] == (1, "a", 6, 2, "theirs")
+
+
+@pytest.mark.oldest
+def test_rows_are_updated_by_a_condition(spark: SparkSession, table: HudiTable) -> None:
+    by_text = table.update({"n": "n * 10", "t": sf.concat("t", sf.lit("!"))}, "p = 'a'")
+    by_column = table.update({"t": None, "ts": 20}, sf.col("target.id") == 4)
+    moved = table.update({"p": "'q'"}, "p = 'b'")
+    nothing = table.update({"n": 0}, "id > 100")
+    everything = table.update({"n": sf.col("n") + 1})
+
+    assert [counts(one) for one in (by_text, by_column, moved, nothing, everything)] == [
+        (0, 2, 0, 0),
+        (0, 1, 0, 0),
+        (0, 2, 0, 2),
+        (0, 0, 0, 0),
+        (0, 4, 0, 0),
+    ]
+    assert rows(table) == [
+        (1, "a", 5, 11, "one!"),
+        (2, "a", 5, 21, "two!"),
+        (3, "q", 5, 4, "three"),
+        (4, "q", 20, 5, None),
+    ]
+
+
+def test_a_row_that_an_update_marks_as_deleted_is_a_delete(spark: SparkSession, tmp_path: Path) -> None:
+    options = {"hoodie.payload.delete.field": "t", "hoodie.payload.delete.marker": "D"}
+    options = {
+        "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+        **options,
+    }
+    table = made(spark, tmp_path / "t", options=options)
+    given = frame(spark, [(1, "c", 9, 0, "D"), (2, "a", 9, 0, "stays"), (8, "a", 9, 0, "D")])
+    done = table.merge(given, "id").when_matched_update_all().when_not_matched_insert_all().execute()
+
+    assert counts(done) == (0, 1, 1, 0)
+    assert [row[0] for row in rows(table)] == [2, 3, 4]
+
+
+def test_values_take_the_types_of_their_columns(spark: SparkSession, tmp_path: Path) -> None:
+    columns = "id bigint, day date, price decimal(6,2), s struct<a:int,b:string>, l array<int>, m map<string,double>"
+    table = HudiTable.create(spark, str(tmp_path / "t"), columns, record_key="id", partition_by="day", buckets=1)
+    first = (
+        "select 1L id, date'2024-01-01' day, 1.5BD price, named_struct('a', 1, 'b', 'x') s, array(1) l, map('k', 1D) m"
+    )
+    table.upsert(
+        spark.sql(first).select(
+            *(sf.col(name) for name in ("id", "day")), sf.col("price").cast("decimal(6,2)"), "s", "l", "m"
+        )
+    )
+    given = spark.sql("select '1' id, '2024-01-01' as day, 2 price, array(7L) l")
+    done = (
+        table.merge(given, "source.id = target.id and source.day = target.day")
+        .when_matched_update(
+            {"price": "source.price", "l": "source.l", "s": sf.col("target.s").withField("a", sf.lit(9)), "m": None}
+        )
+        .execute()
+    )
+    assert counts(done) == (0, 1, 0, 0)
+    assert str(table.to_df(["price", "s", "l", "m"]).first().asDict(recursive=True)) == (
+        "{'price': Decimal('2.00'), 's': {'a': 9, 'b': 'x'}, 'l': [7], 'm': None}"
+    )
+    with pytest.raises(SchemaMismatchError, match="the column 's'"):
+        table.update({"s": "named_struct('b', 1, 'a', 'x')"})
+
+
+def drawn(chance: random.Random) -> tuple[list[Values], str, list[tuple[str, tuple[Any, ...]]]]:
+    """Return rows, a condition and clauses, in words that Spark and delta-rs understand alike."""
+    ids = chance.sample(range(12), 6)
+    given = [(one, chance.choice("ab"), 9, chance.choice([None, 1, 2, 3]), chance.choice(["x", "y"])) for one in ids]
+    on = chance.choice(["source.id = target.id and source.p = target.p", "source.id = target.id"])
+    condition = [None, "source.n > 1", "source.t = 'x'"]
+    both = [*condition, "source.n = target.n", "target.n > 2 or source.n is null"]
+    theirs = [None, "target.n > 2", "target.t is null"]
+    sets: list[Mapping[str, str]] = [{"n": "source.n + target.n"}, {"t": "concat(target.t, source.t)", "n": "7"}]
+    some = [
+        ("when_matched_update", (chance.choice(sets), chance.choice(both))),
+        ("when_matched_delete", (chance.choice(both),)),
+        ("when_matched_update_all", (chance.choice(both),)),
+        ("when_not_matched_insert", ({"id": "source.id", "p": "source.p", "ts": "1"}, chance.choice(condition))),
+        ("when_not_matched_insert_all", (chance.choice(condition),)),
+        ("when_not_matched_by_source_update", ({"n": "target.n - 1"}, chance.choice(theirs))),
+        ("when_not_matched_by_source_delete", (chance.choice(theirs),)),
+    ]
+    chosen = chance.sample(some, chance.randrange(2, 6))
+    # Without a condition a clause is the last one of its kind.
+    kinds = {name: name.removesuffix("_all").rpartition("_")[0] for name, _ in chosen}
+    last = {kinds[name]: name for name, _ in chosen}
+    return given, on, [one for one in chosen if one[1][-1] is not None or last[kinds[one[0]]] == one[0]]
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
+def test_any_clauses_leave_what_delta_leaves(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    """Three merges of drawn clauses on each table, held against delta-rs, which knows of no keys."""
+    chance = random.Random(seed)
+    terms = chance.choice([{}, {"table_type": "MERGE_ON_READ"}, {"index": "SIMPLE"}, {"order_by": ()}])
+    table = made(spark, tmp_path / "t", **terms)
+    more = [(n, "a", 5, n, "x") for n in range(5, 9)]
+    table.upsert(frame(spark, more))
+    write_deltalake(str(tmp_path / "d"), frame(spark, [*START, *more]).toArrow())
+    merged = 0
+    while merged < 3:
+        given, on, clauses = drawn(chance)
+        delta = DeltaTable(str(tmp_path / "d"))
+        source = frame(spark, given)
+        theirs: Any = delta.merge(source.toArrow(), on, source_alias="source", target_alias="target")
+        ours: Any = table.merge(source, on)
+        for name, arguments in clauses:
+            theirs, ours = getattr(theirs, name)(*arguments), getattr(ours, name)(*arguments)
+        try:
+            done = ours.execute()
+        except DuplicateKeyError:
+            continue  # a key that two rows would have, of which delta-rs knows nothing
+        told = theirs.execute()
+        merged += 1
+
+        left = DeltaTable(str(tmp_path / "d")).to_pyarrow_table().to_pylist()
+        assert sorted(rows(table), key=str) == sorted((tuple(row.values()) for row in left), key=str)
+        expected = [told[f"num_target_rows_{name}"] for name in ("inserted", "updated", "deleted")]
+        assert [done.inserts, done.updates, done.deletes] == expected
