@@ -29,7 +29,7 @@ from .options.sources import READING, WRITING, find_config, resolve_options
 from .source.paths import AnyPath, absolute_for
 from .table.creation import Columns, create_table
 from .table.frames import Rows, to_frame
-from .table.queries import TableQueries
+from .table.sql import TableSql
 from .table.upkeep import TableUpkeep
 from .table.writing import delete_partitions, write_placed
 
@@ -48,7 +48,7 @@ _CHANGES = {
 }
 
 
-class HudiTable(TableQueries, TableUpkeep):
+class HudiTable(TableSql, TableUpkeep):
     """One Apache Hudi table, as a Spark session works with it.
 
     This process reads the table's properties and timeline itself, so it must reach the table's path, on Spark Connect

@@ -87,7 +87,7 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
         matched, how = match(source, on, target)
         given = matched.select("*", sf.lit(True).alias(_OF_SOURCE)).alias(SOURCE)
     joined = _join(table, given, how, clauses)
-    frames = {Side.MATCHED: joined, Side.NOT_MATCHED: given, Side.BY_SOURCE: table}
+    frames = {Side.MATCHED: joined, Side.NOT_MATCHED: joined if given is None else given, Side.BY_SOURCE: table}
     values = [clause.values_of(target, columns) for clause in clauses]
     conditions = []
     for clause in clauses:
@@ -148,7 +148,7 @@ class _Choice:
     clauses: Sequence[Clause]
     values: Sequence[Mapping[str, Value]]
     how: Match
-    frames: Mapping[Side, DataFrame | None]
+    frames: Mapping[Side, DataFrame]
     rows: DataFrame
 
     def changes(self) -> Changes:
@@ -183,13 +183,13 @@ class _Choice:
         kinds = to_spark(self.target.schema)
         made: list[dict[str, Column]] = []
         for clause, values in zip(self.clauses, self.values, strict=True):
-            columns = {name: as_column(value, clause.method) for name, value in values.items()}
+            meant = {name: as_column(value, clause.method) for name, value in values.items()}
             frame = self.frames[clause.side]
-            if frame is not None and clause.kind is not Kind.DELETE:
-                check_values(frame, columns, kinds, clause.method, self.target.path)
-            made.append(columns)
+            if clause.kind is not Kind.DELETE:
+                check_values(frame, meant, kinds, clause.method, self.target.path)
+            made.append(meant)
         number = sf.col(_CLAUSE)
-        columns = []
+        columns: list[Column] = []
         for field in kinds.fields:
             name = field.name
             choices = [(self.values[at][name], made[at][name], at) for at in range(len(self.clauses))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
@@ -51,7 +51,7 @@ class Match:
     spells: bool = False
     exact: bool = False
 
-    def keeps_place(self, clause: Clause, values: dict[str, Value], target: MergeTarget) -> bool:
+    def keeps_place(self, clause: Clause, values: Mapping[str, Value], target: MergeTarget) -> bool:
         """Return whether a row that a clause updates certainly stays where it is.
 
         Args:
@@ -66,7 +66,7 @@ class Match:
             for field, root in ((one, root_of(one)) for one in target.place_fields)
         )
 
-    def proves_new(self, clause: Clause, values: dict[str, Value], target: MergeTarget) -> bool:
+    def proves_new(self, clause: Clause, values: Mapping[str, Value], target: MergeTarget) -> bool:
         """Return whether the table certainly holds no row where a clause inserts one whose partition has a name.
 
         Args:

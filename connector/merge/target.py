@@ -82,7 +82,8 @@ class MergeTarget:
             MissingColumnError: The table has no such column.
         """
         bare = name.removeprefix(f"{TARGET}.").strip("`")
-        alike = [one for one in self.schema.names if one.lower() == bare.lower()]
+        names: list[str] = self.schema.names
+        alike = [one for one in names if one.lower() == bare.lower()]
         if bare in alike:
             return bare
         if len(alike) == 1:

@@ -1,0 +1,127 @@
+"""A table in Spark SQL: under a name of the session, or in a statement of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from string import Formatter
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+
+from ...errors import InvalidOptionError, OptionConflictError
+from ...table.schema.columns import with_meta
+from ..options.sources import DEFAULTS_ENABLED, READING
+from ..source.datasource import PyHudiDataSource
+from ..source.spark_types import select, to_spark
+from .frames import make_active, to_frame
+from .queries import TableQueries
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TABLE = "table"
+
+
+class TableSql(TableQueries):
+    """What lets statements of SQL name a table."""
+
+    def create_view(
+        self,
+        name: str,
+        *,
+        newest: bool = False,
+        columns: Sequence[str] | None = None,
+        as_of: str | date | None = None,
+    ) -> None:
+        """Give the table a name in this session's SQL, as a temporary view; one of the name is replaced.
+
+        Args:
+            name: The view's.
+            newest: Whether every statement that names the view shows the table as it is then. Without it the view is
+                pinned: it shows the table as it is now, whatever is written later. A view that follows has the columns
+                that the table has now, is read by the data source, and shows two moments in a statement that names it
+                twice, if somebody commits just then; a pinned one is read by Spark's own Parquet reader.
+            columns: The columns to show, in this order; None for all, the meta columns first.
+            as_of: Pins the view to what was requested until this time.
+
+        Raises:
+            InvalidOptionError: The name is none, or the time.
+            MissingColumnError: The table has no such column.
+            OptionConflictError: ``as_of`` and ``newest`` are given.
+            UnreadableTimeError: The table's past is not kept so far back.
+        """
+        if newest and as_of is not None:
+            raise OptionConflictError(
+                f"A view of the table {self._path} was to show it as of {as_of} and always as it is.",
+                "Leave one of them out.",
+            )
+        rows = self._followed(columns) if newest else self.to_df(columns, as_of=as_of)
+        try:
+            rows.createOrReplaceTempView(name)
+        except AnalysisException as error:
+            raise InvalidOptionError(
+                f"{name!r} is no name that a temporary view of Spark can have.", "Choose one without dots and spaces."
+            ) from error
+
+    def sql(
+        self,
+        query: str,
+        *,
+        as_of: str | date | None = None,
+        args: Mapping[str, Any] | Sequence[Any] | None = None,
+        **frames: Any,
+    ) -> DataFrame:
+        """Return what a statement of Spark SQL selects, in which ``{table}`` is this table, as it is now.
+
+        Args:
+            query: The statement. Other names in braces are those of ``frames``; a brace of its own is written twice.
+            as_of: Shows the table with what was requested until this time.
+            args: Values of the parameters of the statement, as ``spark.sql`` takes them.
+            frames: What other names stand for: tables, which are shown as they are now, or rows as `upsert` takes them.
+
+        Raises:
+            InvalidOptionError: The statement does not name ``{table}``, or what it names was not given; or the time is
+                none.
+            UnreadableTimeError: The table's past is not kept so far back.
+
+        Examples:
+            >>> table.sql("select city, count(*) from {table} group by city")  # doctest: +SKIP
+            >>> table.sql("select * from {table} join {cities} using (city)", cities=cities)  # doctest: +SKIP
+        """
+        self._check_names(query, frames)
+        shown = {
+            name: one.to_df() if isinstance(one, TableQueries) else to_frame(self._spark, one)
+            for name, one in frames.items()
+        }
+        given = {} if args is None else {"args": args}
+        return self._spark.sql(query, **given, **shown, **{TABLE: self.to_df(as_of=as_of)})  # type: ignore[arg-type]
+
+    def _followed(self, columns: Sequence[str] | None) -> DataFrame:
+        """Return a DataFrame that nothing pins: to a source that is told its columns Spark gives a reader each time."""
+        known = with_meta(self._columns())
+        shown = known if columns is None else select(known, columns, self._path)
+        options = {**self._resolve({}, READING).texts, DEFAULTS_ENABLED: "false"}
+        make_active(self._spark)
+        reader = self._spark.read.format(PyHudiDataSource.name()).options(**options)
+        return reader.schema(to_spark(shown)).load(self._path)
+
+    def _check_names(self, query: str, frames: Mapping[str, Any]) -> None:
+        try:
+            names = {name for _, name, _, _ in Formatter().parse(query) if name is not None}
+        except ValueError as error:
+            raise InvalidOptionError(
+                f"The braces of the statement {query!r} are not closed, or not opened.",
+                "Write {table} for the table, and a brace of the statement's own twice.",
+            ) from error
+        unknown = sorted(names - {TABLE, *frames})
+        if unknown:
+            raise InvalidOptionError(
+                f"The statement {query!r} names {{{unknown[0]}}}, and nothing was given under that name.",
+                "Give it as an argument of that name; write a brace of the statement's own twice.",
+            )
+        if TABLE not in names:
+            raise InvalidOptionError(
+                f"The statement {query!r} does not name the table {self._path}.",
+                "Write {table} where the table stands.",
+            )

@@ -1,0 +1,65 @@
+"""`HudiTable.create_view` and `HudiTable.sql`: what a name shows, and what a statement may name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyhudi import HudiTable
+from pyhudi.errors import InvalidOptionError, MissingColumnError, OptionConflictError
+from pyspark.sql import SparkSession
+
+
+def count(spark: SparkSession, view: str) -> int:
+    return spark.sql(f"select id from {view} where id >= 0").count()
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_view_is_pinned_or_follows_and_a_statement_shows_what_is_there(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    first = spark.range(0, 10).selectExpr("id", "id % 2 p", "cast(id as string) t")
+    table = HudiTable.create(
+        spark, str(tmp_path / "t"), first, record_key="id", partition_by="p", buckets=1, table_type=table_type
+    )
+    done = table.upsert(first)
+    table.create_view("pinned")
+    table.create_view("following", newest=True)
+    table.create_view("thin", newest=True, columns=["t", "id"])
+    table.update({"t": "'changed'"}, "id = 3")
+    table.delete("id = 4")
+    table.upsert(spark.range(100, 103).selectExpr("id", "id % 2 p", "'new' t"))
+    table.create_view("past", as_of=done.instant)
+
+    assert [count(spark, view) for view in ("pinned", "following", "thin", "past")] == [10, 12, 12, 10]
+    assert spark.table("thin").columns == ["t", "id"]
+    assert spark.sql("select t from following where id = 3").first() == ("changed",)
+    # A statement that was planned before shows what was there then, and the next one what is there now.
+    table.delete("id >= 100")
+    assert [count(spark, view) for view in ("pinned", "following", "thin")] == [10, 9, 9]
+
+    query = (
+        "select count(*) n, max(a.t) t from {table} a left join {other} b on a.id = b.id where a.p = :p and b.id > 0"
+    )
+    found = table.sql(query, args={"p": 1}, other=spark.range(5))
+    assert found.first() == (2, "changed")
+    assert table.sql("select count(*) from {table}", as_of=done.instant).first() == (10,)
+    assert table.sql("select '{{}}' x, count(*) from {table} join {twin} using (id)", twin=table).first() == ("{}", 9)
+    for view in ("pinned", "following", "thin", "past"):
+        spark.catalog.dropTempView(view)
+
+
+def test_wrong_names_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    table = HudiTable.create(spark, str(tmp_path / "t"), "id int", record_key="id", buckets=1)
+    with pytest.raises(InvalidOptionError, match="does not name the table"):
+        table.sql("select 1")
+    with pytest.raises(InvalidOptionError, match=r"names \{tables\}"):
+        table.sql("select * from {table} join {tables}")
+    with pytest.raises(InvalidOptionError, match="not closed"):
+        table.sql("select * from {table")
+    with pytest.raises(InvalidOptionError, match=r"'a\.b' is no name"):
+        table.create_view("a.b")
+    with pytest.raises(MissingColumnError, match="'n'"):
+        table.create_view("v", newest=True, columns=["n"])
+    with pytest.raises(OptionConflictError, match="always as it is"):
+        table.create_view("v", newest=True, as_of="2024-01-01")
