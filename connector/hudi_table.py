@@ -302,7 +302,9 @@ class HudiTable(TableSql, TableUpkeep):
             PyHudiError: The write failed as a whole; the class says what can be done.
         """
         resolved = self._resolve({OPERATION: "delete_partition", **options}, WRITING, warn=True)
-        return delete_partitions(self._spark, self._path, resolved, paths)
+        done = delete_partitions(self._spark, self._path, resolved, paths)
+        self._changed()
+        return done
 
     def _opened(self, given: Mapping[str, Any]) -> MergeTarget:
         """Return the table as it is now, for rows to be changed by conditions."""
@@ -317,11 +319,15 @@ class HudiTable(TableSql, TableUpkeep):
     def _write_changes(self, df: DataFrame, given: Mapping[str, Any], moment: str, counted: RowCounts) -> CommitResult:
         """Upsert rows that were made from the table's own at one moment."""
         resolved = self._resolve({**given, **_CHANGES, BASED_ON: moment}, WRITING, warn=True)
-        return write_placed(df, self._path, self._storage, resolved, counted=counted)
+        done = write_placed(df, self._path, self._storage, resolved, counted=counted)
+        self._changed()
+        return done
 
     def _write(self, df: Rows, given: Mapping[str, Any]) -> CommitResult:
         df = to_frame(self._spark, df, self._columns)
-        return write_placed(df, self._path, self._storage, self._resolve(given, WRITING, warn=True))
+        done = write_placed(df, self._path, self._storage, self._resolve(given, WRITING, warn=True))
+        self._changed()
+        return done
 
 
 def _is_for_every_call(key: str) -> bool:

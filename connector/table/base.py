@@ -43,6 +43,9 @@ class TableBase:
         """What reaches the table's store: ``hoodie.pyhudi.storage.*`` without that prefix."""
         return self._resolve({}, READING).options.storage_options
 
+    def _changed(self) -> None:
+        """Do what follows a change of the table."""
+
     def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
         said = {**texts_of(self._options), **texts_of(given)}
         return resolve_options(said, self._path, scopes, session=self._spark, warn=warn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import date
 from string import Formatter
@@ -10,21 +11,31 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 
 from ...errors import InvalidOptionError, OptionConflictError
-from ...table.schema.columns import with_meta
-from ..options.sources import DEFAULTS_ENABLED, READING
-from ..source.datasource import PyHudiDataSource
-from ..source.spark_types import select, to_spark
-from .frames import make_active, to_frame
+from ..source.paths import AnyPath
+from .frames import to_frame
 from .queries import TableQueries
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 TABLE = "table"
 
+logger = logging.getLogger("pyhudi")
+
 
 class TableSql(TableQueries):
-    """What lets statements of SQL name a table."""
+    """What lets statements of SQL name a table.
+
+    Args:
+        spark: The session.
+        path: The table's path.
+        options: Options of every read and write made here.
+    """
+
+    def __init__(self, spark: SparkSession, path: AnyPath, options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(spark, path, options)
+        # The views that follow the table, with the columns that each shows.
+        self._following: dict[str, Sequence[str] | None] = {}
 
     def create_view(
         self,
@@ -38,10 +49,9 @@ class TableSql(TableQueries):
 
         Args:
             name: The view's.
-            newest: Whether every statement that names the view shows the table as it is then. Without it the view is
-                pinned: it shows the table as it is now, whatever is written later. A view that follows has the columns
-                that the table has now, is read by the data source, and shows two moments in a statement that names it
-                twice, if somebody commits just then; a pinned one is read by Spark's own Parquet reader.
+            newest: Whether the view follows the table: after each write, rollback or restore by this object it is made
+                anew, and by `refresh_views` otherwise. Without it the view is pinned: it shows the table as it is now,
+                whatever is written later.
             columns: The columns to show, in this order; None for all, the meta columns first.
             as_of: Pins the view to what was requested until this time.
 
@@ -56,13 +66,18 @@ class TableSql(TableQueries):
                 f"A view of the table {self._path} was to show it as of {as_of} and always as it is.",
                 "Leave one of them out.",
             )
-        rows = self._followed(columns) if newest else self.to_df(columns, as_of=as_of)
-        try:
-            rows.createOrReplaceTempView(name)
-        except AnalysisException as error:
-            raise InvalidOptionError(
-                f"{name!r} is no name that a temporary view of Spark can have.", "Choose one without dots and spaces."
-            ) from error
+        self._make_view(name, self.to_df(columns, as_of=as_of))
+        self._following.pop(name, None)
+        if newest:
+            self._following[name] = columns
+
+    def refresh_views(self) -> None:
+        """Have the views that follow the table show it as it is now; those that somebody dropped stay away."""
+        for name, columns in list(self._following.items()):
+            if self._spark.catalog.tableExists(name):
+                self._make_view(name, self.to_df(columns))
+            else:
+                del self._following[name]
 
     def sql(
         self,
@@ -97,14 +112,20 @@ class TableSql(TableQueries):
         given = {} if args is None else {"args": args}
         return self._spark.sql(query, **given, **shown, **{TABLE: self.to_df(as_of=as_of)})  # type: ignore[arg-type]
 
-    def _followed(self, columns: Sequence[str] | None) -> DataFrame:
-        """Return a DataFrame that nothing pins: to a source that is told its columns Spark gives a reader each time."""
-        known = with_meta(self._columns())
-        shown = known if columns is None else select(known, columns, self._path)
-        options = {**self._resolve({}, READING).texts, DEFAULTS_ENABLED: "false"}
-        make_active(self._spark)
-        reader = self._spark.read.format(PyHudiDataSource.name()).options(**options)
-        return reader.schema(to_spark(shown)).load(self._path)
+    def _make_view(self, name: str, rows: DataFrame) -> None:
+        try:
+            rows.createOrReplaceTempView(name)
+        except AnalysisException as error:
+            raise InvalidOptionError(
+                f"{name!r} is no name that a temporary view of Spark can have.", "Choose one without dots and spaces."
+            ) from error
+
+    def _changed(self) -> None:
+        """Show what was done in the views that follow; it is done, whether that works or not."""
+        try:
+            self.refresh_views()
+        except Exception:
+            logger.warning("table %s: its views show it as it was before", self._path, exc_info=True)
 
     def _check_names(self, query: str, frames: Mapping[str, Any]) -> None:
         try:

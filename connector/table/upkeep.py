@@ -170,7 +170,9 @@ class TableUpkeep(TableBase):
 
         asked, storage = self._asked(options)
         patience = asked.write_settings().patience
-        return rollback(storage, instant, metadata_enable=asked.metadata_enable, patience=patience)
+        done = rollback(storage, instant, metadata_enable=asked.metadata_enable, patience=patience)
+        self._changed()
+        return done
 
     def savepoint(self, instant: str | None = None, *, comment: str = "", user: str = "") -> ServiceResult:
         """Keep the table as it was after one write, so that it can be read and restored whatever comes.
@@ -231,7 +233,9 @@ class TableUpkeep(TableBase):
 
         asked, storage = self._asked(options)
         patience = asked.write_settings().patience
-        return restore(storage, to, metadata_enable=asked.metadata_enable, patience=patience)
+        done = restore(storage, to, metadata_enable=asked.metadata_enable, patience=patience)
+        self._changed()
+        return done
 
     def validate(self, *, deep: bool = False) -> DataFrame:
         """Look for everything that is wrong with the table: its timeline, its files, their footers.
