@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import merge_on_read as logs
+import merging as by_conditions
 from limits import FORWARD, REWRITE, SINK
 from loads import BY_FORMAT as LOADED_BY_FORMAT
 from loads import BY_PARQUET, LOAD
@@ -83,6 +84,18 @@ PROMISES = [
         )
         for index in INDEXES
         for way in ("df.write", "HudiTable.upsert")
+    ),
+    Promise(
+        "HudiTable.merge, against upsert and the join alone",
+        by_conditions.MERGED,
+        by_conditions.APART,
+        UPSERTS,
+        1.3,
+        REWRITE,
+    ),
+    *(
+        Promise(f"HudiTable.merge, against {theirs}", by_conditions.MERGED, theirs, UPSERTS, 1.0, REWRITE)
+        for theirs in ("Delta Lake, MERGE", "Iceberg, MERGE copy-on-write")
     ),
     Promise("full compaction, against a copy-on-write upsert", logs.COMPACTED, TABLE, UPSERTS, 1.3, REWRITE),
     Promise(f"to_df() of three columns, against {logs.THEIRS}", logs.TO_DF, logs.THEIRS, ("scan3",), 1 / 3, "Parquet"),

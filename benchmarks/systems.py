@@ -18,6 +18,7 @@ from lookups import INDEXES, plain, table, terms, theirs
 from merge_on_read import THEIRS, compacted
 from merge_on_read import by_format as logs_by_format
 from merge_on_read import by_table as logs_by_table
+from merging import merging
 from promises import SYNCED
 from sizes import by_format, by_sink, by_table
 
@@ -240,6 +241,7 @@ SYSTEMS = {
     "flushing": System(flushing),
     "loads": System(loads, holds="base"),
     "pyhudi-table": System(pyhudi_table),
+    "pyhudi-merge": System(merging),
     "pyhudi-mor": System(partial(logs_by_format, options=OPTIONS)),
     "pyhudi-mor-table": System(logs_by_table),
     "pyhudi-mor-compact": System(compacted),
