@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from pyhudi import HudiTable, colocate, from_spark, suggest_buckets
 from pyhudi.connector.placement import found_keys
 from pyhudi.connector.write_job import write
-from pyhudi.errors import NullKeyError, OptionConflictError
+from pyhudi.errors import MissingColumnError, NullKeyError, OptionConflictError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
@@ -56,6 +56,21 @@ assert HudiTable.exists(spark, path) and not HudiTable.exists(spark, path + "/no
 assert table.schema.simpleString() == "struct<id:bigint,p:string,n:int>"
 assert table.detail().first().buckets == 2
 assert table.upsert(pyarrow.table({"id": [1], "p": ["1"], "n": pyarrow.array([7], "int32")})).updates == 1
+other = HudiTable.create(spark, path + "_merged", df, record_key="id", partition_by="p", buckets=1)
+other.upsert(df)
+merge = other.merge(df.where("id < 3").withColumn("p", sf.lit("moved")), "id")
+merge = merge.when_matched_update_all(sf.col("source.n") == 0)
+merged = merge.when_not_matched_by_source_delete("target.id >= 80").execute()
+assert (merged.inserts, merged.updates, merged.moved, merged.deletes) == (0, 3, 3, 20)
+assert other.update({"n": sf.col("n") + 1}, sf.col("p") == "moved").updates == 3
+query = "select sum(a.n) from {table} a join {b} b using (id) where a.p = :p"
+assert other.sql(query, args={"p": "moved"}, b=df).first() == (3,)
+try:
+    other.update({"n": "nothing"})
+except MissingColumnError as error:
+    assert "nothing" in str(error)
+else:
+    raise AssertionError("an unknown column was read")
 for relative in (lambda: HudiTable(spark, "t"), lambda: df.write.format("pyhudi").mode("append").save("t")):
     try:
         relative()
