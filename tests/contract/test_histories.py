@@ -33,7 +33,7 @@ from support.logged_model import without_copies
 from support.model import SCHEMA, Step, histories, random_history
 from support.places import Place, below
 from support.s3 import S3Server, new_url
-from support.upkept import COMPACTIONS, OFF, SERVICES
+from support.upkept import JOINING, OFF, SERVICES
 
 
 @settings(max_examples=60, deadline=None)
@@ -95,7 +95,7 @@ def test_a_delete_without_an_ordering_value_holds_wherever_its_rows_are_dealt(
 @given(histories(steps=7), st.integers(0, 1 << 30))
 def test_a_table_whose_logs_are_looked_after_holds_what_the_dict_says(history: list[Step], seed: int) -> None:
     """Compactions besides, planned and carried out at once or some writes later, which forget what was deleted."""
-    check_history(without_copies(history), seed=seed, made=LOGGED, services=(*SERVICES, *COMPACTIONS))
+    check_history(without_copies(history), seed=seed, made=LOGGED, services=(*SERVICES, *JOINING))
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_a_table_whose_logs_are_looked_after_for_long_holds_what_the_dict_says(s
     made = replace(LOGGED, ordering_fields=()) if seed % 4 == 3 else LOGGED
     history = without_copies(random_history(seed, steps=20, keys=8))
 
-    check_history(history, bounds=bounds, seed=seed, made=made, services=(*SERVICES, *COMPACTIONS))
+    check_history(history, bounds=bounds, seed=seed, made=made, services=(*SERVICES, *JOINING))
 
 
 @pytest.mark.slow

@@ -110,6 +110,9 @@ class LoggedModel(Model):
                     self.logs[key] = planned.since[key]
                 self._show(key)
 
+    def join(self) -> None:
+        """Join log files, which changes nothing of what they say."""
+
     def _merge(self, rows: Iterable[Row], *, deletes: bool) -> Counts:
         """Log what each task has of file groups that are there, nobody looking what that is; the rest makes bases."""
         there = set(self.groups)

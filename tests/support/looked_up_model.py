@@ -60,6 +60,13 @@ class LookedUpModel(LoggedModel):
             self.stood = {key for key in self.stood if self._group(key) not in planned.groups}
             self.stood |= self.stood_since
 
+    def join(self) -> None:
+        """Join log files, by which rows go that later ones delete, but for those that a pending compaction holds."""
+        held = set() if self.planned is None else self.planned.held
+        gone = {key for key, said in self.logs.items() if said.row is None and self._group(key) not in held}
+        self.stood -= gone
+        self.stood_since -= gone
+
     def _log(self, key: Key, newer: Logged) -> None:
         if newer.row is not None:
             self.stood.add(key)

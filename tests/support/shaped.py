@@ -20,7 +20,7 @@ from support.logged_model import without_copies
 from support.model import Step, random_history
 from support.places import Place
 from support.shapes import Shape
-from support.upkept import COMPACTIONS, OFF, SERVICES
+from support.upkept import COMPACTIONS, JOINING, OFF, SERVICES
 
 IMPATIENT = Patience(heartbeat_misses=-1)
 DAYS = {key.TIME_TYPE: "DATE_STRING", key.TIME_INPUT_FORMAT: "yyyy-MM-dd", key.TIME_OUTPUT_FORMAT: "yyyy/MM/dd"}
@@ -52,7 +52,7 @@ SERVED = {
     "archive": ("clean", "archive"),
     "savepoint": ("savepoint", "delete_savepoint", "clean"),
     "restore": SERVICES,
-    "compact": COMPACTIONS,
+    "compact": JOINING,
 }
 LOOKUPS = {"simple": SIMPLE, "bloom": BLOOM}
 # New keys fill small files up; or open file groups; or do both, of some rows each.

@@ -34,9 +34,10 @@ from support.model import Model
 from support.places import Place
 
 SERVICES = ("clean", "archive", "rollback", "savepoint", "delete_savepoint", "restore")
-# Of tables with log files; a compaction that is planned stays so for some steps. Log files are joined at once, as while
-# that is pending their file groups are not compacted, of which the model knows nothing.
-COMPACTIONS = ("schedule", "compact", "join")
+# Of tables with log files; a compaction that is planned stays so for some steps.
+COMPACTIONS = ("schedule", "compact")
+# Log files are joined at once: while that is pending their file groups are not compacted, which no model knows.
+JOINING = (*COMPACTIONS, "join")
 CLEANS = (
     CleanSettings(commits=1),
     CleanSettings(commits=2),
@@ -189,13 +190,15 @@ class Life:
         self._has_merged()
 
     def _join(self) -> None:
-        """Join log files, of which the model needs to know nothing; what was planned first is joined alike."""
+        """Join log files; what was planned first is joined alike."""
+        assert isinstance(self.model, LoggedModel)
         planned = compacting.plan_join(self.table).instant if self.chance.random() < 0.5 else ""
         done = compacting.join(self.table)
         assert not done.left
         assert planned in ("", done.instant)
         assert not compacting.join(self.table).instant, "nothing is left to be joined"
         if done.instant:
+            self.model.join()
             self._merged()
 
     def _has_merged(self) -> None:
