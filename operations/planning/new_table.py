@@ -145,9 +145,10 @@ def _check_merging(asked: TableSettings, version: int, path: str) -> None:
             f"Name one with hoodie.table.ordering.fields, or use {_VERSION}={NEWEST_VERSION}.",
         )
     rules = merge_properties(version)
-    if asked.partial_update_mode not in {None, NO_UPDATE_MODE} and not rules.keeps_partial_updates:
+    mode = _partial_update_mode(asked, path)
+    if mode is not None and not rules.keeps_partial_updates:
         raise OptionConflictError(
-            f"The new table {path} was asked for with {PARTIAL_UPDATE_MODE}={asked.partial_update_mode}, which tables "
+            f"The new table {path} was asked for with {PARTIAL_UPDATE_MODE}={mode}, which tables "
             f"of version {version} cannot say.",
             f"Use {_VERSION}={NEWEST_VERSION}, or leave the option out.",
         )
@@ -186,7 +187,8 @@ def _merge_mode(asked: TableSettings, ordering: tuple[str, ...], path: str) -> s
 
 def _partial_update_mode(asked: TableSettings, path: str) -> str | None:
     """Return by which mode rows of a new table leave columns to older ones, None for none."""
-    mode = None if asked.partial_update_mode == NO_UPDATE_MODE else asked.partial_update_mode
+    mode = asked.partial_update_mode or (asked.payload.partial_update_mode if asked.payload else None)
+    mode = None if mode == NO_UPDATE_MODE else mode
     if mode not in {None, IGNORE_DEFAULTS, FILL_UNAVAILABLE}:
         raise UnsupportedOptionError(
             f"The new table {path} was asked for with {PARTIAL_UPDATE_MODE}={mode}, which pyhudi does not do.",

@@ -93,3 +93,12 @@ def test_rules_of_version_8_that_nobody_knows_or_that_disagree_are_refused(chang
 
     assert said in to_write.value.what
     assert said in to_merge.value.what
+
+
+def test_a_payload_class_that_leaves_columns_open_has_no_mode_before_version_9() -> None:
+    """There its code runs as it is; as a plain mode its rows would lose columns in silence."""
+    named = {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
+    config = TableConfig({**NEW.properties, "hoodie.table.version": "8", **named})
+
+    with pytest.raises(UnsupportedTableError, match="PartialUpdateAvroPayload"):
+        check_supported(config, "file:///t", writing=True)
