@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from support.logged_model import Group, Logged, LoggedModel
-from support.model import Counts, Key, Row, Step, key_of
+from support.model import Counts, Key, Model, Row, Step, key_of
 
 
 @dataclass
@@ -28,6 +28,11 @@ class LookedUpModel(LoggedModel):
     writes: int = 0
 
     def __post_init__(self) -> None:
+        self.bucket_of = self.home
+
+    def go_back(self, moment: Model) -> None:
+        """Become what the model was, and ask itself where keys are, not the one that it was."""
+        super().go_back(moment)
         self.bucket_of = self.home
 
     def home(self, key: Key) -> Hashable:

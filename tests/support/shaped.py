@@ -20,7 +20,7 @@ from support.logged_model import without_copies
 from support.model import Step, random_history
 from support.places import Place
 from support.shapes import Shape
-from support.upkept import COMPACTIONS, JOINING, OFF, SERVICES
+from support.upkept import JOINING, OFF, SERVICES
 
 IMPATIENT = Patience(heartbeat_misses=-1)
 DAYS = {key.TIME_TYPE: "DATE_STRING", key.TIME_INPUT_FORMAT: "yyyy-MM-dd", key.TIME_OUTPUT_FORMAT: "yyyy/MM/dd"}
@@ -96,7 +96,7 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
         table=table,
         made=made,
         deaths=shape["service"] == "rollback",
-        services=(*SERVED[shape["service"]], *(COMPACTIONS if logged and shape["service"] == "restore" else ())),
+        services=(*SERVED[shape["service"]], *(JOINING if logged and shape["service"] == "restore" else ())),
         # What stands in this process's memory nobody else finds; the second writing-down of the format knows buckets
         # alone, and hudi-rs one ordering field.
         whole=not generated and shape["store"] != "memory",
