@@ -62,17 +62,21 @@ def log_compactions(timeline: Timeline) -> frozenset[str]:
     )
 
 
-def clustered_groups(timeline: Timeline) -> Mapping[tuple[str, str], Instant]:
+def clustered_groups(timeline: Timeline, own: str | None = None) -> Mapping[tuple[str, str], Instant]:
     """Return the file groups that pending clusterings are going to read, by partition path and file id.
 
     What else writes to one of them is lost when its clustering is carried out: Apache Hudi replaces the file group by
     what it held when the clustering was planned.
 
+    Args:
+        timeline: As it is.
+        own: The requested time of the caller's own write, which is none; None for whoever writes nothing.
+
     Raises:
         CorruptInstantError: A plan cannot be parsed.
         StorageError: The store failed.
     """
-    waiting = [one for one in timeline.pending if one.group == "replacecommit"]
+    waiting = [one for one in timeline.pending if one.group == "replacecommit" and one.requested_time != own]
     plans = for_each(timeline.files.storage, timeline.files.read_replace_plan, waiting)
     return {
         (piece.partition_path or "", piece.file_id): instant

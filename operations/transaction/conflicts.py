@@ -114,7 +114,7 @@ def _check_pending(work: Transaction, timeline: Timeline, changes: Changes) -> N
         unknown = instant.action == CLUSTERING and not says_what_it_holds(timeline, instant)
         if unknown or instant.action == "restore":
             raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
-    for (partition, file_id), instant in clustered_groups(timeline).items():
+    for (partition, file_id), instant in clustered_groups(timeline, own=work.instant_time).items():
         if FileGroupId(partition, file_id) in changes.file_groups or changes.covers(partition):
             raise conflict(
                 work,

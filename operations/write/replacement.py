@@ -62,7 +62,7 @@ class Replacement:
             partition: sorted({*view.slices(partition), *(file.file_id for file in view.lost(partition))})
             for partition in partitions
         }
-        clustered = clustered_groups(timeline)
+        clustered = clustered_groups(timeline, own=self._plan.instant_time)
         for partition, ids in found.items():
             for file_id in ids:
                 refuse_clustered(self._plan, clustered, FileGroupId(partition, file_id))
