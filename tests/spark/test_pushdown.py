@@ -83,7 +83,8 @@ def test_partitions_and_buckets_that_cannot_match_get_no_task(spark: SparkSessio
     assert tasks(df) == 12
     assert tasks(df.where("p = 'p1'")) == (4 if pushdown else 12)
     assert tasks(df.where("p = 'p1' and id = 7")) == (1 if pushdown else 12)
-    assert tasks(df.where("id = 7")) == (3 if pushdown else 12)
+    # One of the three buckets begins with a greater key.
+    assert tasks(df.where("id = 7")) == (2 if pushdown else 12)
 
 
 def test_tables_of_apache_hudi_are_filtered_too(spark: SparkSession, tmp_path: Path, pushdown: bool) -> None:
