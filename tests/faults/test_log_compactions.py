@@ -80,7 +80,8 @@ def assert_joined(table: Path, before: list[tuple[Any, ...]], name: str) -> None
         if body.operation_type == "LOG_COMPACT":
             named = {stat.path for stats in body.partition_to_write_stats.values() for stat in stats}
             there = {path.relative_to(table).as_posix() for path in table.rglob(f".*_{one.requested_time}.log.*")}
-            assert there == named, name
+            # Markers stay where it failed as it was taking them away.
+            assert {path for path in there if not path.startswith(".hoodie/")} == named, name
     # What a process leaves that fails once all is done, the next write removes.
     storage = open_storage(str(table))
     sweep(storage, load_config(storage), IMPATIENT, own="")
