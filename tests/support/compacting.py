@@ -34,7 +34,7 @@ from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.latest_schema import latest_schema
 from pyhudi.table.schema.columns import avro_schema, with_meta
 from pyhudi.table.slices.merged_slice import MergedSlice
-from pyhudi.timeline.clock import next_time
+from pyhudi.timeline.clock import format_time, next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import CommitMetadata, WriteStat
 from pyhudi.timeline.timeline import Timeline, load_timeline
@@ -151,6 +151,9 @@ def append(
     timeline = load_timeline(storage, config)
     done = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
     timeline.complete(Instant(at, "deltacommit", State.COMPLETED, done), timeline.files.codec.encode(body))
+    # Whoever takes no part in decisions may complete in the same millisecond as somebody who read the timeline before.
+    while format_time(int(time.time() * 1000), config.timezone) <= done:
+        time.sleep(0.001)
     return at
 
 
