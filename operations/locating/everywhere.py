@@ -28,11 +28,11 @@ from ...table.schema.columns import POSITION, RECORD_KEY
 from ...writer.buffer import MERGE_RESERVE
 from ...writer.moved_rows import OldRows, Standing, settle
 from ...writer.rows import judged
+from ...writer.slice_reader import SliceReader
 from ..indexing.asking import ask
 from ..planning.plan import WritePlan
 from ..planning.spread_lookup import SeenTable
 from .group_jobs import Pieces, unknown_group
-from .old_rows import SliceReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,13 +35,13 @@ from ...writer.moved_rows import OldRows, living, settle, tombstones
 from ...writer.passes import Held, Portion, passes
 from ...writer.routes import Route
 from ...writer.rows import cut
+from ...writer.slice_reader import SliceReader
 from ..indexing.asking import ask
 from ..indexing.telling import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, check_spelling_of_others
 from .group_jobs import SHARE, Pieces, SortedRows, jobs_of, open_buffers, unknown_group
-from .old_rows import SliceReader
 
 # So much text has room in one array.
 _MOST_BYTES = 1 << 30

@@ -26,6 +26,7 @@ from ...writer.group_writer import GroupJob, GroupOutcome, GroupWriter
 from ...writer.known_keys import KnownKeys
 from ...writer.log_handle import LogFormat, LogHandle, LogOutcome, LogWriter, Versions
 from ...writer.rolling_writer import RollingWriter
+from ...writer.slice_reader import SliceReader
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
 
@@ -123,7 +124,7 @@ def writers(
     )
     known = None
     if plan.partial_columns is not None:
-        known = KnownKeys(storage, plan.config, plan.schema, timeline.is_committed, memory, open_spill)
+        known = KnownKeys(SliceReader(storage, plan.config, plan.schema, timeline.is_committed, memory, open_spill))
     logs = LogWriter(
         storage=storage,
         instant_time=plan.instant_time,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...index.slice_keys import WantedKeys
-from ...storage.base import Storage
-from ...table.arrow.spill import SpillWriter
-from ...table.config import TableConfig
-from ...table.files.file_group import FileSlice
-from ...table.files.footers import text_bounds
-from ...table.schema.columns import RECORD_KEY
-from ...table.slices.merged_slice import MergedSlice
+from ..index.slice_keys import WantedKeys
+from ..storage.base import Storage
+from ..table.arrow.spill import SpillWriter
+from ..table.config import TableConfig
+from ..table.files.file_group import FileSlice
+from ..table.files.footers import text_bounds
+from ..table.schema.columns import RECORD_KEY
+from ..table.slices.merged_slice import MergedSlice
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -41,6 +41,18 @@ class SliceReader:
     memory: int
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
 
+    def merged(self, piece: FileSlice) -> MergedSlice:
+        """Return a slice whose base file and log files are read as one."""
+        return MergedSlice(
+            self.storage,
+            self.config,
+            piece,
+            self.schema,
+            self.sees,
+            memory=self.memory,
+            open_spill=self.open_spill,
+        )
+
     def read(self, piece: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice, less those of row groups between whose bounds none of the keys lies.
 
@@ -58,13 +70,4 @@ class SliceReader:
             bounds = enumerate(text_bounds(parquet, RECORD_KEY))
             return [number for number, (least, greatest) in bounds if wanted.any_between(least, greatest)]
 
-        merged = MergedSlice(
-            self.storage,
-            self.config,
-            piece,
-            self.schema,
-            self.sees,
-            memory=self.memory,
-            open_spill=self.open_spill,
-        )
-        return merged.batches(columns, row_groups=row_groups)
+        return self.merged(piece).batches(columns, row_groups=row_groups)
