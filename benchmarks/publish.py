@@ -13,16 +13,17 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from figures.picture import draw
+from figures.promises import verdicts
 from indexes import INDEX, filters, groups, tagging
-from limits import FLUSH, LIMIT
-from loads import TURNS
 from long_life import LIFE, lives
-from lookups import LOOKUP, lookups
 from many_files import MANY, many_files
-from picture import draw
-from promises import verdicts
+from phases.conditions import ROWS, conditions
+from phases.limits import FLUSH, LIMIT
+from phases.loads import TURNS
+from phases.lookups import LOOKUP, lookups
+from phases.sizes import SIZE, sizes
 from run import ROOT, of, table
-from sizes import SIZE, sizes
 
 PAGES = ("README.md", "docs/performance.md")
 _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -30,7 +31,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, MANY)
+    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, MANY, ROWS)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -38,6 +39,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "flushing": table(of(FLUSH, seconds)),
         "loads": table(of(TURNS, seconds)),
         "promises": verdicts(seconds),
+        "conditions": conditions(seconds),
         "sizes": sizes(seconds),
         "life": lives(seconds),
         "lookups": lookups(seconds),

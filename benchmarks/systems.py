@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from limits import FLUSHED, PLAIN, UNFLUSHED, limits
 from lineitem import KEYS, ORDERING, PARTITION, TERMS, point_key
-from loads import loads
-from lookups import INDEXES, plain, table, terms, theirs
-from merge_on_read import THEIRS, compacted
-from merge_on_read import by_format as logs_by_format
-from merge_on_read import by_table as logs_by_table
-from merging import merging
-from promises import SYNCED
-from sizes import by_format, by_sink, by_table
+from phases import conditions
+from phases.limits import FLUSHED, PLAIN, UNFLUSHED, limits
+from phases.loads import SYNCED, loads
+from phases.lookups import INDEXES, plain, table, terms, theirs
+from phases.merge_on_read import THEIRS, compacted
+from phases.merge_on_read import by_format as logs_by_format
+from phases.merge_on_read import by_table as logs_by_table
+from phases.merging import merging
+from phases.sizes import by_format, by_sink, by_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,8 +140,8 @@ def merge(spark: SparkSession, target: str) -> Callable[[str], Any]:
     return upsert
 
 
-def delta(run: Run, row: str = "Delta Lake, MERGE", *, deletion_vectors: bool = False) -> list[Any]:
-    """Delta Lake, whose MERGE rewrites files or marks the rows that are gone."""
+def delta_session(run: Run, *, deletion_vectors: bool) -> tuple[SparkSession, Callable[[str], None]]:
+    """Return Spark with Delta Lake, and what loads the table."""
     spark = run.session(
         spark__jars__packages=DELTA,
         spark__sql__extensions="io.delta.sql.DeltaSparkSessionExtension",
@@ -152,9 +152,23 @@ def delta(run: Run, row: str = "Delta Lake, MERGE", *, deletion_vectors: bool = 
     def load(rows: str) -> None:
         spark.read.parquet(rows).write.format("delta").partitionBy(PARTITION).save(run.table)
 
+    return spark, load
+
+
+def delta(run: Run, row: str = "Delta Lake, MERGE", *, deletion_vectors: bool = False) -> list[Any]:
+    """Delta Lake, whose MERGE rewrites files or marks the rows that are gone."""
+    spark, load = delta_session(run, deletion_vectors=deletion_vectors)
     run.writes(row, merge(spark, f"delta.`{run.table}`"), load)
     # Reading all of a table with deletion vectors into the sink that drops rows is refused ("non-pinned snapshot").
     return run.reads(row, lambda: spark.read.format("delta").load(run.table), whole=not deletion_vectors)
+
+
+def delta_by_conditions(run: Run, *, deletion_vectors: bool) -> list[Any]:
+    """Delta Lake's MERGE with conditions."""
+    spark, load = delta_session(run, deletion_vectors=deletion_vectors)
+    row = f"{conditions.ROWS}Delta Lake{', deletion vectors' if deletion_vectors else ''}"
+    run.writes(row, conditions.by_sql(spark, f"delta.`{run.table}`"), load)
+    return conditions.found(run, spark.read.format("delta").load(run.table))
 
 
 def delta_vectors(run: Run) -> list[Any]:
@@ -162,9 +176,8 @@ def delta_vectors(run: Run) -> list[Any]:
     return delta(run, "Delta Lake, MERGE, deletion vectors", deletion_vectors=True)
 
 
-def iceberg(run: Run, mode: str) -> list[Any]:
-    """Iceberg in one of its two modes of MERGE."""
-    row = f"Iceberg, MERGE {mode}"
+def iceberg_session(run: Run, mode: str) -> tuple[SparkSession, Callable[[str], None]]:
+    """Return Spark with Iceberg, and what loads the table."""
     spark = run.session(
         spark__jars__packages=ICEBERG,
         spark__sql__extensions="org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -177,8 +190,22 @@ def iceberg(run: Run, mode: str) -> list[Any]:
         table = spark.read.parquet(rows).writeTo("local.db.t").tableProperty("format-version", "2")
         table.tableProperty("write.merge.mode", mode).partitionedBy(PARTITION).create()
 
+    return spark, load
+
+
+def iceberg(run: Run, mode: str) -> list[Any]:
+    """Iceberg in one of its two modes of MERGE."""
+    row = f"Iceberg, MERGE {mode}"
+    spark, load = iceberg_session(run, mode)
     run.writes(row, merge(spark, "local.db.t"), load)
     return run.reads(row, lambda: spark.table("local.db.t"))
+
+
+def iceberg_by_conditions(run: Run, mode: str) -> list[Any]:
+    """Iceberg's MERGE with conditions."""
+    spark, load = iceberg_session(run, mode)
+    run.writes(f"{conditions.ROWS}Iceberg, {mode}", conditions.by_sql(spark, "local.db.t"), load)
+    return conditions.found(run, spark.table("local.db.t"))
 
 
 def iceberg_copy(run: Run) -> list[Any]:
@@ -262,6 +289,20 @@ SYSTEMS = {
     "delta-vectors": System(delta_vectors, venv=".venv-spark40"),
     "iceberg-cow": System(iceberg_copy, venv=".venv-spark40"),
     "iceberg-mor": System(iceberg_deltas, venv=".venv-spark40"),
+    "conditions-pyhudi": System(conditions.by_table, holds=conditions.HOLDS),
+    "conditions-pyhudi-mor": System(partial(conditions.by_table, logs=True), holds=conditions.HOLDS),
+    **{
+        f"conditions-delta{'-vectors' * vectors}": System(
+            partial(delta_by_conditions, deletion_vectors=vectors), venv=".venv-spark40", holds=conditions.HOLDS
+        )
+        for vectors in (False, True)
+    },
+    **{
+        f"conditions-iceberg-{name}": System(
+            partial(iceberg_by_conditions, mode=mode), venv=".venv-spark40", holds=conditions.HOLDS
+        )
+        for name, mode in (("cow", "copy-on-write"), ("mor", "merge-on-read"))
+    },
     "delta-rs": System(delta_rs),
     "parquet": System(parquet, holds="base"),
 }

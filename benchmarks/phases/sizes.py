@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from bare import BARE, bare
 from lineitem import TERMS
+
+from phases.bare import BARE, bare
 
 if TYPE_CHECKING:
     from stopwatch import Run

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import merge_on_read as logs
-import merging as by_conditions
-from limits import FORWARD, REWRITE, SINK
-from loads import BY_FORMAT as LOADED_BY_FORMAT
-from loads import BY_PARQUET, LOAD
-from loads import BY_TABLE as LOADED_BY_TABLE
-from lookups import INDEXES, by, theirs
-from sizes import DROPPED, FIRST, PLAIN_LOGS, TABLE_LOGS, THOUSANDTH
-from sizes import PHASES as SIZES
-from sizes import PLAIN as BY_FORMAT
-from sizes import TABLE as BY_TABLE
+from phases import conditions
+from phases import merge_on_read as logs
+from phases import merging as by_conditions
+from phases.limits import FORWARD, REWRITE, SINK
+from phases.loads import BY_FORMAT as LOADED_BY_FORMAT
+from phases.loads import BY_PARQUET, LOAD, SYNCED
+from phases.loads import BY_TABLE as LOADED_BY_TABLE
+from phases.lookups import INDEXES, by, theirs
+from phases.sizes import DROPPED, FIRST, PLAIN_LOGS, TABLE_LOGS, THOUSANDTH
+from phases.sizes import PHASES as SIZES
+from phases.sizes import PLAIN as BY_FORMAT
+from phases.sizes import TABLE as BY_TABLE
 
 Seconds = Mapping[str, Mapping[str, float]]
-# pyhudi says that a write is done when the disk keeps it, Spark's own writer before that.
-SYNCED = "Parquet, then sync"
 PLAIN, TABLE, TO_DF = "pyhudi, df.write", "pyhudi, HudiTable.upsert", "pyhudi, HudiTable.to_df"
 UPSERTS = ("up1", "up2")
 FIRST_WITHIN_S = 3.0
@@ -96,6 +95,13 @@ PROMISES = [
     *(
         Promise(f"HudiTable.merge, against {theirs}", by_conditions.MERGED, theirs, UPSERTS, 1.0, REWRITE)
         for theirs in ("Delta Lake, MERGE", "Iceberg, MERGE copy-on-write")
+    ),
+    *(
+        Promise(f"HudiTable.merge {what}, against upsert and the join alone", ours, theirs, UPSERTS, 1.3, limit)
+        for what, ours, theirs, limit in (
+            ("with conditions", conditions.MERGED, conditions.APART, REWRITE),
+            ("with conditions, merge-on-read", conditions.MERGED_LOGS, conditions.APART_LOGS, SINK),
+        )
     ),
     Promise("full compaction, against a copy-on-write upsert", logs.COMPACTED, TABLE, UPSERTS, 1.3, REWRITE),
     Promise(f"to_df() of three columns, against {logs.THEIRS}", logs.TO_DF, logs.THEIRS, ("scan3",), 1 / 3, "Parquet"),

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 # Rows of the loads in turns; no format is one of them.
 TURNS = "in turns: "
-BY_PARQUET = f"{TURNS}Parquet, then sync"
+# pyhudi says that a write is done when the disk keeps it, Spark's own writer before that.
+SYNCED = "Parquet, then sync"
+BY_PARQUET = f"{TURNS}{SYNCED}"
 BY_FORMAT, BY_TABLE = f"{TURNS}df.write", f"{TURNS}HudiTable.upsert"
 LOAD = "load"
 TIMES = 5

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bare import BARE, bare
+from phases.bare import BARE, bare
 
 if TYPE_CHECKING:
     from stopwatch import Run

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from limits import FLUSH, LIMIT
-from loads import TURNS
-from lookups import LOOKUP
+from phases.limits import FLUSH, LIMIT
+from phases.loads import TURNS
+from phases.lookups import LOOKUP
 
 OURS, OTHERS = "#c2410c", "#94a3b8"
 PANELS = {

@@ -1,0 +1,1 @@
+"""What figures are held against, and how they are drawn."""

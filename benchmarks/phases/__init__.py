@@ -1,0 +1,1 @@
+"""What one process of the run does and times."""
