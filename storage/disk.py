@@ -23,7 +23,7 @@ ATTEMPTS = 3
 _NO_FLUSH = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errno.ENOSYS})
 
 
-def flush_folder(path: Path) -> None:
+def flush_folder(path: Path | str) -> None:
     """Bring what was named and deleted in a folder onto the disk; one that is gone holds nothing."""
     try:
         descriptor = os.open(path, os.O_RDONLY)

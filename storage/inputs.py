@@ -94,3 +94,8 @@ class _Part(SeekableInput):
     def _between(self, start: int, end: int) -> Any:
         self._source.seek(self._offset + start)
         return self._source.read_buffer(end - start)
+
+
+def in_memory(data: bytes) -> io.BytesIO:
+    """Return bytes that are read as a file is; where many small pieces are, Arrow's reader takes twice the time."""
+    return io.BytesIO(data)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Collection
 from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -131,6 +132,23 @@ def next_time(now_ms: int, greatest: str | None, zone: str) -> str:
             zone,
         )
     return following
+
+
+def free_time_before(time: str, taken: Collection[str]) -> str:
+    """Return the latest time before another one that is not taken, on the zone's own clock face.
+
+    Args:
+        time: Of 17 or 14 digits.
+        taken: Times that something else has.
+
+    Raises:
+        ValueError: The text is no time.
+        OverflowError: There is none.
+    """
+    found = time
+    while found == time or found in taken:
+        found = _text(_naive(found) - _MILLISECOND)
+    return found
 
 
 def _zone(name: str) -> tzinfo | None:

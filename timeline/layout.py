@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from ..errors import TableVersionError
@@ -78,15 +79,7 @@ class LayoutV2:
         A completed file without a completion time, which only a half-done upgrade leaves, parses as completed: to
         take it for nothing would hide committed rows.
         """
-        match = _NAME_V2.fullmatch(name)
-        if match is None:
-            return None
-        requested = match["requested"]
-        if match["completed"]:
-            return Instant(requested, match["completed"], State.COMPLETED, match["completion"])
-        if match["asked"]:
-            return Instant(requested, match["asked"], State.REQUESTED)
-        return Instant(requested, match["begun"] or "commit", State.INFLIGHT)
+        return _parsed_v2(name)
 
     def format(self, instant: Instant) -> str:
         """Return the file name of one state of an instant.
@@ -103,6 +96,20 @@ class LayoutV2:
         # Apache Hudi names the inflight file of a commit by the state alone, in every table version.
         action = "" if instant.action == "commit" else f".{instant.action}"
         return f"{instant.requested_time}{action}.inflight"
+
+
+# A process lists one timeline again and again, a little longer each time.
+@lru_cache(maxsize=1 << 14)
+def _parsed_v2(name: str) -> Instant | None:
+    match = _NAME_V2.fullmatch(name)
+    if match is None:
+        return None
+    requested = match["requested"]
+    if match["completed"]:
+        return Instant(requested, match["completed"], State.COMPLETED, match["completion"])
+    if match["asked"]:
+        return Instant(requested, match["asked"], State.REQUESTED)
+    return Instant(requested, match["begun"] or "commit", State.INFLIGHT)
 
 
 def layout_of(config: HasTimeline) -> Layout:

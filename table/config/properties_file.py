@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ...errors import ConcurrentWriteError, NotATableError, PyHudiError, TableConfigError, TableNotFoundError
 from ...storage.base import Storage
@@ -107,9 +108,13 @@ def _parse(storage: Storage, path: str, data: bytes | None) -> tuple[TableConfig
     if data is None:
         return None, None
     try:
-        return TableConfig.parse(data, storage.uri(path)), None
+        return _config_in(data, storage.uri(path)), None
     except TableConfigError as error:
         return None, error
+
+
+# Of one table a process asks many times, and what its file holds is the same nearly always.
+_config_in = lru_cache(maxsize=64)(TableConfig.parse)
 
 
 def create_config(storage: Storage, config: TableConfig) -> bool:

@@ -33,7 +33,7 @@ _MOST_OF_RANGES = 64 << 20
 _MOST_OF_FILTERS = 128 << 20
 _A_RANGE = 400
 # Of more keys than these it is not told which ones a filter lets pass; of these first ones, whether any does.
-_FEW = 1 << 12
+FEW = 1 << 12
 _FIRST = 1 << 9
 
 
@@ -142,7 +142,7 @@ class KeyFooter:
         found = None if self.filter is None or start == end else self.filter.get()
         if found is None:
             return np.arange(start, end)
-        if end - start <= _FEW:
+        if end - start <= FEW:
             return start + np.flatnonzero(found.may_hold_between(asked, start, end))
         # To hold so many keys against a filter costs more than to read the file's, which one of them is enough for.
         at, step = start, _FIRST

@@ -6,11 +6,11 @@ Source: ``org.apache.hudi.common.model.HoodiePartitionMetadata`` and ``FileSyste
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ...errors import CorruptFileError, PartitionValueError
-from ...storage.base import FileInfo, Storage, refuse_links
+from ...storage.base import FileInfo, Folder, Storage, refuse_links
 from ...storage.parallel import for_each
 from ..config.java_properties import format_properties, parse_properties
 
@@ -88,13 +88,27 @@ def list_partitions(storage: Storage) -> list[str]:
     return sorted(walk_partitions(storage))
 
 
-def walk_partitions(storage: Storage) -> dict[str, tuple[FileInfo, ...]]:
-    """Return the files of every partition by its path, each folder having been looked into once."""
+def walk_partitions(
+    storage: Storage, left_out: Callable[[str], bool] = lambda folder: False
+) -> dict[str, tuple[FileInfo, ...]]:
+    """Return the files of every partition by its path, each folder having been looked into once.
+
+    Args:
+        storage: Rooted at the table.
+        left_out: Whether a folder is a partition that nobody asks for, which is not looked into. It must not be said of
+            a folder above partitions.
+    """
+
+    def look(folder: str) -> Folder | None:
+        return None if folder and left_out(folder) else storage.look(folder)
+
     found: dict[str, tuple[FileInfo, ...]] = {}
     level = [""]
     while level:
         below: list[str] = []
-        for folder, content in zip(level, for_each(storage, storage.look, level), strict=True):
+        for folder, content in zip(level, for_each(storage, look, level), strict=True):
+            if content is None:
+                continue
             refuse_links(storage.path, folder, content.links)
             if is_partition(folder, content.files):
                 found[folder] = content.files

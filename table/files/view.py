@@ -84,11 +84,7 @@ class FileView:
 
     def named_partitions(self) -> list[str]:
         """Return the partitions in which completed writes left files of live file groups, whether or not they exist."""
-        return [
-            partition
-            for partition in self._written.partitions
-            if any((partition, file_id) not in self._replaced for file_id, _ in self._written.names(partition))
-        ]
+        return self._written.partitions
 
     def _groups(
         self, partition_path: str, files: Iterable[DataFile], *, replaced: bool = False

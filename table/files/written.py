@@ -59,8 +59,10 @@ class Written:
 
     @property
     def partitions(self) -> list[str]:
-        """The partitions in which they left files."""
-        return [*self.newest, *(one for one in self.logs if one not in self.newest)]
+        """The partitions in which they left files of file groups that none of them replaced."""
+        replaced = self.replaced
+        every = [*self.newest, *(one for one in self.logs if one not in self.newest)]
+        return [one for one in every if any((one, file_id) not in replaced for file_id, _ in self.names(one))]
 
     def names(self, partition_path: str) -> Iterator[tuple[str, str]]:
         """Yield the file id and the name of each base and log file that is held of a partition."""

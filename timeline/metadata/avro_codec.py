@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...errors import CorruptInstantError
 from . import avro_schemas as schemas
-from .avro_container import check_container
+from .avro_container import read_container
 from .codec import CommitFiles
 
 if TYPE_CHECKING:
@@ -41,6 +41,18 @@ def _schemas() -> Mapping[type[models.InstantModel], dict[str, Any]]:
     }
 
 
+@cache
+def _part(name: str, replaces: bool) -> Any:
+    """Return what is read of a completed write where the rest is not wanted, parsed."""
+    from fastavro import parse_schema  # noqa: PLC0415
+
+    whole = schemas.REPLACE_COMMIT if replaces else schemas.COMMIT
+    if name == "summary":
+        fields = [one for one in whole["fields"] if one["name"] in {"extraMetadata", "operationType"}]
+        return parse_schema({**whole, "fields": fields})
+    return parse_schema(schemas.REPLACE_COMMIT_FILES if replaces else schemas.COMMIT_FILES)
+
+
 def encode(model: models.InstantModel) -> bytes:
     """Return the bytes that stand for a model on the timeline."""
     import fastavro  # noqa: PLC0415
@@ -50,27 +62,18 @@ def encode(model: models.InstantModel) -> bytes:
     return bytes(sink.getvalue())
 
 
-def decode(kind: type[M], data: bytes, where: str, *, only: dict[str, Any] | None = None) -> M:
+def decode(kind: type[M], data: bytes, where: str) -> M:
     """Return the model that bytes stand for, read by the schema that they bring along.
 
     Args:
         kind: The model's class.
         data: An Avro object container, by whatever writer.
         where: The file, for the error.
-        only: Part of the record's schema, where the rest is not wanted and need not be taken apart.
 
     Raises:
         CorruptInstantError: The bytes are none, are damaged, or lack a field that has no default.
     """
-    from pydantic import ValidationError  # noqa: PLC0415
-
-    record = _record(data, where, only)
-    try:
-        return kind.model_validate(record)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise _corrupt(where, f"its field {field} does not fit ({first['msg']})") from error
+    return _checked(kind, _record(data, where), where)
 
 
 def decode_summary(data: bytes, where: str, *, replaces: bool) -> models.CommitSummary:
@@ -81,9 +84,7 @@ def decode_summary(data: bytes, where: str, *, replaces: bool) -> models.CommitS
     """
     from . import models  # noqa: PLC0415
 
-    whole = schemas.REPLACE_COMMIT if replaces else schemas.COMMIT
-    fields = [one for one in whole["fields"] if one["name"] in {"extraMetadata", "operationType"}]
-    return decode(models.CommitSummary, data, where, only={**whole, "fields": fields})
+    return _checked(models.CommitSummary, _record(data, where, _part("summary", replaces)), where)
 
 
 def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
@@ -92,7 +93,7 @@ def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
     Raises:
         CorruptInstantError: As in `decode`.
     """
-    record = _record(data, where, schemas.REPLACE_COMMIT_FILES if replaces else schemas.COMMIT_FILES)
+    record = _record(data, where, _part("files", replaces))
     return CommitFiles(record["partitionToWriteStats"] or {}, record.get("partitionToReplaceFileIds") or {})
 
 
@@ -102,27 +103,35 @@ def decode_record(data: bytes, where: str) -> Mapping[str, Any]:
     Raises:
         CorruptInstantError: The bytes are none, are damaged, or hold something else.
     """
-    record = _record(data, where, None)
+    record = _record(data, where)
     if not isinstance(record, dict):
         raise _corrupt(where, "it holds no record")
     return record
 
 
-def _record(data: bytes, where: str, only: dict[str, Any] | None) -> Any:
-    import fastavro  # noqa: PLC0415
-
+def _record(data: bytes, where: str, only: Any = None) -> Any:
     if not data:
         raise _corrupt(where, "it is empty")
     try:
-        check_container(data)
-        # To the end, or a file that breaks off in its last bytes would pass.
-        records = list(fastavro.reader(pa.BufferReader(data), reader_schema=only))
+        records = read_container(data, only)
     except Exception as error:
         # Damaged bytes make the parser fail in every way that Python knows.
         raise _corrupt(where, f"it is not a whole Avro file ({type(error).__name__}: {error})") from error
     if not records:
         raise _corrupt(where, "it holds no record")
     return records[0]
+
+
+def _checked(kind: type[M], record: Any, where: str) -> M:
+    """Return the model of a record that was read."""
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    try:
+        return kind.model_validate(record)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise _corrupt(where, f"its field {field} does not fit ({first['msg']})") from error
 
 
 class AvroCodec:

@@ -8,9 +8,12 @@ compressed. Format: the Avro specification 1.11, "Object Container Files".
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from ...storage.bounds import MOST_BYTES, parse_json
+from ...storage.inputs import in_memory
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
@@ -19,29 +22,75 @@ _DEEPEST = 64
 _LONGEST_FIXED = 1 << 16
 _PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
 _RAW_DEFLATE = -15
+# Apache Hudi's longest schema has some five thousand bytes.
+_LONGEST_KEPT = 1 << 16
 
 
-def check_container(data: bytes) -> None:
-    """Refuse a container that cannot be decoded in time and memory of the order of its size.
+def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]:
+    """Return the records of a container, read by the schema that it brings along.
+
+    Args:
+        data: All of its bytes.
+        only: Part of the records' schema, parsed, where the rest is not wanted and need not be taken apart.
 
     Raises:
-        ValueError: It is one, or no Avro container.
+        ValueError: It cannot be decoded in time and memory of the order of its size, or is no Avro container.
+        Exception: Damaged bytes make the parser fail in every way that Python knows.
     """
+    from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
+
     header, at = _header(data)
-    _Types().check(parse_json(header.get("avro.schema", b"")), "")
-    codec = header.get("avro.codec", b"null")
+    text = header.get("avro.schema", b"")
+    schema = _known_schema(text) if len(text) <= _LONGEST_KEPT else _schema(text)
+    records: list[Any] = []
+    # To the end, or a file that breaks off in its last bytes would pass.
+    for count, block in _blocks(data, at, header.get("avro.codec", b"null")):
+        stream = in_memory(block)
+        records += [schemaless_reader(stream, schema, only) for _ in range(count)]
+        if stream.tell() < len(block):
+            raise ValueError("a block of it holds more than its records")
+    return records
+
+
+def _schema(text: bytes) -> Any:
+    """Return a schema that stands in a container, as its values are read by."""
+    from fastavro import parse_schema  # noqa: PLC0415 (slow to import)
+
+    found = parse_json(text)
+    _Types().check(found, "")
+    return parse_schema(_without_defaults(found))
+
+
+# The instants of a table have few schemas, and each takes longer to parse than what is written by it.
+_known_schema = lru_cache(maxsize=64)(_schema)
+
+
+def _without_defaults(kind: Any) -> Any:
+    """Return a schema without its defaults: those of whoever wrote are nobody's, and need not be right."""
+    if isinstance(kind, list):
+        return [_without_defaults(one) for one in kind]
+    if isinstance(kind, dict):
+        return {name: _without_defaults(value) for name, value in kind.items() if name != "default"}
+    return kind
+
+
+def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the number of records of each block, and its bytes as they were before they were compressed."""
     if codec not in {b"null", b"deflate"}:
         raise ValueError(f"its codec is {codec!r}, where Apache Hudi compresses no instant")
     sync = data[at : at + _SYNC]
     at += _SYNC
     inflated = 0
     while at < len(data):
-        _, at = _long(data, at)
+        count, at = _long(data, at)
         size, at = _long(data, at)
         if not 0 <= size <= len(data) - at - _SYNC or data[at + size : at + size + _SYNC] != sync:
             raise ValueError("a block of it does not end where it says")
+        block = data[at : at + size]
         if codec == b"deflate":
-            inflated += _inflated_size(data[at : at + size], MOST_BYTES - inflated)
+            block = _inflated(block, MOST_BYTES - inflated)
+            inflated += len(block)
+        yield count, block
         at += size + _SYNC
 
 
@@ -83,16 +132,16 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("a number in it has no end")
 
 
-def _inflated_size(block: bytes, most: int) -> int:
-    """Return how many bytes a compressed block stands for."""
+def _inflated(block: bytes, most: int) -> bytes:
+    """Return the bytes that a compressed block stands for."""
     inflater = zlib.decompressobj(_RAW_DEFLATE)
     try:
-        size = len(inflater.decompress(block, most + 1))
+        data = inflater.decompress(block, most + 1)
     except zlib.error as error:
         raise ValueError(f"a block of it cannot be inflated ({error})") from error
-    if size > most:
+    if len(data) > most:
         raise ValueError(f"it inflates to more than {MOST_BYTES} bytes")
-    return size
+    return data
 
 
 class _Types:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import builtins
 import errno
 import os
 import shutil
@@ -177,22 +178,22 @@ def test_a_link_that_somebody_else_made_counts_as_lost(
 
 
 @pytest.mark.parametrize(
-    ("broken", "operation", "verb"),
+    ("of", "broken", "operation", "verb"),
     [
-        ("replace", lambda s: s.write("p/a", b"x"), "write"),
-        ("open", lambda s: s.write("p/a", b"x"), "write"),
-        ("hardlink_to", lambda s: s.create("p/a", b"x"), "create"),
-        ("open", lambda s: s.create("p/a", b"x"), "create"),
-        ("unlink", lambda s: s.delete("p/a"), "delete"),
-        ("open", lambda s: s.read("p/a"), "read"),
-        ("stat", lambda s: s.modified("p/a"), "look at"),
+        (Path, "replace", lambda s: s.write("p/a", b"x"), "write"),
+        (Path, "open", lambda s: s.write("p/a", b"x"), "write"),
+        (Path, "hardlink_to", lambda s: s.create("p/a", b"x"), "create"),
+        (Path, "open", lambda s: s.create("p/a", b"x"), "create"),
+        (Path, "unlink", lambda s: s.delete("p/a"), "delete"),
+        (builtins, "open", lambda s: s.read("p/a"), "read"),
+        (os, "stat", lambda s: s.modified("p/a"), "look at"),
     ],
 )
 def test_a_failing_disk_is_reported_with_path_and_operation(
-    storage: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, operation, verb: str
+    storage: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of, broken: str, operation, verb: str
 ) -> None:
     (tmp_path / "p").mkdir()
-    monkeypatch.setattr(Path, broken, failing(errno.EIO))
+    monkeypatch.setattr(of, broken, failing(errno.EIO))
 
     with pytest.raises(StorageError) as raised:
         operation(storage)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import CorruptInstantError, InvalidOptionError
-from pyhudi.timeline.clock import format_time, next_time, parse_time, query_time
+from pyhudi.timeline.clock import format_time, free_time_before, next_time, parse_time, query_time
 
 # 2026-11-20 22:46:44.250 UTC
 MOMENT = 1795214804250
@@ -168,6 +168,15 @@ def test_times_grow_whatever_the_clock_does(zone: str, moments: list[int]) -> No
 )
 def test_the_time_of_a_query_is_spelled_in_many_ways(text: str, time: str) -> None:
     assert query_time(text, "UTC") == time
+
+
+@pytest.mark.parametrize(
+    ("taken", "found"),
+    [([], "20251231235959999"), (["20251231235959999", "20251231235959998", "20260101000000001"], "20251231235959997")],
+)
+def test_a_free_time_is_right_before_another(taken: list[str], found: str) -> None:
+    """Over the end of a year, too, and past what others have."""
+    assert free_time_before("20260101000000000", taken) == found
 
 
 def test_an_epoch_is_shown_by_the_clock_of_the_zone() -> None:
