@@ -14,9 +14,12 @@ from ..table.config.table_config import TableConfig
 from ..table.files.base_file import BaseFileReader
 from ..table.files.bloom_filter import BloomSettings
 from ..table.files.file_group import BaseFile, FileSlice
-from ..table.files.key_footers import FOOTERS, KeyFooter
+from ..table.files.key_footers import FEW, FOOTERS, KeyFooter
 from .lookup import TableLookup
 from .slice_keys import Hits, WantedKeys, hits_of_base, hits_of_logs
+
+# Where of so many rows a file may hold one that is looked for, a disk gives its keys as soon as its filter is decoded.
+_MANY = 8
 
 
 class BloomIndex(TableLookup):
@@ -39,7 +42,10 @@ class BloomIndex(TableLookup):
         with ExitStack() as stack:
             base = stack.enter_context(BaseFileReader(storage, file.path))
             if known.filter is None:
-                possible = FOOTERS.keep(storage, file, base.parquet).possible(wanted.filtered, by_range=by_range)
+                footer = FOOTERS.keep(storage, file, base.parquet)
+                possible = KeyFooter(footer.range).possible(wanted.filtered, by_range=by_range)
+                if storage.remote or len(possible) <= max(FEW, base.rows // _MANY):
+                    possible = footer.possible(wanted.filtered, by_range=by_range)
             if not len(possible):
                 return Hits.none(base.parquet.metadata.serialized_size)
             if 2 * len(possible) > len(wanted):

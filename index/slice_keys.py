@@ -26,6 +26,9 @@ from .base import Positions
 # To sort more keys costs more than the row groups spare which lie between two of them.
 MOST_SORTED = 1 << 20
 
+# Where one of so many keys is found, each is marked; fewer are put in order.
+_MANY = 64
+
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 
 
@@ -223,5 +226,9 @@ def _keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringAr
 def _found(batches: Iterable[pa.StringArray], wanted: WantedKeys) -> Positions:
     """Return the positions of the wanted keys that are among others, each once."""
     found = [wanted.probe.find(keys) for keys in batches]
-    met = [positions[positions >= 0] for positions in found]
-    return np.unique(np.concatenate(met)) if met else np.zeros(0, np.int64)
+    met = np.concatenate([np.zeros(0, np.int64), *(positions[positions >= 0] for positions in found)])
+    if _MANY * len(met) < len(wanted):
+        return np.unique(met)
+    held = np.zeros(len(wanted), np.bool_)
+    held[met] = True
+    return np.flatnonzero(held)

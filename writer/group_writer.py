@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from ..storage.base import Storage
 from ..table.arrow.spill import SpillWriter
-from ..table.config import TableConfig
 from ..table.files.base_file import BaseFileReader
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.names import BaseFileName, FileGroupId, WriteToken
@@ -19,13 +18,13 @@ from ..table.merging.meet import Encounter
 from ..table.merging.merger import Meeting, MergeCounts, MergeRules
 from ..table.merging.row_spec import RowSpec
 from ..table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
-from ..table.slices.merged_slice import MergedSlice
 from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals
 from .base_output import BaseOutput, FileFormat
 from .buffer import GroupRows
 from .foreign import ForeignRows
 from .publisher import Publisher
+from .slice_reader import SliceReader
 from .sort import RowSorter
 
 if TYPE_CHECKING:
@@ -100,8 +99,7 @@ class GroupWriter:
         aside: Folder in which files grow before they are published.
         publisher: Lets finished files through.
         open_spill: Opens a spill for the parts of a group beyond memory, with the storage that reads it back.
-        config: The table's properties, by which log files are merged.
-        sees: Returns whether the log blocks of an instant, given its requested time, count.
+        slices: Reads slices that have log files.
         laying: Puts rows together that leave columns to others of their key; None where of two rows one is left.
     """
 
@@ -116,8 +114,7 @@ class GroupWriter:
     aside: str
     publisher: Publisher
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
-    config: TableConfig
-    sees: Callable[[str], bool]
+    slices: SliceReader
     laying: Laying | None = None
 
     def name_of(self, job: GroupJob) -> BaseFileName:
@@ -202,16 +199,7 @@ class GroupWriter:
         if file is not None:
             yield from self._checked(file.batches(kept), job.piece, stamped=file.stamped)
             return
-        merged = MergedSlice(
-            self.storage,
-            self.config,
-            job.piece,
-            self.file_format.schema,
-            self.sees,
-            memory=self.memory,
-            open_spill=self.open_spill,
-        )
-        yield from self._checked(merged.batches(kept), job.piece, stamped=False)
+        yield from self._checked(self.slices.merged(job.piece).batches(kept), job.piece, stamped=False)
 
     def _checked(
         self, batches: Iterator[pa.RecordBatch], piece: FileSlice, *, stamped: bool

@@ -14,6 +14,8 @@ from ..table.merging.merger import check_known
 from ..table.schema.columns import RECORD_KEY
 from .slice_reader import SliceReader
 
+_KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
+
 
 @dataclass(frozen=True, slots=True)
 class KnownKeys:
@@ -39,8 +41,7 @@ class KnownKeys:
         known = np.zeros(len(keys), dtype=np.bool_)
         if piece is not None and len(keys):
             probe = KeyProbe.over(keys)
-            merged = self.slices.merged(piece)
-            with closing(merged.batches(pa.schema([pa.field(RECORD_KEY, pa.string())]))) as batches:
+            with closing(self.slices.read(piece, _KEYS, keys)) as batches:
                 for batch in batches:
                     found = probe.find(batch.column(RECORD_KEY))
                     known[found[found >= 0]] = True

@@ -32,10 +32,16 @@ class Standing:
     Attributes:
         live: Whether the file group holds a row of the key; it may have been deleted by a log file since.
         wins: Whether such a row wins against the incoming one.
+        since: When the base file of the file group's slice was begun, as a number: the greater, the later the group.
     """
 
     live: Mask
     wins: Mask
+    since: Positions
+
+    def take(self, at: Positions, seen: Standing) -> None:
+        """Note how it stands with some of the pairs."""
+        self.live[at], self.wins[at], self.since[at] = seen.live, seen.wins, seen.since
 
 
 Look = Callable[[Positions, Buckets], Standing]
@@ -66,7 +72,7 @@ def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bo
     Args:
         keyed: n rows, no two of one key where rows move.
         tags: Where their keys are.
-        deletes: Which of the rows are deletes, which go to wherever their key is.
+        deletes: Which of the rows are deletes, which go to wherever their key is; none of what adds rows alone.
         look: Looks at rows of the table, where a row could move or has several places.
         moves: Whether rows move to their own partitions.
     """
@@ -77,11 +83,11 @@ def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bo
     elsewhere = home[codes] != keyed.paths.indices.to_numpy(zero_copy_only=False)[rows]
     places = np.bincount(rows, minlength=len(keyed))
     asked = np.flatnonzero((elsewhere | (places[rows] > 1)) & ~deletes[rows])
-    live, wins = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+    standing = _untold(len(rows))
+    live, wins = standing.live, standing.wins
     if len(asked):
-        standing = look(rows[asked], codes[asked])
-        live[asked], wins[asked] = standing.live, standing.wins
-    live |= _one_of_dead(rows, live, ~elsewhere)
+        standing.take(asked, look(rows[asked], codes[asked]))
+    live |= _last_of_dead(rows, standing, ~elsewhere)
     moving = elsewhere & ~deletes[rows] & moves
     lost = np.zeros(len(keyed), np.bool_)
     lost[rows[moving & live & wins]] = True
@@ -99,16 +105,17 @@ def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
 
     Args:
         tags: Where n rows' keys are, each in the row's own partition.
-        deletes: Which of the rows are deletes, which go to wherever their key is.
+        deletes: Which of the rows are deletes, which go to wherever their key is; none of what adds rows alone.
         look: Looks at rows of the table.
     """
     if not len(tags.copied):
         return tags
     several = np.unique(tags.copied)
     rows, codes = np.append(several, tags.copied), np.append(tags.codes[several], tags.copy_codes)
-    live = deletes[rows]
-    live[~live] = look(rows[~live], codes[~live]).live
-    live |= _one_of_dead(rows, live, np.ones(len(rows), np.bool_))
+    standing = _untold(len(rows))
+    asked = np.flatnonzero(~deletes[rows])
+    standing.take(asked, look(rows[asked], codes[asked]))
+    live = standing.live | _last_of_dead(rows, standing, np.ones(len(rows), np.bool_))
     rows, codes = rows[live], codes[live]
     first = np.unique(rows, return_index=True)[1]
     home = tags.codes.copy()
@@ -116,9 +123,18 @@ def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
     return replace(tags, codes=home, copied=np.delete(rows, first), copy_codes=np.delete(codes, first))
 
 
-def _one_of_dead(rows: Positions, live: Mask, may: Mask) -> Mask:
-    """Return the first place of each row that has no live one, of those that it may have: there it meets the delete."""
-    dead = np.flatnonzero(may & ~np.isin(rows, rows[live]))
+def _untold(count: int) -> Standing:
+    """Return how it stands with pairs at which nobody has to look."""
+    return Standing(np.ones(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.int64))
+
+
+def _last_of_dead(rows: Positions, standing: Standing, may: Mask) -> Mask:
+    """Return the last place of each row that has no live one, of those that it may have: there it meets the delete.
+
+    A row comes to a newer file group after it was deleted in an older one, whose delete is the older one of the two.
+    """
+    dead = np.flatnonzero(may & ~np.isin(rows, rows[standing.live]))
+    dead = dead[np.argsort(-standing.since[dead], kind="stable")]
     chosen = np.zeros(len(rows), np.bool_)
     chosen[dead[np.unique(rows[dead], return_index=True)[1]]] = True
     return chosen
@@ -152,25 +168,27 @@ class OldRows:
         ordering = self.spec.ordering(incoming) if self.judges else ()
 
         def look(rows: Positions, codes: Buckets) -> Standing:
-            standing = Standing(np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_))
+            standing = _untold(len(rows))
             pieces = {code: self.piece_of(groups[code]) for code in np.unique(codes).tolist()}
+            for code, piece in pieces.items():
+                standing.since[codes == code] = int(piece.base_time)
             wanted = [(code, piece) for code, piece in pieces.items() if ordering or piece.logs]
             places = [np.flatnonzero(codes == code) for code, _ in wanted]
 
-            def one(unit: tuple[FileSlice, Positions]) -> Standing:
+            def one(unit: tuple[FileSlice, Positions]) -> tuple[Mask, Mask]:
                 some = pa.array(rows[unit[1]])
                 keys = incoming.column(RECORD_KEY).take(some)
                 return self._standing(unit[0], keys, [values.take(some) for values in ordering])
 
             units = list(zip((piece for _, piece in wanted), places, strict=True))
-            for (_, pairs), seen in zip(units, for_each(self.storage, one, units), strict=True):
-                standing.live[pairs], standing.wins[pairs] = seen.live, seen.wins
+            for (_, pairs), (live, wins) in zip(units, for_each(self.storage, one, units), strict=True):
+                standing.live[pairs], standing.wins[pairs] = live, wins
             return standing
 
         return look
 
-    def _standing(self, piece: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> Standing:
-        """Return how it stands with some rows in one slice.
+    def _standing(self, piece: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> tuple[Mask, Mask]:
+        """Return whether one slice has rows of the keys of some, and whether they win.
 
         Args:
             piece: The slice.
@@ -191,7 +209,7 @@ class OldRows:
                 old = [batch.column(one.name).take(pa.array(at)) for one in judges]
                 wins[hits[base_wins(old, [values.take(pa.array(hits)) for values in ordering])]] = True
         of_each = unique.indices.to_numpy(zero_copy_only=False)
-        return Standing(live[of_each], wins[of_each])
+        return live[of_each], wins[of_each]
 
 
 def tombstones(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,7 @@ class SliceReader:
             open_spill=self.open_spill,
         )
 
-    def read(self, piece: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Iterator[pa.RecordBatch]:
+    def read(self, piece: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Generator[pa.RecordBatch]:
         """Yield the rows of a slice, less those of row groups between whose bounds none of the keys lies.
 
         Args:

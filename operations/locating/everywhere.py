@@ -42,10 +42,12 @@ class FoldTask:
     Attributes:
         spec: What is kept of each row.
         folds: Whether one of each key does; else all do.
+        deletes: Whether rows with the flag of deletes are any; not where rows are added alone.
     """
 
     spec: RowSpec
     folds: bool
+    deletes: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of each key and partition path, with whether it goes on, and whether it is a delete.
@@ -66,7 +68,7 @@ class FoldTask:
             goes[folded(self.spec, deciding) if self.folds else np.flatnonzero(starts)] = True
             place = np.cumsum(starts) - 1
             kept = goes | (starts & (np.bincount(place[goes], minlength=place[-1] + 1) == 0)[place])
-            columns = [*rows.columns, pa.array(goes), pa.array(deletes)]
+            columns = [*rows.columns, pa.array(goes), pa.array(deletes & self.deletes)]
             names = [*rows.schema.names, "goes", "deleted"]
             yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(kept))
 
@@ -117,7 +119,7 @@ class StandingTask:
     plan: WritePlan
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield for each pair of a key and a file group whether its row is there, and whether it wins.
+        """Yield for each pair of a key and a file group whether its row is there, whether it wins, and since when.
 
         Args:
             batches: Partition and file id of a file group, record key, and what decides, in the order of the first two;
@@ -145,8 +147,8 @@ class StandingTask:
                 groups, codes = _groups(rows, 0, 1)
                 deciding, _ = _deciding(plan.spec, rows, _texts(rows, 2))
                 standing = old.look(deciding, groups)(np.arange(rows.num_rows), codes)
-                columns = [*rows.columns[:3], pa.array(standing.live), pa.array(standing.wins)]
-                names = ["partition", "file_id", "key", "live", "wins"]
+                columns = [*rows.columns[:3], *map(pa.array, (standing.live, standing.wins, standing.since))]
+                names = ["partition", "file_id", "key", "live", "wins", "since"]
                 yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
@@ -168,8 +170,8 @@ class SettleTask:
 
         Args:
             batches: Record key, partition path, whether the row is a delete, partition and file id of a file group that
-                holds the key, whether a row of it is there, and whether that one wins; in the order of all these. A
-                key that the table lacks comes once, with nulls.
+                holds the key; in the order of all these; then whether a row of it is there, whether that one wins, and
+                since when the file group's slice is. A key that the table lacks comes once, with nulls.
         """
         for rows in whole_runs(batches, 2):
             yield self._settled(rows)
@@ -181,7 +183,9 @@ class SettleTask:
         there = np.flatnonzero(~mask(pc.is_null(rows.column(4))))
         groups, codes = _groups(rows.take(pa.array(there)), 3, 4)
         tags = _tags(len(keys), groups, number[there], codes)
-        pairs = _Pairs(number[there], codes, len(groups), mask(rows.column(5))[there], mask(rows.column(6))[there])
+        live, wins, since = (rows.column(place).take(pa.array(there)) for place in (5, 6, 7))
+        standing = Standing(mask(live), mask(wins), plain(since).to_numpy())
+        pairs = _Pairs(number[there], codes, len(groups), standing)
         deletes = mask(rows.column(2))[np.flatnonzero(first)]
         settled = settle(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look, moves=self.moves)
         lost = np.ones(len(keys), np.bool_)
@@ -206,22 +210,21 @@ class _Pairs:
         rows: The row of each of n pairs.
         codes: Its place, a number below `width`.
         width: How many places there are.
-        live: Whether a row of the key is there.
-        wins: Whether that one wins.
+        standing: How it stands with them.
     """
 
     rows: Positions
     codes: Buckets
     width: int
-    live: Mask
-    wins: Mask
+    standing: Standing
 
     def look(self, rows: Positions, codes: Buckets) -> Standing:
         """Return how it stands with some of the pairs."""
         known = self.rows * self.width + self.codes
         order = np.argsort(known, kind="stable")
         at = order[np.searchsorted(known[order], rows * self.width + codes)]
-        return Standing(self.live[at], self.wins[at])
+        seen = self.standing
+        return Standing(seen.live[at], seen.wins[at], seen.since[at])
 
 
 def whole_runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:

@@ -195,7 +195,7 @@ class _Lookup:
         tags = self._tag(_keyed(held))
         if len(tags.copied):
             rows = concat([batch for one in held for batch in one.batches])
-            tags = living(tags, self._spec.deleted(rows), self._old_rows(judges=False).look(rows, tags.groups))
+            tags = living(tags, self._deletes(rows), self._old_rows(judges=False).look(rows, tags.groups))
         # The last one is for keys that the table lacks, whose code is -1.
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = numbers[tags.codes]
@@ -218,7 +218,7 @@ class _Lookup:
         tags = self._tag(keyed)
         moves = self._plan.moves_rows
         look = self._old_rows(judges=moves).look(rows, tags.groups)
-        settled = settle(keyed, tags, self._spec.deleted(rows), look, moves=moves)
+        settled = settle(keyed, tags, self._deletes(rows), look, moves=moves)
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = np.full(count, -1, np.int64)
         some = pa.array(settled.new)
@@ -231,6 +231,10 @@ class _Lookup:
         others = np.delete(np.arange(len(settled.rows)), first)
         copied, copies = chosen[settled.rows[others]], numbers[settled.codes[others]]
         self._cut(held, _Aims(targets, copied, copies, chosen[settled.leaving], numbers[settled.left]))
+
+    def _deletes(self, rows: pa.RecordBatch) -> Mask:
+        """Return which rows are to be deleted wherever their key is; one that is to be added deletes nothing."""
+        return self._spec.deleted(rows) & (self._plan.rules.meeting is Meeting.MERGE)
 
     def _old_rows(self, *, judges: bool) -> OldRows:
         plan = self._plan

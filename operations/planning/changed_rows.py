@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...errors import DuplicateKeyError, OlderRowError
+from ...errors import DuplicateKeyError, OlderRowError, OptionConflictError
+from ...table.config.property_keys import PARTIAL_UPDATE_MODE
 from ..result import RowCounts
 
 
@@ -42,6 +43,7 @@ class ChangedRows:
         held_twice: The table holds several rows of one key, and not all of them are deleted.
         crowded: Several rows come to one place.
         older: A row has a lesser ordering value than the one whose place it takes.
+        kept: A row leaves a column as it is in the one whose place it takes, by a value that was to be there.
     """
 
     counts: RowCounts = field(default_factory=RowCounts)
@@ -52,6 +54,7 @@ class ChangedRows:
     held_twice: RowPlace | None = None
     crowded: RowPlace | None = None
     older: RowPlace | None = None
+    kept: RowPlace | None = None
 
 
 def check_changed_rows(found: ChangedRows, table: str) -> None:
@@ -64,6 +67,7 @@ def check_changed_rows(found: ChangedRows, table: str) -> None:
     Raises:
         DuplicateKeyError: A row would be changed in two ways, or a key would have several rows.
         OlderRowError: A row would be dropped for being older than the one that it is to replace.
+        OptionConflictError: A value would be dropped by the table's mode of partial updates.
     """
     if found.matched_often is not None:
         raise DuplicateKeyError(
@@ -90,6 +94,13 @@ def check_changed_rows(found: ChangedRows, table: str) -> None:
             "it is to take, so that readers would go on to show that one.",
             "Leave the ordering field out of what is set, or give it a value that is not less; or narrow the "
             "condition to rows that are older.",
+        )
+    if found.kept is not None:
+        raise OptionConflictError(
+            f"The new row of {found.kept} of the table {table} has a value that stands for none by the table's "
+            f"{PARTIAL_UPDATE_MODE}, so that readers would go on to show what the row before it has there.",
+            "Give the columns other values, such as coalesce(source.a, target.a); or delete the row first, and insert "
+            "it by another write.",
         )
 
 

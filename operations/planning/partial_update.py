@@ -109,8 +109,8 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
         )
     if config.table_type == MERGE_ON_READ and config.version < NEWEST_VERSION:
         raise OptionConflictError(
-            f"The merge-on-read table {request.path} has version {config.version}, whose readers lay rows with some of "
-            f"the columns ({PARTIAL_UPDATE}) over others by rules that pyhudi does not know.",
+            f"The merge-on-read table {request.path} has version {config.version}, and Apache Hudi 1.0.2 compacts "
+            f"rows with some of the columns ({PARTIAL_UPDATE}) that come too late to other rows than it reads.",
             "Upsert whole rows, or use Apache Hudi for this write.",
         )
     fills = {

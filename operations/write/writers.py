@@ -106,6 +106,7 @@ def writers(
     file_format = _file_format(plan)
     laying = _laying(plan)
     keys = None if plan.config.generates_keys else KeyGenerator(plan.config, plan.schema)
+    slices = SliceReader(storage, plan.config, plan.schema, timeline.is_committed, memory, open_spill)
     bases = GroupWriter(
         storage=storage,
         instant_time=plan.instant_time,
@@ -118,13 +119,9 @@ def writers(
         aside=plan.transaction.aside,
         publisher=fence,
         open_spill=open_spill,
-        config=plan.config,
-        sees=timeline.is_committed,
+        slices=slices,
         laying=laying,
     )
-    known = None
-    if plan.partial_columns is not None:
-        known = KnownKeys(SliceReader(storage, plan.config, plan.schema, timeline.is_committed, memory, open_spill))
     logs = LogWriter(
         storage=storage,
         instant_time=plan.instant_time,
@@ -138,7 +135,7 @@ def writers(
         publisher=fence,
         open_spill=open_spill,
         laying=laying,
-        known=known,
+        known=None if plan.partial_columns is None else KnownKeys(slices),
     )
     rolling = RollingWriter(bases, plan.settings.lookup.sizes.largest)
     return Writers(bases, logs if plan.appends else None, rolling)

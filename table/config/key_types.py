@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 
 from ...errors import UnsupportedTableError
 
@@ -78,6 +79,7 @@ _CLASSES = {
 }
 
 
+@cache
 def _names() -> dict[str, KeyGeneratorType]:
     names: dict[str, KeyGeneratorType] = {}
     for kind, stem in _CLASSES.items():

@@ -62,6 +62,13 @@ PAYLOADS = {
         Payload("PartialUpdateAvroPayload", EVENT_TIME_ORDERING, partial_update_mode=IGNORE_DEFAULTS),
         Payload("OverwriteNonDefaultsWithLatestAvroPayload", COMMIT_TIME_ORDERING, partial_update_mode=IGNORE_DEFAULTS),
         Payload(
+            "MySqlDebeziumAvroPayload",
+            EVENT_TIME_ORDERING,
+            DeleteMarker("_change_operation_type", "d"),
+            ordering_fields=("_event_bin_file", "_event_pos"),
+            package=f"{_MODEL}.debezium",
+        ),
+        Payload(
             "PostgresDebeziumAvroPayload",
             EVENT_TIME_ORDERING,
             DeleteMarker("_change_operation_type", "d"),

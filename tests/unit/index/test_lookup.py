@@ -23,7 +23,7 @@ from pyhudi.table.config import load_config
 from pyhudi.table.files import key_footers
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import FILTER, BloomSettings, FileFilter
-from pyhudi.table.files.key_footers import KeyFooter, KeyFooters
+from pyhudi.table.files.key_footers import FooterFilter, KeyFooter, KeyFooters
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import FileGroupId
 from pyhudi.timeline.timeline import load_timeline
@@ -53,7 +53,7 @@ def test_every_key_is_found_where_it_is_and_nowhere_else(
 @given(table=tables(), rows=ROWS)
 def test_many_keys_are_found_where_few_would_be(table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_footers, "_FEW", 2)
+        patch.setattr(key_footers, "FEW", 2)
         patch.setattr(key_footers, "_FIRST", 1)
         check_lookup(BloomIndex(), *table, rows)
 
@@ -66,6 +66,23 @@ def test_many_keys_are_all_possible_where_a_filter_lets_one_pass(present: list[i
     footer = {name.encode(): value.encode() for name, value in made.footer().items()}
 
     assert len(KeyFooter.of(footer, "a file").possible(keys)) == possible
+
+
+@pytest.mark.parametrize(("wanted", "remote", "asked"), [(5_000, False, 0), (5_000, True, 1), (4_000, False, 1)])
+def test_many_keys_are_told_by_those_of_a_file_on_a_disk_without_its_filter(
+    monkeypatch: pytest.MonkeyPatch, wanted: int, remote: bool, asked: int
+) -> None:
+    """Over a network a filter spares requests, and of few keys it is the filter that tells sooner."""
+    files, decoded = KeyedFiles(), []
+    group = files.add("p", [f"{number:05}" for number in range(0, 10_000, 2)], bloom=BloomSettings())
+    monkeypatch.setattr(CountingStorage, "remote", remote)
+    original = FooterFilter.get
+    monkeypatch.setattr(FooterFilter, "get", lambda self: decoded.append(self) or original(self))
+
+    tags = tag(BloomIndex(), files, *(("p", f"{number:05}") for number in range(wanted)))
+
+    assert homes(tags) == [None if number % 2 else group for number in range(wanted)]
+    assert len(decoded) == asked
 
 
 @every_index

@@ -38,6 +38,8 @@ def tags(places: list[list[int]]) -> Tags:
     )
 
 
+# When each of the file groups began.
+SINCE = np.array([3, 5, 1, 4, 0, 2])
 PLACES = st.dictionaries(st.integers(0, 5), st.tuples(st.booleans(), st.booleans()), max_size=3)
 
 
@@ -54,7 +56,7 @@ def test_a_key_is_in_one_partition_afterwards(
         pairs = list(zip(positions.tolist(), codes.tolist(), strict=True))
         asked.extend(pairs)
         live, wins = (np.array([places[row][code][part] for row, code in pairs], np.bool_) for part in (0, 1))
-        return Standing(live, live & wins)
+        return Standing(live, live & wins, SINCE[codes])
 
     found = settle(keyed(paths), tags([list(one) for one in places]), np.array(deletes, np.bool_), look, moves=moves)
 
@@ -70,8 +72,8 @@ def test_a_key_is_in_one_partition_afterwards(
             assert (row in found.new) == (not there)
             continue
         assert looked_at == ({*there} if len(there) > 1 else elsewhere)
-        # Where all are gone, the row meets the delete in the first place at home.
-        first = [code for code in there if code in at_home][:1]
+        # Where all are gone, the row meets the delete in the newest place at home.
+        first = sorted((code for code in there if code in at_home), key=SINCE.__getitem__)[-1:]
         live = {code for code in there if there[code][0] or code not in looked_at} or {*first}
         if moves and any(there[code][1] for code in live & elsewhere):
             assert (met, left, row in found.new) == (set(), set(), False)
