@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from ..operations.result import ServiceResult
+from ..operations.services.settings import CompactionSettings, LogCompactionSettings, Upkeep
 from ..storage import Storage, open_storage
 from .options.model import HudiOptions
 from .options.sources import WRITING, resolve_options
 from .source.paths import absolute
 
+_Of = Callable[[Upkeep], "CompactionSettings | LogCompactionSettings"]
 # Each service is imported when it is asked for: the others' are of no use to the job.
 
 
@@ -68,34 +72,19 @@ def _archive(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceRes
     return archive(storage, upkeep.archive, upkeep.clean, metadata_enable=options.metadata_enable)
 
 
-def _compact(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
+def _compact(of: _Of, storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
     from ..operations.services.compaction.compact import compact  # noqa: PLC0415
     from ..operations.write.inline import means_of  # noqa: PLC0415
 
     means = means_of(options.write_settings(), application=options.application)
-    return compact(storage, options.upkeep().compaction, means, metadata_enable=options.metadata_enable)
+    return compact(storage, of(options.upkeep()), means, metadata_enable=options.metadata_enable)
 
 
-def _schedule_compaction(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
+def _schedule_compaction(of: _Of, storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
     from ..operations.services.compaction.compact import schedule_compaction  # noqa: PLC0415
 
-    settings, patience = options.upkeep().compaction, options.write_settings().patience
-    return schedule_compaction(storage, settings, patience, metadata_enable=options.metadata_enable)
-
-
-def _log_compact(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
-    from ..operations.services.compaction.log_compact import log_compact  # noqa: PLC0415
-    from ..operations.write.inline import means_of  # noqa: PLC0415
-
-    means = means_of(options.write_settings(), application=options.application)
-    return log_compact(storage, options.upkeep().log_compaction, means, metadata_enable=options.metadata_enable)
-
-
-def _schedule_log_compaction(storage: Storage, options: HudiOptions, _: Namespace) -> ServiceResult:
-    from ..operations.services.compaction.log_compact import schedule_log_compaction  # noqa: PLC0415
-
-    settings, patience = options.upkeep().log_compaction, options.write_settings().patience
-    return schedule_log_compaction(storage, settings, patience, metadata_enable=options.metadata_enable)
+    patience = options.write_settings().patience
+    return schedule_compaction(storage, of(options.upkeep()), patience, metadata_enable=options.metadata_enable)
 
 
 def _rollback(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:
@@ -127,10 +116,10 @@ def _restore(storage: Storage, options: HudiOptions, asked: Namespace) -> Servic
 _SERVICES: dict[str, Callable[[Storage, HudiOptions, Namespace], ServiceResult]] = {
     "clean": _clean,
     "archive": _archive,
-    "compact": _compact,
-    "schedule_compaction": _schedule_compaction,
-    "log_compact": _log_compact,
-    "schedule_log_compaction": _schedule_log_compaction,
+    "compact": partial(_compact, attrgetter("compaction")),
+    "schedule_compaction": partial(_schedule_compaction, attrgetter("compaction")),
+    "log_compact": partial(_compact, attrgetter("log_compaction")),
+    "schedule_log_compaction": partial(_schedule_compaction, attrgetter("log_compaction")),
     "rollback": _rollback,
     "savepoint": _savepoint,
     "delete_savepoint": _delete_savepoint,

@@ -126,12 +126,12 @@ class TableUpkeep(TableBase):
             UnsupportedTableError: The table has no log files.
             PyHudiError: It failed; the class says what can be done. It may be run again.
         """
-        from ...operations.services.compaction.log_compact import log_compact  # noqa: PLC0415
+        from ...operations.services.compaction.compact import compact  # noqa: PLC0415
 
         asked, storage = self._asked(options)
         make_active(self._spark)
         means = spark_means(self._spark, self._path, asked)
-        return log_compact(storage, asked.upkeep().log_compaction, means, metadata_enable=asked.metadata_enable)
+        return compact(storage, asked.upkeep().log_compaction, means, metadata_enable=asked.metadata_enable)
 
     def schedule_log_compaction(self, **options: Any) -> ServiceResult:
         """Plan a log compaction and leave it to whoever carries it out: `log_compact`, a job, or Apache Hudi.
@@ -146,11 +146,11 @@ class TableUpkeep(TableBase):
             UnsupportedTableError: The table has no log files.
             PyHudiError: It failed; the class says what can be done. It may be run again.
         """
-        from ...operations.services.compaction.log_compact import schedule_log_compaction  # noqa: PLC0415
+        from ...operations.services.compaction.compact import schedule_compaction  # noqa: PLC0415
 
         asked, storage = self._asked(options)
         patience, settings = asked.write_settings().patience, asked.upkeep().log_compaction
-        return schedule_log_compaction(storage, settings, patience, metadata_enable=asked.metadata_enable)
+        return schedule_compaction(storage, settings, patience, metadata_enable=asked.metadata_enable)
 
     def rollback(self, instant: str, **options: Any) -> ServiceResult:
         """Take one write back, with all that it did: the newest, or a pending one whose writer is dead.

@@ -83,7 +83,11 @@ class Threads:
 
 
 def request(
-    service: Planned[Plan], storage: Storage, config: TableConfig, plan: Callable[[Timeline], Plan | None]
+    service: Planned[Plan],
+    storage: Storage,
+    config: TableConfig,
+    plan: Callable[[Timeline], Plan | None],
+    at: Callable[[], str | None] = lambda: None,
 ) -> tuple[Instant, Plan] | None:
     """Make a plan the table's next decision.
 
@@ -93,6 +97,7 @@ def request(
         config: The table's properties.
         plan: Returns what the service is going to do, given the timeline on which that is decided; None where nothing
             is to be done, or not any more. It is asked again whenever somebody else decided first.
+        at: Returns the requested time of what was planned last; None for one after all that is on the timeline.
 
     Returns:
         The requested instant and its plan; None where there was none.
@@ -108,8 +113,8 @@ def request(
         found = plan(timeline)
         if found is None:
             return None
-        at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
-        instant = Instant(at, service.action, State.REQUESTED)
+        asked_for = at() or next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+        instant = Instant(asked_for, service.action, State.REQUESTED)
         made.append((instant, found))
         body = timeline.files.codec.encode(service.requested(found))
         return Decision(Kind.MAKE, instant, body, changes=retirement_of(storage))

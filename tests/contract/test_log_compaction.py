@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import fastavro
-import pyarrow as pa
 import pytest
 from pyhudi.errors import CommitConflictError, PyHudiError, UnsupportedTableError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.services import standing
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction import log_plan
@@ -33,12 +28,13 @@ from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock
-from pyhudi.table.files.logs.log_contents import columns_of, deletes_of, rows_of
+from pyhudi.table.files.logs.log_blocks import BlockType
+from pyhudi.table.files.logs.log_contents import deletes_of
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.slices import merged_slice
 from pyhudi.timeline.held import pending_compactions
 from pyhudi.timeline.instants import State
+from pyhudi.timeline.writers.announcements import announce
 from support.compacting import (
     SCHEMA,
     TWO,
@@ -57,8 +53,6 @@ from support.compacting import (
     timeline_of,
 )
 from support.drive import KEYED, carry_out, plan, write
-from support.fixture_tables import TABLES, recorded, unpack
-from support.recorded_merges import LOGGED, in_order, shown
 
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name", "p", "id", "value")
 FIRST = [(f"k{n}", "a" if n % 2 else "b", 10, n) for n in range(8)]
@@ -168,118 +162,6 @@ def test_deletes_stay_with_their_values_in_blocks_that_have_one_kind_each(table:
     assert found["k6"] in (None, 0)
 
 
-@pytest.mark.parametrize("format", ["AVRO", "PARQUET"])
-@pytest.mark.parametrize("name", LOGGED)
-def test_tables_of_apache_hudi_read_as_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, format: str
-) -> None:
-    """Whatever their blocks, types, ordering fields and rules of merging; also where nothing can be joined."""
-    # Nothing but writers' rules keep pyhudi from tables that have a mode of partial updates.
-    monkeypatch.setattr(standing, "check_supported", lambda *_, **__: None)
-    path = unpack(name, tmp_path)
-    before = in_order(shown(path, "snapshot"))
-
-    join(path, data_format=BlockType[format], memory=1 if format == "AVRO" else 1 << 24)
-
-    assert in_order(shown(path, "snapshot")) == before
-    pending = {one.action for one in timeline_of(path).pending}
-    assert pending <= {"compaction"}
-
-
-JOINED_AT = "20261122130028209"
-
-
-def without(path: str, *times: str) -> None:
-    """Take instants off a table, with all that they left."""
-    for file in Path(path).rglob("*"):
-        if any(time in file.name for time in times):
-            file.unlink()
-
-
-def theirs(name: str) -> Mapping[str, Any]:
-    """Return what Apache Hudi wrote into an instant of its log compacted table."""
-    with zipfile.ZipFile(TABLES / "v9_mor_log_compacted.zip") as archive:
-        (found,) = [one for one in archive.namelist() if f"timeline/{JOINED_AT}" in one and one.endswith(name)]
-        (record,) = fastavro.reader(io.BytesIO(archive.read(found)))
-    return record
-
-
-def ours(path: str, at: str, name: str) -> Any:
-    (file,) = Path(path, ".hoodie/timeline").glob(f"{at}*{name}")
-    (record,) = fastavro.reader(io.BytesIO(file.read_bytes()))
-    return record
-
-
-def entries(path: str, block: LogBlock, schema: pa.Schema) -> list[dict[str, Any]] | bytes:
-    """Return what is in a block, but for the commit time of rows, which pyhudi keeps and Apache Hudi sets anew."""
-    storage = open_storage(path)
-    if block.type is BlockType.DELETE:
-        return storage.read(block.path)[block.content_offset :][: block.content_size]
-    wanted = pa.schema([one for one in schema if one.name not in META[:2]])
-    return [row for batch in rows_of(storage, block, wanted) for row in batch.to_pylist()]
-
-
-def test_a_plan_says_what_apache_hudi_would_say(tmp_path: Path) -> None:
-    path = unpack("v9_mor_log_compacted", tmp_path)
-    without(path, JOINED_AT, "20261122130030789")
-
-    plan = plan_join(path)
-
-    assert ours(path, plan.instant, "logcompaction.requested") == theirs("logcompaction.requested")
-
-
-def test_a_plan_of_apache_hudi_is_carried_out_as_it_does(tmp_path: Path) -> None:
-    """The same entries, in blocks with the same headers, and the same figures."""
-    path = unpack("v9_mor_log_compacted", tmp_path)
-    storage = open_storage(path)
-    theirs_by_group = {
-        log.file_id: (log, list(read_blocks(storage, log.path)))
-        for piece in slices(path)
-        for log in piece.logs
-        if log.instant_time == JOINED_AT
-    }
-    schema = pa.schema(columns_of(theirs_by_group[min(theirs_by_group)][1][0]))
-    bodies = {(key, one.type): entries(path, one, schema) for key, (_, some) in theirs_by_group.items() for one in some}
-    requested = Path(path, f".hoodie/timeline/{JOINED_AT}.logcompaction.requested").read_bytes()
-    without(path, JOINED_AT, "20261122130030789")
-    Path(path, f".hoodie/timeline/{JOINED_AT}.logcompaction.requested").write_bytes(requested)
-
-    done = join(path, data_format=BlockType.AVRO)
-
-    assert done.instant == JOINED_AT
-    for piece in slices(path):
-        log = piece.logs[-1]
-        known = {block.type: block for block in theirs_by_group[log.file_id][1]}
-        for block in read_blocks(storage, log.path):
-            assert block.headers == {**known[block.type].headers, 2: block.headers[2]}
-            assert entries(path, block, schema) == bodies[log.file_id, block.type]
-    told, expected = ours(path, JOINED_AT, ".deltacommit"), theirs(".deltacommit")
-    varying = {"path", "logFiles", "totalWriteBytes", "fileSizeInBytes", "runtimeStats", "totalLogReadTimeMs"}
-    for partition, stats in expected.pop("partitionToWriteStats").items():
-        for one, other in zip(told["partitionToWriteStats"][partition], stats, strict=True):
-            assert {name: value for name, value in one.items() if name not in varying} == {
-                name: value for name, value in other.items() if name not in varying
-            }
-    assert {name: told[name] for name in ("compacted", "operationType", "version")} == {
-        name: expected[name] for name in ("compacted", "operationType", "version")
-    }
-
-
-def test_rows_that_have_some_columns_only_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody plans them here; of a plan that has them the result says why they stay."""
-    path = unpack("v9_mor_partial", tmp_path)
-    assert plan_join(path).instant == ""
-    with monkeypatch.context() as patch:
-        patch.setattr(log_plan.LogPlanner, "_is_wanted", lambda *_: True)
-        assert plan_join(path).instant
-
-    done = join(path)
-
-    assert "has some columns only" in done.left
-    assert in_order(shown(path, "snapshot")) == in_order(recorded("v9_mor_partial"))
-    assert timeline_of(path).pending == ()
-
-
 def test_what_was_joined_does_not_count_without_what_it_replaces(table: Path) -> None:
     """It belongs to the slice of a base file that Apache Hudi asked for meanwhile, and that holds its rows already."""
     plan_join(table)
@@ -342,16 +224,74 @@ def test_a_file_group_that_is_to_be_joined_is_not_compacted_and_the_other_way_ro
     assert in_bases(table) == merged(table)
 
 
-def test_a_write_that_is_at_work_is_waited_for(table: Path) -> None:
-    """Its log files come before the joined one, which readers would take for the newer one."""
+def test_what_comes_before_a_write_at_work_is_joined(table: Path, unaware: Callable[..., Any]) -> None:
+    """At a time right before it, so that its log files come behind the joined one for all readers."""
     at_work = begin(table)
+    later = append(table, ("k1", "a", 20, 150), ("k2", "b", 1, 151))
+    before = merged(table, *META)
+
+    done = join(table)
+
+    assert done.files > 0
+    assert done.instant < at_work < later
+    assert done.left == ""
+    assert merged(table, *META) == unaware(table, *META) == before
+    waiting = join(table)
+    assert (waiting.instant, waiting.files) == ("", 0)
+    assert f"waits for the deltacommit {at_work}" in waiting.left, "nothing more comes before it"
+    append(table, ("k1", "a", 20, 200), ("k2", "b", 10, 201), at=at_work)
+    wanted = merged(table, *META)
+    assert {("b", "k2", 201), ("a", "k1", 150)} <= {*merged(table)}, "a tie is of the one that was asked for later"
+    assert unaware(table, *META) == wanted
+
+    join(table)
+    assert merged(table, *META) == unaware(table, *META) == wanted
+    assert validate(open_storage(str(table))).num_rows == 0
+    run(table)
+    assert in_bases(table) == merged(table)
+
+
+def test_writes_that_overlap_all_the_time_have_their_log_files_joined(
+    tmp_path: Path, unaware: Callable[..., Any]
+) -> None:
+    """Of any number of writes, each of which begins before the one before it is complete."""
+    table = tmp_path / "t"
+    new_table(table, ("k1", "a", 10, -1), ("k3", "a", 10, -1))
+    at_work, joined = begin(table), 0
+    for number in range(12):
+        following = begin(table)
+        append(table, ("k1", "a", 10, number), ("k3", "a", 10 + number % 3, number), at=at_work)
+        at_work = following
+        before = merged(table, *META)
+        joined += join(table, LogCompactionSettings(blocks=4)).files
+
+        assert merged(table, *META) == unaware(table, *META) == before
+    assert joined > 1
+    assert ("a", "k1", 11) in merged(table)
+    assert max(len(blocks(table, one)) for one in slices(table)) < 6
+
+
+@pytest.mark.parametrize("why", ["nothing is before it", "what is before it is archived", "somebody archives it"])
+def test_a_write_at_work_that_nothing_may_come_before_is_waited_for(tmp_path: Path, why: str) -> None:
+    """Readers take files that are older than the first write on the timeline for archived, and committed."""
+    table = tmp_path / "t"
+    new_table(table, ("k1", "a", 10, 0))
+    waits = why == "nothing is before it"
+    at_work = begin(table) if waits else ""
+    for value in (1, 2):
+        append(table, ("k1", "a", 20, value))
+    at_work = at_work or begin(table)
+    storage, timeline = open_storage(str(table)), timeline_of(table)
+    if why == "what is before it is archived":
+        left = (State.REQUESTED, State.INFLIGHT)
+        files = [each for one in timeline.writes for each in (one, *map(one.at, left))]
+        storage.delete(*map(timeline.files.path, files))
+    elif not waits:
+        announce(storage, at_work)
 
     for done in (plan_join(table), join(table)):
         assert (done.instant, done.files) == ("", 0)
         assert f"waits for the deltacommit {at_work}" in done.left
-    append(table, ("k1", "a", 20, 200), at=at_work)
-    assert join(table).left == ""
-    assert ("a", "k1", 200) in merged(table)
 
 
 def test_a_write_that_begins_later_goes_on(table: Path, unaware: Callable[..., Any]) -> None:

@@ -13,7 +13,6 @@ from ....timeline.timeline import Timeline
 from ...result import ServiceResult
 from ..settings import CompactionSettings, LogCompactionSettings
 from .compact import compact, schedule_compaction
-from .log_compact import log_compact
 from .means import Means
 from .triggers import is_due, log_compaction_is_due
 
@@ -80,7 +79,7 @@ def log_compact_after_write(
     pending = any(one.action == LOG_COMPACTION for one in timeline.pending)
     if load_config(storage).table_type != MERGE_ON_READ or not (pending or due(timeline)):
         return None
-    done = log_compact(storage, settings, means, metadata_enable=metadata_enable, due=due)
+    done = compact(storage, settings, means, metadata_enable=metadata_enable, due=due)
     return done if done.instant or done.left else None
 
 

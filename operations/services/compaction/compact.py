@@ -1,48 +1,48 @@
-"""Compactions planned and carried out, whoever planned them; before anything is planned, what is pending is done.
+"""Compactions and log compactions planned and carried out, whoever planned them; which of the two, the settings say.
 
-A plan is one of the table's decisions, and so is its end. In between it is carried out by one process at a time, under
-the plan's own time (`transaction/execution.py`), and writes go on meanwhile: their log files belong to the slices that
-the compaction begins.
+Before anything is planned, what is pending is done. A plan is one of the table's decisions, and so is its end. In
+between it is carried out by one process at a time, under the plan's own time (`transaction/execution.py`), and writes
+go on meanwhile: the log files of those that are at work belong to the slices that a compaction begins, and come behind
+what a log compaction joins.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from ....storage.base import Storage
 from ....timeline.timeline import Timeline
 from ....timeline.writers.patience import Patience
 from ...result import ServiceResult
-from ..settings import CompactionSettings
-from .kinds import Compaction
+from ..settings import CompactionSettings, LogCompactionSettings
+from .kinds import kind_of
 from .means import Means
-from .plan import Planner, Requested
 from .run import Run
 from .schedule import carry_out_all, foretold, open_merge_on_read, schedule
-
-SCHEDULE = "schedule_compaction"
 
 
 def schedule_compaction(
     storage: Storage,
-    settings: CompactionSettings,
+    settings: CompactionSettings | LogCompactionSettings,
     patience: Patience,
     *,
     metadata_enable: bool | None = None,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Plan a compaction, for whoever carries it out.
+    """Plan a compaction or a log compaction, for whoever carries it out.
 
     Args:
         storage: Rooted at the table.
-        settings: What is merged.
+        settings: What is merged, or joined.
         patience: When the writers of other pending writes count as dead.
         metadata_enable: False where a costly metadata table may be dropped.
-        due: Tells of a timeline whether a compaction is due; None where it is asked for.
+        due: Tells of a timeline whether it is due; None where it is asked for.
 
     Returns:
-        The requested instant and what it is going to merge; no instant where there is nothing to be merged.
+        The requested instant and what it is going to merge; no instant where there is nothing to be merged, or where
+        `left` names a write that has to be over first.
 
     Raises:
         ConcurrentWriteError: A restore is pending, or others decided first all the time.
@@ -51,32 +51,35 @@ def schedule_compaction(
         StorageError: The store failed.
     """
     began = time.monotonic()
-    config = open_merge_on_read(storage, metadata_enable)
-    made = schedule(storage, config, Requested(), lambda: Planner(storage, settings), patience, due)
-    return foretold(storage, SCHEDULE, made, time.monotonic() - began)
+    config, kind = open_merge_on_read(storage, metadata_enable), kind_of(settings)
+    planner = kind.planner(storage)
+    made = schedule(storage, config, kind.requested, planner, patience, due)
+    told = foretold(storage, f"schedule_{kind.noun}", made, time.monotonic() - began)
+    return replace(told, left=planner.left)
 
 
 def compact(
     storage: Storage,
-    settings: CompactionSettings,
+    settings: CompactionSettings | LogCompactionSettings,
     means: Means,
     *,
     metadata_enable: bool | None = None,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Carry out the compactions that are pending, then plan one and carry it out.
+    """Carry out the compactions, or the log compactions, that are pending, then plan one and carry it out.
 
     Args:
         storage: Rooted at the table.
-        settings: What is merged.
+        settings: What is merged, or joined.
         means: How.
         metadata_enable: False where a costly metadata table may be dropped.
-        due: Tells of a timeline whether a compaction is due; None where it is asked for.
+        due: Tells of a timeline whether it is due; None where it is asked for.
 
     Returns:
-        What was merged, and what was left to others; no instant where there was nothing to be merged.
+        What was merged, and what was left and why; no instant where there was nothing to be merged.
 
     Raises:
+        CommitConflictError: A write or a compaction came in between.
         ConcurrentWriteError: It was asked for, and somebody else is at all that is pending; a restore is pending; or
             others decided first all the time.
         CorruptInstantError: A pending one has a plan that nobody can carry out.
@@ -85,10 +88,10 @@ def compact(
         StorageError: The store failed; whoever comes next goes on with it.
     """
     began = time.monotonic()
-    config = open_merge_on_read(storage, metadata_enable)
+    config, kind = open_merge_on_read(storage, metadata_enable), kind_of(settings)
     # Who is asked for it by name tries what has failed before, too.
-    run = Run(Compaction(), storage, config, means, insists=due is None)
-    carry_out_all(
-        run, lambda: schedule(storage, config, Requested(), lambda: Planner(storage, settings), means.patience, due)
-    )
+    run, planner = Run(kind, storage, config, means, insists=due is None), kind.planner(storage)
+    carry_out_all(run, lambda: schedule(storage, config, kind.requested, planner, means.patience, due))
+    if planner.left:
+        run.leave(planner.left)
     return run.result(time.monotonic() - began)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ....index.registry import index_for
-from ....storage import open_storage
 from ....storage.base import Storage, join
 from ....table.arrow.spill import local_spills
 from ....table.files.base_file import BaseFileReader
@@ -22,15 +20,15 @@ from ....table.files.file_group import FileSlice
 from ....table.files.names import BaseFileName
 from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, avro_schema, with_meta
-from ....table.slices.merged_slice import LogCounts, MergedSlice
-from ....timeline.writers import heartbeat
+from ....table.slices.merged_slice import LogCounts
 from ....timeline.writers.markers import MarkerType
 from ....writer.base_output import BaseOutput, FileFormat
 from ....writer.foreign import ForeignRows
+from ....writer.slice_reader import SliceReader
 from ...transaction.fence import Fence
 from ...transaction.transaction import Transaction
+from .executing import at_work, completed, every_block, largest_first, new_token
 from .plan import Plan
-from .tokens import new_token
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CommitMetadata, WriteStat
@@ -87,7 +85,7 @@ class Compactor:
 
     def units(self, plan: Plan) -> Sequence[FileSlice]:
         """Return the file slices, the largest first: whoever comes last should have little left to do."""
-        return sorted(plan, key=lambda one: -one.size)
+        return largest_first(plan)
 
     def execute(self, unit: FileSlice) -> Compacted:
         """Merge one file slice; each attempt makes a file of its own, of which the completed instant names one.
@@ -97,41 +95,20 @@ class Compactor:
             WriteSealedError: Somebody else has taken the compaction over, or it is complete.
             StorageError: The store failed.
         """
-        storage, work = self.reach(), self.work
-        interval = work.patience.heartbeat_interval_s
-        with (
-            heartbeat.HeartbeatThread(storage, work.instant_time, interval_s=interval),
-            tempfile.TemporaryDirectory(prefix="pyhudi-") as folder,
-        ):
-            return self._merge(unit, storage, open_storage(folder, durable=False))
+        storage = self.reach()
+        with at_work(self.work, storage) as local:
+            return self._merge(unit, storage, local)
 
     def result(self, plan: Plan, at: str, done: Sequence[Compacted], seconds: float) -> CommitMetadata:
         """Return what the compaction did, as Apache Hudi writes it."""
-        from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
-
-        stats: dict[str, list[WriteStat]] = {}
-        for one in sorted(done, key=lambda one: one.piece.group):
-            stats.setdefault(one.piece.partition_path, []).append(_stat(one))
-        return CommitMetadata(
-            partition_to_write_stats=stats,
-            compacted=True,
-            extra_metadata={"schema": avro_schema(self.schema, self.work.config.name)},
-            operation_type="COMPACT",
-        )
+        return completed(self.work, self.schema, "COMPACT", ((one.piece, _stat(one)) for one in done))
 
     def _merge(self, piece: FileSlice, storage: Storage, local: Storage) -> Compacted:
         began = time.monotonic()
         name = BaseFileName(piece.file_id, new_token(self.work), self.work.instant_time).format()
-        path = join(piece.partition_path, name) if piece.partition_path else name
-        merged = MergedSlice(
-            storage,
-            self.work.config,
-            piece,
-            self.schema,
-            _seen,
-            memory=self.memory,
-            open_spill=local_spills(local),
-        )
+        path = join(piece.partition_path, name)
+        reader = SliceReader(storage, self.work.config, self.schema, every_block, self.memory, local_spills(local))
+        merged = reader.merged(piece)
         kept = pa.schema([one for one in with_meta(self.schema) if one.name != FILE_NAME])
         foreign = self._foreign(piece, storage)
         passed = frozenset[str]() if foreign else self._passed_through(kept)
@@ -182,11 +159,6 @@ class Compactor:
         """Return the columns that nobody looks into."""
         looked_into = {RECORD_KEY, *self.work.config.ordering_fields}
         return frozenset(one.name for one in columns if pa.types.is_string(one.type)) - looked_into
-
-
-def _seen(_: str) -> bool:
-    """Return that a block counts: a plan names complete log files alone."""
-    return True
 
 
 def _stat(one: Compacted) -> WriteStat:

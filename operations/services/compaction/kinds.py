@@ -19,11 +19,13 @@ from ....timeline.timeline import Timeline
 from ...transaction.since import Since
 from ...transaction.transaction import Transaction
 from ...write_ids import WRITE_ID
+from ..service import Planned
+from ..settings import CompactionSettings, LogCompactionSettings
 from .compactor import Compactor
 from .log_compactor import LogCompactor
-from .log_plan import older_writes, read_log_plan
+from .log_plan import LogPlanner, LogRequested, older_writes, read_log_plan
 from .means import Means
-from .plan import Plan, read_plan, replaced_since
+from .plan import Plan, Planner, Plans, Requested, read_plan, replaced_since
 
 
 class Done(Protocol):
@@ -84,6 +86,17 @@ class Kind(Protocol):
     def call(self) -> str:
         """The method of `HudiTable` that carries it out, and the job."""
 
+    @property
+    def noun(self) -> str:
+        """What the names of methods and jobs call it."""
+
+    @property
+    def requested(self) -> Planned[Plan]:
+        """What a plan is on the timeline."""
+
+    def planner(self, storage: Storage) -> Plans:
+        """Return what makes plans."""
+
     def read_plan(self, storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
         """Return the file slices that a pending instant merges, whoever requested it."""
 
@@ -101,13 +114,24 @@ class Kind(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
 class Compaction:
-    """Log files merged into base files."""
+    """Log files merged into base files.
 
+    Attributes:
+        settings: Which of them.
+    """
+
+    settings: CompactionSettings
     action = COMPACTION
-    name = "compaction"
+    name = noun = "compaction"
     merges = "base and log files"
     call = "compact"
+    requested = Requested()
+
+    def planner(self, storage: Storage) -> Planner:
+        """Return what plans compactions."""
+        return Planner(storage, self.settings)
 
     def read_plan(self, storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
         """Return the file slices that a pending compaction merges."""
@@ -137,13 +161,25 @@ class Compaction:
         _refuse_undone(self, work, storage, timeline, plan)
 
 
+@dataclass(frozen=True, slots=True)
 class LogCompaction:
-    """Log files joined into fewer."""
+    """Log files joined into fewer.
 
+    Attributes:
+        settings: Which of them.
+    """
+
+    settings: LogCompactionSettings
     action = LOG_COMPACTION
     name = "log compaction"
+    noun = "log_compaction"
     merges = "log files"
     call = "log_compact"
+    requested = LogRequested()
+
+    def planner(self, storage: Storage) -> LogPlanner:
+        """Return what plans log compactions."""
+        return LogPlanner(storage, self.settings)
 
     def read_plan(self, storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
         """Return the log files that a pending log compaction joins, by slices without their base files."""
@@ -176,6 +212,11 @@ class LogCompaction:
                 "compaction that was asked for earlier than it, or holds the same file groups, came in between.",
                 "Run it again once that is complete.",
             )
+
+
+def kind_of(settings: CompactionSettings | LogCompactionSettings) -> Kind:
+    """Return which of the two has such settings."""
+    return Compaction(settings) if isinstance(settings, CompactionSettings) else LogCompaction(settings)
 
 
 def _here(storage: Storage) -> Callable[[], Storage]:

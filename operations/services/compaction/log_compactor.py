@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -12,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ....storage import open_storage
 from ....storage.base import Storage, join
-from ....table.arrow.spill import SpillWriter, local_spills
+from ....table.arrow.spill import local_spills
 from ....table.files.base_file import file_schema
 from ....table.files.file_group import FileSlice
 from ....table.files.logs.delete_block import Deletes, joined
@@ -22,15 +20,15 @@ from ....table.files.logs.log_blocks import BlockType
 from ....table.files.logs.log_file import LogFileWriter
 from ....table.files.names import LogFileName
 from ....table.schema.columns import avro_schema
-from ....table.slices.merged_slice import LogCounts, MergedSlice
-from ....timeline.writers import heartbeat
+from ....table.slices.merged_slice import LogCounts
 from ....timeline.writers.markers import MarkerType
 from ....writer.arrivals import encoded_as
+from ....writer.slice_reader import SliceReader
 from ...transaction.fence import Fence
 from ...transaction.transaction import Transaction
+from .executing import at_work, completed, every_block, largest_first, new_token
 from .log_plan import why_left
 from .plan import Plan
-from .tokens import new_token
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CommitMetadata, WriteStat
@@ -89,7 +87,7 @@ class LogCompactor:
 
     def units(self, plan: Plan) -> Sequence[FileSlice]:
         """Return the slices, those with the most bytes of log files first."""
-        return sorted(plan, key=lambda one: -one.size)
+        return largest_first(plan)
 
     def execute(self, unit: FileSlice) -> Joined:
         """Join the log files of one slice; each attempt makes a file of its own, as a `Compactor` does.
@@ -99,35 +97,19 @@ class LogCompactor:
             WriteSealedError: Somebody else has taken the work over, or it is complete.
             StorageError: The store failed.
         """
-        storage, work = self.reach(), self.work
-        interval = work.patience.heartbeat_interval_s
-        with (
-            heartbeat.HeartbeatThread(storage, work.instant_time, interval_s=interval),
-            tempfile.TemporaryDirectory(prefix="pyhudi-") as folder,
-        ):
-            return self._join(unit, storage, local_spills(open_storage(folder, durable=False)))
+        storage = self.reach()
+        with at_work(self.work, storage) as local:
+            return self._join(unit, storage, local)
 
     def result(self, plan: Plan, at: str, done: Sequence[Joined], seconds: float) -> CommitMetadata:
         """Return what was done, as Apache Hudi writes it."""
-        from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+        stats = ((one.piece, _stat(one)) for one in done if one.path)
+        return completed(self.work, self.schema, "LOG_COMPACT", stats)
 
-        stats: dict[str, list[WriteStat]] = {}
-        for one in sorted((one for one in done if one.path), key=lambda one: one.piece.group):
-            stats.setdefault(one.piece.partition_path, []).append(_stat(one))
-        return CommitMetadata(
-            partition_to_write_stats=stats,
-            compacted=True,
-            extra_metadata={"schema": avro_schema(self.schema, self.work.config.name)},
-            operation_type="LOG_COMPACT",
-        )
-
-    def _join(
-        self, piece: FileSlice, storage: Storage, open_spill: Callable[[], tuple[SpillWriter, Storage]]
-    ) -> Joined:
+    def _join(self, piece: FileSlice, storage: Storage, local: Storage) -> Joined:
         began = time.monotonic()
-        logs = MergedSlice(
-            storage, self.work.config, piece, self.schema, _seen, memory=self.memory, open_spill=open_spill
-        )
+        reader = SliceReader(storage, self.work.config, self.schema, every_block, self.memory, local_spills(local))
+        logs = reader.merged(piece)
         blocks = logs.blocks
         done = partial(
             Joined, piece, logs=logs.counts, log_data_bytes=sum(one.content_size for one in blocks if one.is_data)
@@ -137,7 +119,7 @@ class LogCompactor:
             left = f"the log files of the file group {piece.file_id} of partition {piece.partition_path!r} stay: {why}"
             return done(path="", size=0, rows=0, deletes=0, seconds=time.monotonic() - began, left=left)
         name = LogFileName(piece.file_id, self.work.instant_time, 1, new_token(self.work)).format()
-        path = join(piece.partition_path, name) if piece.partition_path else name
+        path = join(piece.partition_path, name)
         with ExitStack() as stack:
             staged = storage.stage(path, self.work.aside)
             stack.callback(staged.discard)
@@ -175,11 +157,6 @@ class LogCompactor:
             file.add_deletes(joined(waiting))
         file.close()
         return counts[0], counts[1]
-
-
-def _seen(_: str) -> bool:
-    """Return that a block counts: a plan names complete log files alone."""
-    return True
 
 
 def _stat(one: Joined) -> WriteStat:

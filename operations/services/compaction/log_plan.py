@@ -3,7 +3,7 @@
 The joined log file is read in place of those that it was made of, and comes behind them: its name has the plan's time,
 which is greater than theirs. Some readers (hudi-rs 0.5) do not know that it replaces anything and read it after all of
 them, which comes to the same as long as nothing else lies in between. So a plan joins all log files that come before
-it; it is made while no write is at work that could add one there, and carried out while none has.
+it, and no write may be at work that could add one there. Where writes are, the plan takes a time right before theirs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from ....table.files.logs.log_file import read_blocks
 from ....table.files.logs.log_scan import effective_blocks
 from ....table.files.view import FileView
 from ....table.files.written import read_replaced
-from ....timeline.held import LOG_COMPACTION
+from ....timeline.clock import free_time_before
+from ....timeline.held import LOG_COMPACTION, log_compactions
 from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
+from ....timeline.writers.announcements import announced
 from ..settings import CompactionSettings, LogCompactionSettings
 from .plan import BARE_NAMES, Plan, Planner, held_by_plans, named_slices, operations_of
 
@@ -63,11 +65,13 @@ class LogPlanner:
         storage: Rooted at the table.
         settings: What is joined.
         waits_for: The first of the writes that the last plan would have had to wait for.
+        at: The time of a plan that comes before a write at work; None for one after all that is on the timeline.
     """
 
     storage: Storage
     settings: LogCompactionSettings
     waits_for: Instant | None = None
+    at: str | None = None
     _files: Planner = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,7 +86,7 @@ class LogPlanner:
         )
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        """Return what is to be joined on a timeline; None where nothing is, or a write is at work.
+        """Return what is to be joined on a timeline; None where nothing is before the first write at work.
 
         Raises:
             CorruptInstantError: A pending compaction or clustering has a plan that cannot be parsed.
@@ -90,15 +94,45 @@ class LogPlanner:
         """
         at_work = [one for one in timeline.pending if _may_append(one)]
         self.waits_for = at_work[0] if at_work else None
-        if at_work:
+        self.at = self._time_before(timeline, at_work[0]) if at_work else None
+        if at_work and self.at is None:
             return None
         slices = self._files.free_slices(timeline, list)
+        if self.at is not None:
+            slices = [_before(one, self.at) for one in slices if one.base_time < self.at]
         wanted = for_each(self.storage, self._is_wanted, slices)
-        return tuple(one for one, wants in zip(slices, wanted, strict=True) if wants) or None
+        plan = tuple(one for one, wants in zip(slices, wanted, strict=True) if wants) or None
+        if plan is not None:
+            self.waits_for = None
+        return plan
 
     def missed(self, now: Timeline, made: Instant) -> bool:
         """Return whether a write came in between that a plan does not know of."""
-        return self._files.missed(now, made) or bool(older_writes(now, made.requested_time))
+        time = made.requested_time
+        return (
+            self._files.missed(now, made)
+            or bool(older_writes(now, time))
+            or (self.at is not None and self._counts_as_archived(now, time))
+        )
+
+    def _time_before(self, timeline: Timeline, write: Instant) -> str | None:
+        """Return a free time right before a write at work; None where a log compaction cannot have it.
+
+        It comes behind all that was joined before, or it would join the same once more.
+        """
+        taken = {time for one in timeline.instants for time in (one.requested_time, one.completion_time) if time}
+        try:
+            time = free_time_before(write.requested_time, taken)
+        except (ValueError, OverflowError):
+            return None
+        joined = max(log_compactions(timeline), default="")
+        fits = joined < time < write.requested_time and not self._counts_as_archived(timeline, time)
+        return time if fits else None
+
+    def _counts_as_archived(self, timeline: Timeline, time: str) -> bool:
+        """Return whether readers may take a file of a time for an archived instant's, whatever is on the timeline."""
+        first = min((one.requested_time for one in timeline.writes), default=time)
+        return time <= max(first, *announced(self.storage), "")
 
     def _is_wanted(self, piece: FileSlice) -> bool:
         """Return whether a slice has many log files, or blocks in them, from more than one instant.
@@ -111,6 +145,10 @@ class LogPlanner:
         blocks = blocks_of(self.storage, piece)
         many = max(len(piece.logs), len(blocks)) >= self.settings.blocks
         return many and len({one.instant_time for one in blocks}) > 1 and why_left(blocks) is None
+
+
+def _before(piece: FileSlice, time: str) -> FileSlice:
+    return replace(piece, logs=tuple(log for log in piece.logs if log.instant_time < time))
 
 
 def older_writes(timeline: Timeline, time: str) -> list[Instant]:

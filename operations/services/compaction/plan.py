@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ....errors import CorruptInstantError, MissingFileError, UnsupportedTableError
 from ....storage.base import FileInfo, Storage, join
@@ -53,6 +53,24 @@ class Requested:
         )
 
 
+class Plans(Protocol):
+    """Makes one plan, again and again while others decide first."""
+
+    @property
+    def at(self) -> str | None:
+        """The requested time of the plan made last; None for one after all that is on the timeline."""
+
+    @property
+    def left(self) -> str:
+        """Why nothing was planned, in words; empty where something was, or nothing is to be merged."""
+
+    def plan(self, timeline: Timeline) -> Plan | None:
+        """Return what is to be merged on a timeline; None where nothing is."""
+
+    def missed(self, now: Timeline, made: Instant) -> bool:
+        """Return whether a plan that is on the timeline does not know of a write that it should."""
+
+
 @dataclass(slots=True)
 class Planner:
     """Makes the plan of the next compaction, again and again while others decide first.
@@ -60,12 +78,19 @@ class Planner:
     Attributes:
         storage: Rooted at the table.
         settings: What is merged.
+        at: None: a compaction merges all that is complete, and is asked for after it.
     """
 
     storage: Storage
     settings: CompactionSettings
+    at: None = field(default=None, init=False)
     _listings: dict[str, tuple[FileInfo, ...]] = field(default_factory=dict)
     _seen: frozenset[Instant] | None = None
+
+    @property
+    def left(self) -> str:
+        """Nothing: a compaction waits for no write."""
+        return ""
 
     def plan(self, timeline: Timeline) -> Plan | None:
         """Return what is to be merged on a timeline; None where nothing is.

@@ -25,10 +25,10 @@ from ...rollback.rollback import forget
 from ...transaction.execution import check_claim, claim, give_up, take_back
 from ...transaction.transaction import Transaction
 from ..service import NoTasksError, carry_out
+from .executing import token_of
 from .kinds import Claimed, Done, Kind
 from .means import Means, here
 from .plan import Plan
-from .tokens import token_of
 
 logger = logging.getLogger("pyhudi")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
 
 from ....errors import ConcurrentWriteError, UnsupportedTableError
 from ....storage.base import Storage
@@ -19,22 +18,12 @@ from ...rollback.pending import broken_off
 from ...transaction.execution import take_back
 from ..service import Planned, request
 from ..standing import finish_rollbacks_first, open_for_service, refuse_restoring
-from .plan import Plan
+from .plan import Plan, Plans
 from .run import Run
 
 logger = logging.getLogger("pyhudi")
 
 _ROUNDS = 20
-
-
-class Plans(Protocol):
-    """Makes one plan, again and again while others decide first."""
-
-    def plan(self, timeline: Timeline) -> Plan | None:
-        """Return what is to be merged on a timeline; None where nothing is."""
-
-    def missed(self, now: Timeline, made: Instant) -> bool:
-        """Return whether a plan that is on the timeline does not know of a write that it should."""
 
 
 def open_merge_on_read(storage: Storage, metadata_enable: bool | None) -> TableConfig:
@@ -56,7 +45,7 @@ def schedule(
     storage: Storage,
     config: TableConfig,
     requested: Planned[Plan],
-    planner_of: Callable[[], Plans],
+    planner: Plans,
     patience: Patience,
     due: Callable[[Timeline], bool] | None,
 ) -> tuple[Instant, Plan] | None:
@@ -66,7 +55,7 @@ def schedule(
         storage: Rooted at the table.
         config: The table's properties.
         requested: What goes on the timeline.
-        planner_of: Returns who makes the plan.
+        planner: Makes the plan.
         patience: When the writers of other pending writes count as dead.
         due: Tells of a timeline whether it is time; None where it is asked for.
 
@@ -75,10 +64,9 @@ def schedule(
         MissingFileError: A file that a completed write names is gone.
     """
     for _ in range(_ROUNDS):
-        planner = planner_of()
         waits: list[Timeline] = []
 
-        def plan(timeline: Timeline, planner: Plans = planner, waits: list[Timeline] = waits) -> Plan | None:
+        def plan(timeline: Timeline, waits: list[Timeline] = waits) -> Plan | None:
             refuse_restoring(storage, timeline)
             waits.clear()
             if broken_off(timeline):
@@ -87,7 +75,7 @@ def schedule(
                 return None
             return planner.plan(timeline) if due is None or due(timeline) else None
 
-        made = request(requested, storage, config, plan)
+        made = request(requested, storage, config, plan, lambda: planner.at)
         if waits:
             finish_rollbacks_first(storage, config, waits[0], patience)
         elif made is None or not planner.missed(load_timeline(storage, config), made[0]):
