@@ -14,7 +14,7 @@ from ..table.files.file_group import DataFile, FileSlice
 from ..table.files.long_replaced import without_long_replaced
 from ..table.files.lost import superseded
 from ..table.files.names import PARQUET
-from ..table.files.partitions import walk_partitions
+from ..table.files.partitions import metafile_of, walk_partitions
 from ..table.files.view import FileView
 from ..table.files.written import read_written
 from ..timeline.archive.lsm import archived_bodies
@@ -37,7 +37,7 @@ class ListedFiles:
         listings: The files, by partition path.
         now: A timeline that names every clean which took some of the files before they were listed.
         cleans: Those cleans, as far as they matter.
-        everything: Whether all partitions were listed.
+        everything: Whether all partitions were to be listed, less those that nobody asks for.
         archive_folder: Where archived instants are, relative to the table's root.
     """
 
@@ -58,6 +58,7 @@ class ListedFiles:
         time: str,
         partitions: Iterable[str] | None,
         archive_folder: str,
+        asked: Callable[[str], bool] | None = None,
     ) -> ListedFiles:
         """List partitions, and read what may be missing there for a reader of any moment from ``time`` on.
 
@@ -68,9 +69,10 @@ class ListedFiles:
             time: The moment.
             partitions: Their paths; None for all.
             archive_folder: Where archived instants are, relative to the table's root.
+            asked: Whether anybody asks for a partition, of all of them; None where somebody asks for each.
         """
         if partitions is None:
-            listings = walk_partitions(storage)
+            listings = walk_partitions(storage) if asked is None else _listed(storage, timeline, asked)
         else:
             names = sorted(partitions)
             found = for_each(storage, storage.list, names)
@@ -169,7 +171,8 @@ def slices_shown(
         query: None for the table as it is.
         wanted: What of that is wanted.
         archive_folder: Where archived instants are, relative to the table's root.
-        every: What would be wanted without the query's condition, for the log; None where it has none.
+        every: What would be wanted without the query's condition, which the log counts at the level INFO; None where it
+            has none.
 
     Raises:
         UnreadableTimeError: A clean took away a file that would be among them, or nobody knows what an archived commit
@@ -183,12 +186,14 @@ def slices_shown(
     partitions = None
     if window is not None and window.times is not None:
         partitions = _written(storage, timeline, window, archive_folder, isinstance(query, Changes) and query.full_scan)
-    files = ListedFiles.find(storage, timeline, now, moment.time, partitions, archive_folder)
+    counts = every is not None and logger.isEnabledFor(logging.INFO)
+    asked = None if every is None or counts else wanted.partition
+    files = ListedFiles.find(storage, timeline, now, moment.time, partitions, archive_folder, asked)
     inside = _inside(window, wanted)
     lost = files.taken(inside.lost(files, moment.timeline, moment.time), moment.timeline, moment.time)
     if not lost:
         found = inside.slices(files, moment.timeline, moment.time)
-        if every is not None and logger.isEnabledFor(logging.INFO):
+        if every is not None and counts:
             whole = len(_inside(window, every).slices(files, moment.timeline, moment.time))
             left_out = whole - len(found)
             logger.info(
@@ -211,6 +216,14 @@ def first_whole(storage: Storage, timeline: Timeline, archive_folder: str) -> In
     first = timeline.writes[0]
     files = ListedFiles.find(storage, timeline, timeline, first.requested_time, None, archive_folder)
     return _next_whole(files, SliceFilter(), first.requested_time)
+
+
+def _listed(storage: Storage, timeline: Timeline, asked: Callable[[str], bool]) -> dict[str, tuple[FileInfo, ...]]:
+    """Return the files of partitions, less those that nobody asks for: a write or its metafile tells that it is one."""
+    named = frozenset(read_written(storage, timeline).partitions)
+    return walk_partitions(
+        storage, lambda folder: not asked(folder) and (folder in named or storage.exists(metafile_of(folder)))
+    )
 
 
 def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tuple[FileInfo, ...]]) -> bool:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 
 import pyarrow as pa
 
@@ -91,7 +92,7 @@ class Snapshot:
             )
         )
         wanted = every.narrowed(
-            lambda path: partition_may_match(path, predicates, self.config, self.schema),
+            cache(lambda path: partition_may_match(path, predicates, self.config, self.schema)),
             lambda file: buckets is None or bucket_of(file.file_id) in buckets,
         )
         folder = self.config.archive_folder
@@ -210,6 +211,7 @@ def open_snapshot(
     query: Query | None = None,
     *,
     bases_alone: bool = False,
+    schema: pa.Schema | None = None,
 ) -> Snapshot:
     """Open a table for reading.
 
@@ -219,6 +221,8 @@ def open_snapshot(
         watermark: The moment at which the query was made; None for now.
         query: What of the table is shown; None for the table as it is.
         bases_alone: Whether log files are passed over.
+        schema: The columns that a snapshot of the same moment and query has, as `Snapshot.schema` gives them; None
+            where no such one was opened before.
 
     Raises:
         InvalidOptionError: A time of the query is none.
@@ -239,14 +243,21 @@ def open_snapshot(
         archived=lambda: archived_writes(storage, config.archive_folder),
         first_whole=lambda: first_whole(storage, timeline, config.archive_folder),
     )
-    latest = isinstance(query, Changes) and not query.schema_of_end
-    schema = latest_schema(storage, config, timeline if latest else moment.timeline)
+    if schema is None:
+        latest = isinstance(query, Changes) and not query.schema_of_end
+        schema = _columns(storage, config, timeline if latest else moment.timeline)
     if watermark is not None and timeline.completed_until and not timeline.completed:
         raise UnreadableTimeError(
             f"The table {storage.path} has archived all that was complete when the DataFrame was made, so that its "
             "columns of then cannot be told.",
             "Make the DataFrame anew.",
         )
+    return Snapshot(storage, config, timeline, now, moment, schema, query, bases_alone)
+
+
+def _columns(storage: Storage, config: TableConfig, timeline: Timeline) -> pa.Schema:
+    """Return all columns that a table has at a moment."""
+    schema = latest_schema(storage, config, timeline)
     if schema is None:
         # Apache Hudi's TRUNCATE TABLE leaves such a table where it was not made by CREATE TABLE.
         logger.warning(
@@ -254,7 +265,7 @@ def open_snapshot(
             storage.path,
         )
         schema = pa.schema([])
-    return Snapshot(storage, config, timeline, now, moment, with_meta(schema), query, bases_alone)
+    return with_meta(schema)
 
 
 def _as_of(storage: Storage, config: TableConfig, now: Timeline, watermark: Watermark) -> Timeline:

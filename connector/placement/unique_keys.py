@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as sf
-from pyspark.sql.types import BooleanType, StructField, StructType
+from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 from pyspark.sql.window import Window
 
 from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex
@@ -25,6 +25,7 @@ from ...operations.planning.plan import WritePlan
 from ...operations.planning.spread_lookup import LookTask, SeenTable, overlapping, tag_spread
 from ...table.files.view import FileView
 from ...table.merging.deletes import IS_DELETED
+from ...table.merging.merger import Meeting
 from ...table.schema.columns import FILE_GROUP, RECORD_KEY
 from .arrow_frames import as_array, by_name, local_frame, text_fields, through
 from .found_keys import FEW_KEYS, FoundKeys, Met
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 LEAVES = "_pyhudi_leaves"
 _GOES, _DELETED, _LIVE, _WINS = "_pyhudi_goes", "_pyhudi_deleted", "_pyhudi_live", "_pyhudi_wins"
+_SINCE = "_pyhudi_since"
 _ROWS, _SEVERAL, _OWN = "_pyhudi_rows", "_pyhudi_several", "_pyhudi_own"
 # What rows say that go nowhere.
 _NOWHERE = ""
@@ -103,7 +105,8 @@ class UniqueKeys:
         rows = keyed.where(sf.col(KEY).between(*self.met.between)).select(KEY, PATH, *names)
         ordered = rows.repartition(KEY).sortWithinPartitions(KEY, PATH)
         fields = StructType([*ordered.schema.fields, *map(_flag, (_GOES, _DELETED))])
-        return through(ordered, FoldTask(spec, self.plan.folds), fields)
+        deletes = self.plan.rules.meeting is Meeting.MERGE
+        return through(ordered, FoldTask(spec, self.plan.folds, deletes), fields)
 
     def _places(self, winners: DataFrame, view: FileView) -> tuple[DataFrame, LookupFigures]:
         """Return the partition and the file id of each file group that holds a key, and what it took."""
@@ -146,15 +149,16 @@ class UniqueKeys:
     def _settled(self, winners: DataFrame, places: DataFrame) -> DataFrame:
         """Return where rows go, given the places of their keys."""
         held = self._held(winners, places)
-        known = places.withColumns({_LIVE: sf.lit(True), _WINS: sf.lit(False)})
+        untold = {_LIVE: sf.lit(True), _WINS: sf.lit(False), _SINCE: sf.lit(0).cast("long")}
+        known = places.withColumns(untold)
         if held is not None:
             on = [KEY, HOME, GROUP]
             known = places.join(held, on, "left").withColumns(
-                {_LIVE: sf.coalesce(_LIVE, sf.lit(True)), _WINS: sf.coalesce(_WINS, sf.lit(False))}
+                {name: sf.coalesce(name, value) for name, value in untold.items()}
             )
         pairs = winners.select(KEY, PATH, _DELETED).join(known, KEY, "left")
         order = (KEY, PATH, _DELETED, HOME, GROUP)
-        ordered = pairs.select(*order, _LIVE, _WINS).repartition(KEY).sortWithinPartitions(*order)
+        ordered = pairs.select(*order, *untold).repartition(KEY).sortWithinPartitions(*order)
         fields = StructType([*text_fields(KEY, PATH, HOME, GROUP).fields, _flag(LEAVES)])
         return through(ordered, SettleTask(self.plan.moves_rows), fields)
 
@@ -171,8 +175,8 @@ class UniqueKeys:
         if not self.plan.folds:
             wanted = wanted.dropDuplicates([HOME, GROUP, KEY])
         ordered = wanted.repartition(HOME, GROUP).sortWithinPartitions(HOME, GROUP)
-        fields = StructType([*text_fields(HOME, GROUP, KEY).fields, *map(_flag, (_LIVE, _WINS))])
-        return through(ordered, StandingTask(self.table, self.plan), fields)
+        fields = [*text_fields(HOME, GROUP, KEY).fields, _flag(_LIVE), _flag(_WINS), StructField(_SINCE, LongType())]
+        return through(ordered, StandingTask(self.table, self.plan), StructType(fields))
 
     def _tasks(self, rows: DataFrame) -> int:
         return spark_tasks(rows.sparkSession)

@@ -17,6 +17,8 @@ from ...errors import MissingOptionError, OptionConflictError, UnsupportedOption
 from .paths import COUNTED, FORMAT, LOOKED_UP, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ...timeline.watermark import Watermark
     from ..options.model import HudiOptions
 
@@ -32,6 +34,8 @@ class PyHudiDataSource(DataSource):
     # The moment that `schema` saw. Spark pickles the source afterwards, so that every action on one DataFrame reads
     # the same file slices.
     _pinned: Watermark | None = None
+    # The table's columns then, which it may take a large commit to tell.
+    _columns: pa.Schema | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -51,6 +55,7 @@ class PyHudiDataSource(DataSource):
             path, options.storage_options, pinned, options.to_query(), bases_alone=options.bases_alone
         )
         self._pinned = pinned or snapshot.timeline.watermark()
+        self._columns = snapshot.schema
         columns = snapshot.schema if options.columns is None else select(snapshot.schema, options.columns, path)
         return to_spark(columns)
 
@@ -74,6 +79,7 @@ class PyHudiDataSource(DataSource):
             pinned or self._pinned,
             merged_alone=pinned is not None and self._given(WHOLE) is None,
             where=self._given(WHERE),
+            columns=self._columns,
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

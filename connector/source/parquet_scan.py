@@ -49,7 +49,7 @@ def scan_files(
     spark: SparkSession,
     snapshot: Snapshot,
     columns: pa.Schema,
-    by_source: Callable[[bool], DataFrame],
+    by_source: Callable[[Sequence[FileSlice] | None], DataFrame],
     predicates: Sequence[Predicate] = (),
 ) -> DataFrame:
     """Return the rows that a snapshot shows.
@@ -58,16 +58,17 @@ def scan_files(
         spark: The session.
         snapshot: The table at one moment.
         columns: Which of its columns, meta columns among them.
-        by_source: Has the data source read the rows: of slices with logs alone, which Spark's own reader cannot merge,
-            where it is given True, and of all slices otherwise. Asked only where there are any.
+        by_source: Has Python read the rows: of the slices with logs, which Spark's own reader cannot merge, where it is
+            given them, and of all slices where it is given None. Asked only where there are any.
         predicates: Conjuncts; files in which no row satisfies them all may be left out.
     """
     slices = snapshot.slices_of_keys(predicates)
     plain = [one for one in slices if not one.logs]
     if len(plain) > MANY and not reads_lists(spark):
-        return by_source(False)
+        return by_source(None)
     frames = [_scan_plain(spark, snapshot, plain, columns)] if plain else []
-    frames += [by_source(True)] if len(plain) < len(slices) else []
+    merged = [one for one in slices if one.logs]
+    frames += [by_source(merged)] if merged else []
     return reduce(DataFrame.union, frames) if frames else spark.createDataFrame([], to_spark(columns))
 
 

@@ -68,6 +68,11 @@ class HudiReader(DataSourceReader):
         self._split_size = split_size
         self._predicates = tuple(predicates)
 
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns given to Spark."""
+        return self._schema
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_snapshot": None}
 
@@ -76,7 +81,12 @@ class HudiReader(DataSourceReader):
         from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (tasks, which open none, start sooner)
 
         snapshot = self._snapshot or open_snapshot(
-            self._path, self._storage_options, self._watermark, self._query, bases_alone=self._bases_alone
+            self._path,
+            self._storage_options,
+            self._watermark,
+            self._query,
+            bases_alone=self._bases_alone,
+            schema=self._table_schema,
         )
         splits = snapshot.plan(self._schema, self._predicates, self._split_size, merged_alone=self._merged_alone)
         return [InputPartition(split) for split in splits or [Split(())]]
@@ -113,6 +123,7 @@ def make_reader(
     *,
     merged_alone: bool = False,
     where: str | None = None,
+    columns: pa.Schema | None = None,
 ) -> HudiReader:
     """Return the reader that fits the worker in which Spark plans the read.
 
@@ -123,6 +134,7 @@ def make_reader(
         pinned: The moment of the read; None for now.
         merged_alone: Whether slices without logs are left out.
         where: Predicates, as `where.spell` notes them; None for none.
+        columns: The table's columns at that moment; None where nobody has looked.
 
     Raises:
         MissingOptionError: An incremental query has no beginning.
@@ -135,17 +147,43 @@ def make_reader(
     from .spark_types import requested_schema  # noqa: PLC0415
     from .where import parse  # noqa: PLC0415
 
-    snapshot = open_snapshot(path, options.storage_options, pinned, options.to_query(), bases_alone=options.bases_alone)
+    query = options.to_query()
+    snapshot = open_snapshot(
+        path, options.storage_options, pinned, query, bases_alone=options.bases_alone, schema=columns
+    )
     wanted = requested_schema(snapshot.schema, schema, path)
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
+    known = () if where is None else parse(where, snapshot.schema)
     kind = HudiPushdownReader if pushing and options.pushes_filters else HudiReader
+    return reader_of(snapshot, wanted, options, known, merged_alone=merged_alone, kind=kind)
+
+
+def reader_of(
+    snapshot: Snapshot,
+    columns: pa.Schema,
+    options: HudiOptions,
+    predicates: Sequence[Predicate] = (),
+    *,
+    merged_alone: bool = False,
+    kind: type[HudiReader] = HudiReader,
+) -> HudiReader:
+    """Return a reader of what a snapshot shows.
+
+    Args:
+        snapshot: The table as the query shows it.
+        columns: The columns to give to Spark, exactly.
+        options: The read's.
+        predicates: Conjuncts that are known.
+        merged_alone: Whether slices without logs are left out.
+        kind: The class.
+    """
     return kind(
         snapshot,
-        path,
+        snapshot.storage.path,
         options.storage_options,
-        wanted,
+        columns,
         split_size=options.split_size,
         merge_memory=options.merge_memory,
         merged_alone=merged_alone,
-        predicates=() if where is None else parse(where, snapshot.schema),
+        predicates=predicates,
     )

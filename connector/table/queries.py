@@ -15,9 +15,11 @@ from ...errors import OptionConflictError
 from ...operations.inspect.detail import detail
 from ...operations.inspect.history import history, last_commit
 from ...operations.result import CommitResult
+from ...reader.plan import plan_splits
 from ...reader.predicates import Predicate
 from ...reader.query import AS_OF, BEGIN, END
 from ...reader.snapshot import Snapshot, open_snapshot
+from ...table.files.file_group import FileSlice
 from ...table.schema.columns import without_meta
 from ..conditions.tree import named
 from ..conditions.understood import Where, understand
@@ -25,9 +27,11 @@ from ..options.explain import ExplainedOptions, explain
 from ..options.read import QUERY_TYPE
 from ..options.sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config
 from ..source.datasource import PyHudiDataSource
+from ..source.direct_tasks import by_tasks, takes_tasks
 from ..source.parquet_scan import lacks_file_system, scan_files
 from ..source.paths import PINNED, WHERE, WHOLE
 from ..source.pin import spell
+from ..source.reader import reader_of
 from ..source.spark_types import select, to_spark
 from ..source.where import spell as spell_where
 from .base import TableBase
@@ -55,7 +59,7 @@ class TableQueries(TableBase):
     ) -> DataFrame:
         """Return the table, as it was, or what changed in it, read by Spark's own Parquet reader.
 
-        File slices of a merge-on-read table that have log files are merged by the data source, as of the same moment.
+        File slices of a merge-on-read table that have log files are merged by Python, as of the same moment.
 
         The DataFrame is fixed: it shows the table as it is now, whatever is written later. Times are spelled as in the
         options ``as.of.instant`` and ``hoodie.datasource.read.begin.instanttime``, or are a ``datetime``, of which a
@@ -119,8 +123,18 @@ class TableQueries(TableBase):
             told: Options by which the data source knows them.
         """
 
-        def by_source(merged_alone: bool) -> DataFrame:
-            moment = {PINNED: spell(snapshot.timeline.watermark()), **({} if merged_alone else {WHOLE: "true"}), **told}
+        def by_source(merged: Sequence[FileSlice] | None) -> DataFrame:
+            options = resolved.options
+            if merged is not None and takes_tasks(self._spark) and not options.pushes_filters:
+                reader = reader_of(snapshot, columns, options, predicates)
+                frame = by_tasks(self._spark, reader, plan_splits(merged, {}, options.split_size))
+                if frame is not None:
+                    return frame
+            moment = {
+                PINNED: spell(snapshot.timeline.watermark()),
+                **({WHOLE: "true"} if merged is None else {}),
+                **told,
+            }
             return self._read(resolved, columns.names, moment, to_spark(columns))
 
         if not self._storage.remote:

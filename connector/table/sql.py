@@ -34,8 +34,8 @@ class TableSql(TableQueries):
 
     def __init__(self, spark: SparkSession, path: AnyPath, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(spark, path, options)
-        # The views that follow the table, with the columns that each shows.
-        self._following: dict[str, Sequence[str] | None] = {}
+        # The views that follow the table, with the columns that each shows, and what it shows of them.
+        self._following: dict[str, tuple[Sequence[str] | None, DataFrame]] = {}
 
     def create_view(
         self,
@@ -66,16 +66,19 @@ class TableSql(TableQueries):
                 f"A view of the table {self._path} was to show it as of {as_of} and always as it is.",
                 "Leave one of them out.",
             )
-        self._make_view(name, self.to_df(columns, as_of=as_of))
+        rows = self._make_view(name, self.to_df(columns, as_of=as_of))
         self._following.pop(name, None)
         if newest:
-            self._following[name] = columns
+            self._following[name] = (columns, rows)
 
     def refresh_views(self) -> None:
-        """Have the views that follow the table show it as it is now; those that somebody dropped stay away."""
-        for name, columns in list(self._following.items()):
-            if self._spark.catalog.tableExists(name):
-                self._make_view(name, self.to_df(columns))
+        """Have the views that follow the table show it as it is now; those that somebody dropped stay away.
+
+        So do those in whose place somebody has put something else under their name.
+        """
+        for name, (columns, rows) in list(self._following.items()):
+            if self._spark.catalog.tableExists(name) and self._spark.table(name).sameSemantics(rows):
+                self._following[name] = (columns, self._make_view(name, self.to_df(columns)))
             else:
                 del self._following[name]
 
@@ -112,9 +115,10 @@ class TableSql(TableQueries):
         given = {} if args is None else {"args": args}
         return self._spark.sql(query, **given, **shown, **{TABLE: self.to_df(as_of=as_of)})  # type: ignore[arg-type]
 
-    def _make_view(self, name: str, rows: DataFrame) -> None:
+    def _make_view(self, name: str, rows: DataFrame) -> DataFrame:
         try:
             rows.createOrReplaceTempView(name)
+            return rows
         except AnalysisException as error:
             raise InvalidOptionError(
                 f"{name!r} is no name that a temporary view of Spark can have.", "Choose one without dots and spaces."

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import datasource as spark_datasource
 from support.s3 import S3Server
-from support.sessions import started
+from support.sessions import PUSHDOWN, started
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +38,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory, s3: S3Server) -> Iterator[Sp
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def pushing(spark: SparkSession) -> Iterator[None]:
+    """Spark pushes filters."""
+    if not hasattr(spark_datasource, "EqualTo"):
+        pytest.skip("filters are pushed since Spark 4.1")
+    spark.conf.set(PUSHDOWN, "true")
+    yield
+    spark.conf.unset(PUSHDOWN)

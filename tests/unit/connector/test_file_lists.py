@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import pytest
 from pyhudi.connector.source.file_lists import _entry, reads_lists
 
+pytestmark = pytest.mark.oldest
+
 
 @pytest.mark.parametrize(
     ("uri", "path"),

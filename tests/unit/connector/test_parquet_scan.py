@@ -8,6 +8,8 @@ from pyhudi.connector.source.parquet_scan import _moved, is_read_as
 from pyhudi.errors import SchemaMismatchError
 from support.ddl import columns
 
+pytestmark = pytest.mark.oldest
+
 
 @pytest.mark.parametrize(
     ("kind", "wanted", "alike"),

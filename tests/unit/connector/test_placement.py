@@ -15,6 +15,8 @@ from pyhudi.errors import NullKeyError
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig
 
+pytestmark = pytest.mark.oldest
+
 PARTITIONED = TableConfig.new(name="t", record_key_fields=["id"], partition_fields=["p"], bucket_count=4)
 
 

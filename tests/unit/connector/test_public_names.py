@@ -7,6 +7,8 @@ import pyhudi
 import pytest
 from pyhudi.version import VERSION
 
+pytestmark = pytest.mark.oldest
+
 
 def test_the_public_names_are_these() -> None:
     assert pyhudi.__all__ == [

@@ -10,6 +10,8 @@ from pyhudi.table.schema.columns import canonical, with_meta
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
+pytestmark = pytest.mark.oldest
+
 ALL = T.StructType(
     [
         T.StructField("bo", T.BooleanType()),

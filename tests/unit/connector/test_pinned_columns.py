@@ -1,0 +1,32 @@
+"""What a read's first process finds out of a table, and the next one need not find out again."""
+
+from __future__ import annotations
+
+from copy import copy
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyhudi.connector.source.datasource import PyHudiDataSource
+from pyhudi.operations.planning.request import TableSettings
+from pyhudi.timeline.instant_files import InstantFiles
+from support.drive import write
+
+
+def test_the_columns_of_a_read_are_asked_of_the_timeline_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They travel with the moment, by which the newest commit, however many files it names, is opened once for them."""
+    path = str(tmp_path / "t")
+    write(path, pa.table({"id": [1, 2]}), table=TableSettings(record_key_fields=("id",), bucket_count=1))
+    source = PyHudiDataSource({"path": path})
+    columns = source.schema()
+    write(path, pa.table({"id": [3], "later": ["x"]}))
+    monkeypatch.delattr(InstantFiles, "read_summary")
+
+    reader = copy(source).reader(columns)
+    again = copy(reader)
+
+    [split], [later] = reader.partitions(), again.partitions()
+    assert later.value == split.value
+    rows = pa.Table.from_batches(list(again.read(split)))
+    assert rows.column_names == columns.names
+    assert sorted(rows["id"].to_pylist()) == [1, 2]
