@@ -5,7 +5,7 @@ Each says which row of the table it was made from, if from any, and where it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 KIND, PROVEN, OLDER = "_pyhudi_kind", "_pyhudi_proven", "_pyhudi_older"
 OLD_KEY, OLD_PATH, ROW_NUMBER = "_pyhudi_old_key", "_pyhudi_old_path", "_pyhudi_row_number"
 NEW_ORDER, OLD_ORDER = "_pyhudi_new_order", "_pyhudi_old_order"
+# Whether a row leaves a column to any row that it is laid over; and one to its own, which had something else there.
+OPEN, KEPT = "_pyhudi_open", "_pyhudi_kept"
 WAS = "_pyhudi_was_"
 
-_PREFIX = "_pyhudi_"
+_PREFIX, _WAS_OPEN = "_pyhudi_", "_pyhudi_was_open_"
 _CLAUSE, _OF_SOURCE, _OF_TARGET = "_pyhudi_clause", "_pyhudi_of_source", "_pyhudi_of_target"
 _SEQUENCE = META_COLUMNS[1]
 _JOINS = {
@@ -63,6 +65,11 @@ class Changes:
     def orders(self) -> bool:
         """Whether it matters which of two rows is older."""
         return bool(self.target.ordering_fields)
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether rows may leave columns to the older rows of their keys."""
+        return self.target.config.partial_update_mode is not None
 
 
 def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> Changes:
@@ -131,6 +138,10 @@ def _on_side(side: Side, joined: DataFrame) -> Column:
     return {Side.MATCHED: ours & theirs, Side.NOT_MATCHED: ours & ~theirs, Side.BY_SOURCE: theirs & ~ours}[side]
 
 
+def _any_of(conditions: Iterable[Column]) -> Column:
+    return reduce(Column.__or__, conditions, sf.lit(False))
+
+
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """Rows with the clause that holds for each.
@@ -166,7 +177,17 @@ class _Choice:
             new = ordering_of([(sf.col(quoted(name)), name) for name in ordering], self.target.schema)
             older = (sf.col(KIND) != int(Kind.INSERT)) & (new < sf.col(OLD_ORDER))
             told += [new.alias(NEW_ORDER), sf.coalesce(older, sf.lit(False)).alias(OLDER)]
-        return Changes(self.target, rows.select("*", *told).drop(_CLAUSE), moves)
+        opens = self._opens(lambda name: sf.col(quoted(name)))
+        if self.target.config.partial_update_mode is not None:
+            kept = [one & ~sf.col(f"{_WAS_OPEN}{name}") for name, one in opens.items()]
+            told += [_any_of(opens.values()).alias(OPEN), _any_of(kept).alias(KEPT)]
+        rows = rows.select("*", *told).drop(_CLAUSE, *(f"{_WAS_OPEN}{name}" for name in opens))
+        return Changes(self.target, rows, moves)
+
+    def _opens(self, column: Callable[[str], Column]) -> dict[str, Column]:
+        """Return for each column that could be left to an older row whether one is by the value that it has."""
+        found = {name: self.target.left_open(name, column(name)) for name in self.target.schema.names}
+        return {name: one for name, one in found.items() if one is not None}
 
     def _numbers(self, kind: Kind) -> list[int]:
         return [number for number, one in enumerate(self.clauses) if one.kind is kind]
@@ -192,8 +213,11 @@ class _Choice:
         columns: list[Column] = []
         for field in kinds.fields:
             name = field.name
-            choices = [(self.values[at][name], made[at][name], at) for at in range(len(self.clauses))]
-            columns.append(one_of(choices, number).cast(field.dataType).alias(name))
+            # Each by itself: beside a double of another clause Spark would make a double of a bigint that only stays.
+            choices = [
+                (self.values[at][name], made[at][name].cast(field.dataType), at) for at in range(len(self.clauses))
+            ]
+            columns.append(one_of(choices, number).alias(name))
         of_kinds = [(one.kind.name, sf.lit(int(one.kind)), at) for at, one in enumerate(self.clauses)]
         return [*columns, one_of(of_kinds, number).alias(KIND), number]
 
@@ -212,6 +236,9 @@ class _Choice:
             kinds = to_spark(self.target.schema)
             typed = [(column.cast(kinds[name].dataType), name) for column, name in before]
             old.append(ordering_of(typed, self.target.schema).alias(OLD_ORDER))
+        nothing = sf.lit(None)
+        opens = self._opens(lambda name: sf.col(of(TARGET, name)) if is_there else nothing)
+        old += [one.alias(f"{_WAS_OPEN}{name}") for name, one in opens.items()]
         if moves:
             needed = dict.fromkeys([*map(root_of, self.target.place_fields), *ordering])
             old += [sf.col(of(TARGET, name)).alias(f"{WAS}{name}") for name in needed]

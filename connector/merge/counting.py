@@ -10,7 +10,19 @@ from ...operations.planning.changed_rows import ChangedRows, RowPlace, check_cha
 from ...operations.result import RowCounts
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from ..placement.key_columns import KEY, PATH
-from .changing import KIND, NEW_ORDER, OLD_KEY, OLD_ORDER, OLD_PATH, OLDER, PROVEN, ROW_NUMBER, Changes
+from .changing import (
+    KEPT,
+    KIND,
+    NEW_ORDER,
+    OLD_KEY,
+    OLD_ORDER,
+    OLD_PATH,
+    OLDER,
+    OPEN,
+    PROVEN,
+    ROW_NUMBER,
+    Changes,
+)
 from .clauses import Kind
 
 if TYPE_CHECKING:
@@ -72,12 +84,14 @@ def _entries(changes: Changes) -> DataFrame:
 
     def entry(role: Column, *, comes: Column, goes: Column) -> Column:
         """Return a row's entry at the place where it comes, else at the place where it was."""
+        left_open = sf.when(comes, sf.col(OPEN)).otherwise(sf.col(KEPT)) if changes.leaves_open else sf.lit(False)
         return sf.struct(
             role.alias(_ROLE),
             sf.when(comes, sf.col(KEY)).otherwise(sf.col(OLD_KEY)).alias(KEY),
             sf.when(comes, sf.col(PATH)).otherwise(sf.col(OLD_PATH)).alias(PATH),
             sf.when(goes, sf.col(ROW_NUMBER)).alias(ROW_NUMBER),
             (sf.col(OLDER) if ordered else sf.lit(False)).alias(OLDER),
+            left_open.alias(OPEN),
             (sf.when(comes, sf.col(NEW_ORDER)) if ordered else nothing).alias(NEW_ORDER),
             (sf.when(goes, sf.col(OLD_ORDER)) if ordered else nothing).alias(OLD_ORDER),
             (comes & ~sf.col(PROVEN)).alias(PROVEN),
@@ -108,6 +122,8 @@ def _places(changes: Changes) -> DataFrame:
             sf.min(ROW_NUMBER).alias("first_row"),
             sf.max(ROW_NUMBER).alias("last_row"),
             sf.max(sf.col(OLDER) & (role == _STAYS)).alias(OLDER),
+            sf.max(sf.col(OPEN) & (role == _STAYS)).alias(KEPT),
+            sf.max(sf.col(OPEN) & (role == _COMES)).alias(OPEN),
             sf.max(NEW_ORDER).alias(NEW_ORDER),
             sf.max(OLD_ORDER).alias(OLD_ORDER),
             sf.count_if(PROVEN).alias("unproven"),
@@ -129,6 +145,7 @@ def _totals(places: DataFrame) -> DataFrame:
         "matched_often": several & ~twice,
         "held_twice": several & twice,
         "crowded": sf.col("stays") + sf.col("comes") > 1,
+        "kept": sf.col(KEPT) | (replaced & sf.col(OPEN)),
         "older": sf.col(OLDER) | (replaced & sf.coalesce(sf.col(NEW_ORDER) < sf.col(OLD_ORDER), sf.lit(False))),
     }
     # What has no key is refused by the write, which says which row it is.
@@ -150,7 +167,7 @@ def _found(row: Row) -> ChangedRows:
         deletes=sums["deleted"],
         moved=sums["leaves"] + sums["shifted"],
     )
-    wrong = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older")}
+    wrong = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older", "kept")}
     return ChangedRows(
         counts,
         left=sums["leaves"],

@@ -165,6 +165,9 @@ def _equalities(text: str, target: MergeTarget) -> list[str] | None:
         if found is None or found[1].lower() == found[3].lower() or found[2].lower() != found[4].lower():
             return None
         alike = [one for one in target.schema.names if one.lower() == found[2].lower()]
+        if not alike:
+            # A meta column, say: rows of one key may differ in it.
+            return None
         names += alike
     return names
 

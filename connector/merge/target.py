@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from ...errors import MissingColumnError
 from ...storage.base import Storage
 from ...table.config import TableConfig
-from ...table.config.property_keys import COMMIT_TIME_ORDERING
+from ...table.config.property_keys import COMMIT_TIME_ORDERING, IGNORE_DEFAULTS
 from ...table.merging.deletes import IS_DELETED
 from ...table.schema.fields import root_of
 
@@ -70,6 +70,23 @@ class MergeTarget:
         if marker is None or marker.field not in self.schema.names:
             return flag
         return [*flag, sf.col(marker.field).cast("string").eqNullSafe(marker.value)]
+
+    def left_open(self, name: str, value: Column) -> Column | None:
+        """Return whether a value leaves its column to the older row of its key; None where no value of it does.
+
+        Args:
+            name: The column, as the table spells it.
+            value: The value that a row has.
+        """
+        mode = self.config.partial_update_mode
+        if mode is None or name in self.kept_of_deletes:
+            return None
+        word, kind = self.config.unavailable_value, self.schema.field(name).type
+        if mode == IGNORE_DEFAULTS:
+            return value.isNull()
+        if word is None or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+            return None
+        return sf.coalesce(value.cast("binary") == sf.lit(word).cast("binary"), sf.lit(False))
 
     def column(self, name: str, what: str) -> str:
         """Return the name of a column as the table spells it.

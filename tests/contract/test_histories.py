@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import UnsupportedTypeError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from support.changing import with_merges
 from support.checks import assert_whole
 from support.drive import read, write
 from support.histories import (
@@ -40,14 +41,14 @@ from support.upkept import JOINING, OFF, SERVICES
 @given(histories(), st.booleans(), st.integers(0, 1 << 30))
 def test_any_dealing_of_rows_gives_what_the_dict_says(history: list[Step], spills: bool, seed: int) -> None:
     """Partitioning, order, retries, duplicate attempts and spilling change nothing in the table's content."""
-    check_history(history, bounds=TINY if spills else ROOMY, seed=seed)
+    check_history(with_merges(history, seed), bounds=TINY if spills else ROOMY, seed=seed)
 
 
 @settings(max_examples=30, deadline=None)
 @given(histories(steps=4), st.booleans(), st.integers(0, 1 << 30))
 def test_colocated_writes_give_what_the_dict_says(history: list[Step], spills: bool, seed: int) -> None:
     """A task that holds whole file groups merges them itself, within its bounds or through spills."""
-    check_history(history, bounds=replace(TINY if spills else ROOMY, colocated=True), seed=seed)
+    check_history(with_merges(history, seed), bounds=replace(TINY if spills else ROOMY, colocated=True), seed=seed)
 
 
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -64,7 +65,7 @@ def test_histories_on_s3_give_what_the_dict_says(
 @given(histories(steps=7), st.integers(0, 1 << 30))
 def test_a_table_that_is_looked_after_holds_what_the_dict_says(history: list[Step], seed: int) -> None:
     """Cleans, archives, rollbacks, savepoints and restores between the writes, and moments that are gone back to."""
-    check_history(history, seed=seed, services=SERVICES)
+    check_history(with_merges(history, seed), seed=seed, services=SERVICES)
 
 
 @settings(max_examples=15, deadline=None)
@@ -74,7 +75,8 @@ def test_any_dealing_of_rows_to_log_files_gives_what_the_dict_says(
 ) -> None:
     """Whether the greater ordering value wins or the later row, in base files, log files, and between them."""
     made = LOGGED if ordered else replace(LOGGED, ordering_fields=())
-    check_history(without_copies(history), bounds=replace(bounds, upkeep=OFF), seed=seed, made=made)
+    history = with_merges(without_copies(history), seed)
+    check_history(history, bounds=replace(bounds, upkeep=OFF), seed=seed, made=made)
 
 
 @settings(max_examples=15, deadline=None)
@@ -95,7 +97,8 @@ def test_a_delete_without_an_ordering_value_holds_wherever_its_rows_are_dealt(
 @given(histories(steps=7), st.integers(0, 1 << 30))
 def test_a_table_whose_logs_are_looked_after_holds_what_the_dict_says(history: list[Step], seed: int) -> None:
     """Compactions besides, planned and carried out at once or some writes later, which forget what was deleted."""
-    check_history(without_copies(history), seed=seed, made=LOGGED, services=(*SERVICES, *JOINING))
+    history = with_merges(without_copies(history), seed)
+    check_history(history, seed=seed, made=LOGGED, services=(*SERVICES, *JOINING))
 
 
 @pytest.mark.slow
@@ -103,7 +106,7 @@ def test_a_table_whose_logs_are_looked_after_holds_what_the_dict_says(history: l
 def test_a_table_whose_logs_are_looked_after_for_long_holds_what_the_dict_says(seed: int) -> None:
     bounds = [ROOMY, TINY, replace(ROOMY, colocated=True)][seed % 3]
     made = replace(LOGGED, ordering_fields=()) if seed % 4 == 3 else LOGGED
-    history = without_copies(random_history(seed, steps=20, keys=8))
+    history = with_merges(without_copies(random_history(seed, steps=20, keys=8)), seed)
 
     check_history(history, bounds=bounds, seed=seed, made=made, services=(*SERVICES, *JOINING))
 
@@ -111,7 +114,8 @@ def test_a_table_whose_logs_are_looked_after_for_long_holds_what_the_dict_says(s
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_a_table_that_is_looked_after_for_long_holds_what_the_dict_says(seed: int) -> None:
-    life = check_history(random_history(seed, steps=30, keys=8), seed=seed, services=SERVICES)
+    history = with_merges(random_history(seed, steps=30, keys=8), seed)
+    life = check_history(history, seed=seed, services=SERVICES)
 
     assert life.undone, "some of it was taken back"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from pyhudi.errors import (
     PyHudiError,
     SchemaMismatchError,
 )
+from pyhudi.table.config.property_keys import UNAVAILABLE_OF_DEBEZIUM
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.readers import rows_by_hudi_rs
@@ -211,11 +213,11 @@ REFUSED: dict[str, tuple[list[Values], Callable[[MergeBuilder], MergeBuilder], o
 }
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.slow)])
 def test_what_one_write_cannot_do_is_refused_by_a_key_and_leaves_the_table_as_it_was(
-    spark: SparkSession, tmp_path: Path, table_type: str
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    table = made(spark, tmp_path / "t", table_type=table_type)
+    """Of whatever type it is: what is asked is asked of rows that were merged."""
+    table = made(spark, tmp_path / "t", table_type="MERGE_ON_READ")
     before = table.last_commit()
     for name, (given, clauses, on, error, says) in REFUSED.items():
         with pytest.raises(error, match=says):
@@ -443,6 +445,52 @@ def test_values_take_the_types_of_their_columns(spark: SparkSession, tmp_path: P
     )
     with pytest.raises(SchemaMismatchError, match="the column 's'"):
         table.update({"s": "named_struct('b', 1, 'a', 'x')"})
+
+
+def test_what_a_clause_leaves_alone_is_not_made_another_type_by_what_others_give(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = "id int, n bigint, price decimal(30,10), t string"
+    table = HudiTable.create(spark, str(tmp_path / "t"), columns, record_key="id", buckets=1)
+    exact = (2**53 + 1, Decimal("12345678901234567890.0123456789"), "7")
+    table.upsert(frame(spark, [(1, *exact), (2, *exact)], columns))
+    given = frame(spark, [(1,), (2,)], "id int")
+    merge = table.merge(given, "id").when_matched_update({"n": 1.5, "price": "2.5D", "t": "target.id"}, "source.id = 1")
+    merge.when_matched_update({"t": 0.5}).execute()
+
+    found = sorted(map(tuple, table.to_df(["id", "n", "price", "t"]).collect()))
+    assert found == [(1, 1, Decimal("2.5"), "1"), (2, *exact[:2], "0.5")]
+
+
+def test_rows_that_differ_in_a_meta_column_have_their_keys_looked_for_all_the_same(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = made(spark, tmp_path / "t", table_type="MERGE_ON_READ")
+    old = table.to_df().localCheckpoint()
+    table.update({"n": 100}, "id = 1")
+    by = ("id", "p", "_hoodie_commit_time")
+    merge = table.merge(old, " and ".join(f"source.{one} = target.{one}" for one in by))
+    with pytest.raises(DuplicateKeyError, match=r"the record key '1' in partition 'a', which a row of the table has"):
+        merge.when_not_matched_insert_all().execute()
+
+
+@pytest.mark.parametrize(("mode", "word"), [("IGNORE_DEFAULTS", None), ("FILL_UNAVAILABLE", UNAVAILABLE_OF_DEBEZIUM)])
+def test_a_value_that_the_mode_of_the_table_would_drop_is_refused(
+    spark: SparkSession, tmp_path: Path, mode: str, word: str | None
+) -> None:
+    table = made(spark, tmp_path / "t", table_type="MERGE_ON_READ", partial_update_mode=mode)
+    with pytest.raises(OptionConflictError, match=r"the record key '1' in partition 'a' .*partial.update.mode"):
+        table.update({"t": sf.lit(word)}, "id = 1")
+    merge = table.merge(frame(spark, [(2, "a", 6, 0, word)]), "id").when_matched_delete()
+    with pytest.raises(OptionConflictError, match=r"the record key '2' in partition 'a' .*partial.update.mode"):
+        # It would take the text of the row in whose place it comes.
+        merge.when_not_matched_by_source_update({"id": 2, "t": sf.lit(word)}, "target.id = 1").execute()
+    table.upsert(frame(spark, [(9, "a", 5, 9, word)]))
+    open_ones = frame(spark, [(9, "a", 6, 90, word), (10, "a", 6, 100, word)])
+    done = table.merge(open_ones).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    assert counts(done) == (1, 1, 0, 0)
+    assert rows(table) == [*START, (9, "a", 6, 90, word), (10, "a", 6, 100, word)]
 
 
 def drawn(chance: random.Random) -> tuple[list[Values], str, list[tuple[str, tuple[Any, ...]]]]:
