@@ -16,7 +16,8 @@ PYTEST_ARGS ?=
 BIN := $(VENV)/bin
 # Spark's workers take python3 from the PATH unless they are told otherwise.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
-PIP := -m pip --quiet --disable-pip-version-check
+# Most of what is installed is never imported; what is, Python compiles then.
+PIP := -m pip --quiet --disable-pip-version-check install --no-compile
 # A lenient editable install hides the package from mypy and its source from Spark's workers.
 EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
@@ -42,8 +43,7 @@ check: install ## Lint, formatting, types, the rules between the layers, the whe
 	$(BIN)/python -m pytest -q tests/unit/test_layers.py tests/unit/test_packaging.py
 
 test-spark40: $(SPARK40_VENV)/.linked ## Run the tests of what differs on the oldest Spark, 4.0
-	$(SPARK40_VENV)/bin/python -m pytest tests/unit/connector
-	$(SPARK40_VENV)/bin/python -m pytest -m "oldest and not slow" tests/spark $(PYTEST_ARGS)
+	$(SPARK40_VENV)/bin/python -m pytest -m "oldest and not slow" tests/unit/connector tests/spark $(PYTEST_ARGS)
 
 test-slow: install ## Run the slow tests: long histories, kills, heartbeats
 	$(BIN)/python -m pytest -m "slow and not interop" $(PYTEST_ARGS)
@@ -68,7 +68,7 @@ $(BIN)/python $(SPARK40_VENV)/bin/python: %/bin/python:
 	$(PYTHON) -m venv $*
 
 $(VENV)/.dependencies $(SPARK40_VENV)/.dependencies: %/.dependencies: pyproject.toml | %/bin/python
-	$*/bin/python $(PIP) install 'setuptools>=77' $(EDITABLE) '.[dev]' $(SPARK)
+	$*/bin/python $(PIP) 'setuptools>=77' $(EDITABLE) '.[dev]' $(SPARK)
 	@touch $@
 
 $(SPARK40_VENV)/.dependencies: SPARK := 'pyspark[connect]==4.0.*'
@@ -80,11 +80,11 @@ $(VENV)/.modules $(SPARK40_VENV)/.modules: %/.modules: FORCE | %/bin/python
 	  if cmp -s $$new $@; then rm $$new; else mv $$new $@; fi
 
 $(VENV)/.linked $(SPARK40_VENV)/.linked: %/.linked: %/.dependencies %/.modules
-	$*/bin/python $(PIP) install --no-deps --no-build-isolation $(EDITABLE) .
+	$*/bin/python $(PIP) --no-deps --no-build-isolation $(EDITABLE) .
 	@touch $@
 
 $(VENV)/.demo $(VENV)/.dist $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.dependencies
-	$(BIN)/python $(PIP) install $(EDITABLE) '.[$*]'
+	$(BIN)/python $(PIP) $(EDITABLE) '.[$*]'
 	@touch $@
 
 hudi-environment: $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK)
@@ -93,5 +93,5 @@ hudi-environment: $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK)
 # the distutils which Python 3.12 dropped.
 $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK): | $(BIN)/python
 	$(PYTHON) -m venv $(HUDI_VENV)
-	$(HUDI_VENV)/bin/python $(PIP) install 'pyspark==$(HUDI_PYSPARK).*' setuptools
+	$(HUDI_VENV)/bin/python $(PIP) 'pyspark==$(HUDI_PYSPARK).*' setuptools
 	@touch $@

@@ -5,21 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyhudi.errors import CommitConflictError, DuplicateKeyError
-from pyhudi.operations.inspect.history import history, last_commit
+from pyhudi.errors import CommitConflictError
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.result import RowCounts
-from pyhudi.storage import open_storage
-from support.changing import based_on, check_changes
-from support.checks import assert_whole
+from support.changed_checks import BASE, check_counted, check_merges, check_swap
+from support.changing import based_on
 from support.drive import rows_of, write
-from support.health import findings
-from support.histories import LOGGED, ROOMY, TABLE, TINY, UNORDERED, part, row
+from support.histories import LOGGED, ROOMY, TABLE, UNORDERED, part, row
 from support.lookups import APART
-from support.readers import rows_by_hudi_rs
-from support.upkept import OFF
 
 
 def looked_up(made: TableSettings, index: str) -> TableSettings:
@@ -31,6 +25,7 @@ SHAPES = {
     "bucket, log files": LOGGED,
     "later row wins": UNORDERED,
     "later row wins, log files": replace(LOGGED, ordering_fields=()),
+    "several ordering fields": replace(TABLE, ordering_fields=("ts", "value")),
     "one partition": replace(TABLE, record_key_fields=("p", "id"), partition_fields=()),
     "simple": looked_up(TABLE, "SIMPLE"),
     "bloom, log files": looked_up(LOGGED, "BLOOM"),
@@ -40,28 +35,9 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_changed_rows_leave_what_a_dict_says(tmp_path: Path, shape: str) -> None:
+def test_merges_leave_what_a_dict_says(shape: str) -> None:
     """Rows are updated, go, come, move, swap their keys, and take places that others leave, in one instant each."""
-    made = SHAPES[shape]
-    total = RowCounts()
-    for seed in range(2):
-        table = tmp_path / f"t{seed}"
-        bounds = replace(TINY if seed else ROOMY, upkeep=OFF)
-        counts = check_changes(table, made, bounds, steps=4, seed=seed)
-        total = RowCounts(total.inserts + counts.inserts, total.updates + counts.updates, 0, total.moved + counts.moved)
-        columns = ("p", "id", "ts", "value")
-        assert rows_by_hudi_rs(table, *columns) == rows_of(table, *columns)
-        # Base files hold rows that log files have deleted, and of unique keys those that have moved.
-        assert [
-            one for one in findings(table) if (one["code"], shape) != ("DUPLICATE_KEY", "unique keys, log files")
-        ] == []
-        assert_whole(table)
-
-    assert min(total.inserts, total.moved) > 2
-    assert total.updates > total.moved + 5
-
-
-BASE = part(row("a", ts=1, value=1), row("b", ts=1, value=2), row("c", ts=1, value=3, p="c"))
+    check_merges(SHAPES[shape])
 
 
 @pytest.mark.parametrize("made", [TABLE, LOGGED, looked_up(TABLE, "SIMPLE")], ids=["bucket", "logs", "simple"])
@@ -101,38 +77,9 @@ def test_a_file_group_opened_meanwhile_for_the_place_that_a_row_moves_to_is_a_co
 
 def test_a_swap_of_keys_counts_as_two_rows_that_moved(tmp_path: Path) -> None:
     """Nobody reads that from the files, in which two rows were updated: the instant says it, and the history."""
-    table = tmp_path / "t"
-    write(table, BASE, table=TABLE)
-    swapped = part(row("b", ts=1, value=1), row("a", ts=1, value=2))
-    done = write(table, swapped, settings=based_on(table, ROOMY, RowCounts(updates=2, moved=2)))
-
-    assert (done.inserts, done.updates, done.deletes, done.moved) == (0, 2, 0, 2)
-    assert "2 updated, 2 moved" in repr(done)
-    assert last_commit(open_storage(str(table))) == done
-    newest = history(open_storage(str(table)), 1).select(["inserts", "updates", "deletes"]).to_pylist()
-    assert newest == [{"inserts": 0, "updates": 2, "deletes": 0}]
-    assert rows_of(table, "id", "value") == [("a", 2), ("b", 1), ("c", 3)]
+    check_swap(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("counts", "rows"),
-    [
-        (RowCounts(deletes=1), part(row("twice", ts=9, value=0, deleted=True))),
-        (RowCounts(updates=1), part(row("twice", ts=9, value=0))),
-        (RowCounts(inserts=1), part(row("a", ts=9, value=0))),
-        (RowCounts(updates=1), part(row("a", ts=0, value=0))),
-        (RowCounts(updates=1, moved=1), part(row("a", ts=9, value=0, p="b"))),
-    ],
-    ids=["deletes two", "updates two", "new key is there", "loses", "leaves no delete"],
-)
-def test_a_write_that_does_something_else_than_was_counted_leaves_the_table_as_it_was(
-    tmp_path: Path, counts: RowCounts, rows: pa.Table
-) -> None:
-    table = tmp_path / "t"
-    twice = part(row("twice", ts=1, value=1), row("twice", ts=2, value=2))
-    write(table, pa.concat_tables([BASE, twice]), operation="insert", table=TABLE)
-    before = rows_of(table, "id", "value")
-    with pytest.raises(DuplicateKeyError, match="several times"):
-        write(table, rows, settings=based_on(table, ROOMY, counts))
-
-    assert rows_of(table, "id", "value") == before
+def test_a_write_that_does_something_else_than_was_counted_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    """It loses a row, or takes another one away, or leaves one behind that was to move."""
+    check_counted(tmp_path)

@@ -9,8 +9,11 @@ import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader import snapshot as snapshots
-from pyhudi.reader.predicates import AnyOf, Compare, IsNull, Predicate
+from pyhudi.reader.predicates import AnyOf, Compare, IsNull, OneOf, Predicate, StartsWith
+from pyhudi.reader.pruning import partition_may_match
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
+from pyhudi.storage.base import Folder
+from pyhudi.storage.local import LocalStorage
 from support.drive import write
 
 PLACES = ("a", "b", "c", "d")
@@ -68,3 +71,60 @@ def test_the_log_tells_how_many_files_are_left_out(table: str, caplog: pytest.Lo
         f"table {table}: partitions and buckets leave out 2 of 4 file slices",
         f"table {table}: the footers of 2 base files leave out 1 of them",
     ]
+
+
+VALUES = ("a", "b", "2024/01/02", "2024/01/03", "2025/07")
+SHAPES: dict[str, TableSettings] = {
+    "plain": TableSettings(record_key_fields=("id",), partition_fields=("p",), bucket_count=1),
+    "hive": TableSettings(record_key_fields=("id",), partition_fields=("p",), bucket_count=1, hive_style=True),
+    "encoded": TableSettings(record_key_fields=("id",), partition_fields=("p",), bucket_count=1, url_encode=True),
+    "two": TableSettings(record_key_fields=("id",), partition_fields=("q", "p"), bucket_count=1, url_encode=True),
+}
+ASKED: list[list[Predicate]] = [
+    [Compare("p", "=", "b")],
+    [Compare("p", "=", "2024/01/03")],
+    [Compare("p", "=", "2024")],
+    [Compare("p", ">", "2024/01/02"), Compare("p", "<", "2026")],
+    [OneOf("p", ("a", "2025/07")), Compare("q", "=", "x")],
+    [StartsWith("p", "2024/")],
+    [IsNull("p")],
+]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["in the timeline", "archived"])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_partitions_that_nobody_asks_for_are_not_listed(
+    tmp_path: Path, shape: TableSettings, named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is anything else left out, whether the timeline names a partition or its metafile alone says that it is."""
+    path = str(tmp_path / "t")
+    rows = [(row, value, "xy"[row % 2]) for row, value in enumerate(VALUES)]
+    columns = [list(one) for one in zip(*rows, strict=True)]
+    write(path, pa.table(columns, names=["id", "p", "q"]), table=shape)
+    if not named:
+        write(path, pa.table([[0], ["a"], ["x"]], names=["id", "p", "q"]))
+        for one in sorted((tmp_path / "t/.hoodie/timeline").glob("2*"))[:3]:
+            one.unlink()
+    whole = open_snapshot(path).slices()
+    assert len(whole) == len(VALUES)
+    partitions = {one.partition_path for one in whole}
+    looked: list[str] = []
+    look = LocalStorage.look
+
+    def watched(storage: LocalStorage, folder: str) -> Folder:
+        looked.append(folder)
+        return look(storage, folder)
+
+    for predicates in ASKED:
+        snapshot = open_snapshot(path)
+        wanted = [
+            one
+            for one in whole
+            if partition_may_match(one.partition_path, predicates, snapshot.config, snapshot.schema)
+        ]
+        looked.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalStorage, "look", watched)
+            found = snapshot.slices(predicates)
+        assert found == wanted, predicates
+        assert partitions.intersection(looked) == {one.partition_path for one in wanted}, predicates

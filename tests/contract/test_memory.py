@@ -24,11 +24,11 @@ def test_a_task_that_appends_to_one_large_file_group_keeps_within_its_memory(tmp
 
 @pytest.mark.slow
 def test_a_task_that_upserts_into_one_large_file_group_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
-    """Seven million rows of 18 columns into a file group that holds as many: 1.4 GB in Arrow on either side.
+    """Three and a half million rows of 18 columns into a file group that holds as many: 700 MB in Arrow on either side.
 
-    Who held either side whole would pass the limit, as the process itself takes some hundred MiB.
+    A task that may hold 256 MiB takes some 750. Who held either side whole would pass the limit.
     """
-    bounds = ["--rows", "7000000", "--limit-mib", "1536"]
+    bounds = ["--rows", "3500000", "--task-mib", "256", "--limit-mib", "1024"]
     command = [sys.executable, str(BENCHMARKS / "memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)

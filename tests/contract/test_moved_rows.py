@@ -18,7 +18,9 @@ from support.histories import ROOMY, TABLE, TINY
 from support.histories import check_history as check_history_of_all
 from support.model import random_history
 from support.shaped import IMPATIENT, SERVICES
+from support.spread_everywhere import write_spread
 from support.unique_keys import SCHEMA, STEPS, Row, Shape, check_history, how, parts_of, shapes, shown, table
+from support.upkept import OFF
 
 SHAPES = [(index, kind) for index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM") for kind in (COPY_ON_WRITE, MERGE_ON_READ)]
 # Whether tasks settle the rows before they are written; how the index finds keys is not theirs to know.
@@ -81,6 +83,38 @@ def test_a_row_that_came_back_is_not_met_by_what_its_first_place_says_of_it(tmp_
         write(path, parts_of([row, Row(2, "x", row.ts, 0)], 1), table=table("GLOBAL_SIMPLE", table_type))
 
     assert [one for one in shown(path) if one[1] == 1] == [("x", 1, "x", 5, 14)]
+
+
+@pytest.mark.parametrize("spread", [False, True])
+@pytest.mark.parametrize("again", range(3))
+def test_a_row_meets_the_last_delete_of_its_partition(tmp_path: Path, spread: bool, again: int) -> None:
+    """Log files of two file groups of it have one, by whose names, drawn anew each time, nobody can tell which."""
+    path, said, quiet = tmp_path / "t", table("GLOBAL_SIMPLE", MERGE_ON_READ), how(small=0, upkeep=OFF)
+    carry_out = write_spread if spread else write
+    for row in (Row(1, "x", 1, 10), Row(1, "y", 3, 11), Row(1, "x", 5, 12), Row(1, "y", 7, 13)):
+        carry_out(path, parts_of([row], 1), table=said, settings=quiet)
+    settings = how(upkeep=OFF, partitions_to_delete=("y",))
+    write(path, SCHEMA.empty_table(), operation="delete_partition", settings=settings)
+
+    carry_out(path, parts_of([Row(1, "x", 6, 14)], 1), settings=quiet)
+    assert shown(path) == []
+    carry_out(path, parts_of([Row(1, "x", 7, 15)], 1), settings=quiet)
+    assert shown(path) == [("x", 1, "x", 7, 15)]
+
+
+@pytest.mark.parametrize("spread", [False, True])
+def test_a_delete_among_rows_to_be_added_is_counted_once(tmp_path: Path, spread: bool) -> None:
+    """Wherever its key is, and was."""
+    path, said = tmp_path / "t", table("GLOBAL_SIMPLE", MERGE_ON_READ)
+    for row in (Row(1, "x", 1, 10), Row(1, "y", 2, 11)):
+        write(path, parts_of([row], 1), table=said)
+
+    adding = how(insert_dup_policy="drop")
+    rows = parts_of([Row(1, "x", 3, 0, True), Row(2, "x", 3, 0, True), Row(3, "x", 3, 12)], 1)
+    result = (write_spread if spread else write)(path, rows, operation="insert", settings=adding)
+
+    assert (result.inserts, result.deletes, result.not_found, result.dropped) == (1, 0, 2, 0)
+    assert shown(path) == [("x", 3, "x", 3, 12), ("y", 1, "y", 2, 11)]
 
 
 def test_a_row_that_stays_holds_what_it_was_written_with(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from pyhudi.operations.write import own_groups
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.table.files import slice_rules
 from pyhudi.table.files.logs import log_file
-from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock
+from pyhudi.table.files.logs.log_blocks import MAGIC, PREFIX, BlockType, LogBlock, Read
 from pyhudi.table.files.names import LogFileName
 from pyhudi.table.merging import merger, row_spec
 from pyhudi.table.slices import log_rows, merged_slice
@@ -53,6 +54,14 @@ def every_task_counts_its_files_from_one(patch: Patch) -> None:
 
 def nothing_is_looked_for_after_a_torn_block(patch: Patch) -> None:
     patch.setattr(log_file._Blocks, "_next_sound", lambda blocks, _: blocks._size)
+
+
+def a_torn_block_is_taken(patch: Patch) -> None:
+    def end(read: Read, offset: int, _: int) -> int:
+        (length,) = struct.unpack(">q", read(offset + len(MAGIC), 8))
+        return offset + PREFIX + int(length)
+
+    patch.setattr(log_file, "sound_end", end)
 
 
 def ordering_is_ignored_between_base_and_log(patch: Patch) -> None:
@@ -113,6 +122,17 @@ def check_torn(folder: Path) -> None:
     assert in_order(shown(str(table), "snapshot")) == in_order(recorded("v9_mor_avro"))
 
 
+def check_torn_trailer(folder: Path) -> None:
+    """Assert that a block does not count whose end says another length than its beginning."""
+    table = folder / "t"
+    for value in range(3):
+        write(table, part(row("k", ts=value, value=value)), table=LOGGED)
+    newest = max(table.rglob("*.log.*"), key=lambda log: log.name)
+    newest.write_bytes(newest.read_bytes()[:-1] + b"\0")
+
+    assert rows_of(table, "value") == [(1,)]
+
+
 def check_orders(_: Path) -> None:
     """Assert that what tasks append wins as it was dealt, under both modes."""
     for seed in range(2):
@@ -166,6 +186,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (tombstones_are_forgotten, check_avro),
     (ordering_is_ignored_between_base_and_log, check_avro),
     (nothing_is_looked_for_after_a_torn_block, check_torn),
+    (a_torn_block_is_taken, check_torn_trailer),
     (versions_are_ordered_as_texts, check_many_tasks),
     (every_task_counts_its_files_from_one, check_many_tasks),
     (a_log_belongs_to_the_base_before_its_request, check_late_append),

@@ -14,9 +14,10 @@ from pyhudi.index import small_files
 from pyhudi.index.small_files import GroupSizes, Shares
 from pyhudi.operations.locating import everywhere, tagging
 from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.table.arrow.arrays import Mask
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
 from pyhudi.table.merging.row_spec import RowSpec
-from pyhudi.writer.moved_rows import OldRows, Settled, Standing
+from pyhudi.writer.moved_rows import OldRows, Settled
 from support.drive import write
 from support.mutations import Check, Mutate, Patch, always, assert_red, each
 from support.small_files import SIZES, SMALL, check_candidates, check_portions, check_rooms, dealt
@@ -142,9 +143,9 @@ def a_moved_row_is_left_behind(patch: Patch) -> None:
 def a_row_moves_although_it_is_older(patch: Patch) -> None:
     original = OldRows._standing
 
-    def standing(self: OldRows, *args: Any) -> Standing:
-        seen = original(self, *args)
-        return Standing(seen.live, np.zeros_like(seen.wins))
+    def standing(self: OldRows, *args: Any) -> tuple[Mask, Mask]:
+        live, wins = original(self, *args)
+        return live, np.zeros_like(wins)
 
     patch.setattr(OldRows, "_standing", standing)
 
@@ -152,9 +153,9 @@ def a_row_moves_although_it_is_older(patch: Patch) -> None:
 def what_log_files_deleted_is_taken_for_there(patch: Patch) -> None:
     original = OldRows._standing
 
-    def standing(self: OldRows, *args: Any) -> Standing:
-        seen = original(self, *args)
-        return Standing(np.ones_like(seen.live), seen.wins)
+    def standing(self: OldRows, *args: Any) -> tuple[Mask, Mask]:
+        live, wins = original(self, *args)
+        return np.ones_like(live), wins
 
     patch.setattr(OldRows, "_standing", standing)
 

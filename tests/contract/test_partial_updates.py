@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import (
+    KeyNotFoundError,
     MissingColumnError,
     OptionConflictError,
     PyHudiError,
@@ -23,6 +26,7 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.config.payloads import PAYLOADS
+from pyhudi.table.files.base_file import BaseFileReader
 from support.drive import plan, read, write
 from support.partial_checks import (
     MODES,
@@ -122,7 +126,7 @@ def test_a_partial_update_goes_with_its_instant(tmp_path: Path) -> None:
 
 VERSION_8 = replace(made(None, logs=True), version=8)
 REFUSED: list[tuple[str, type[PyHudiError], str, pa.Table, str | None, TableSettings, WriteSettings]] = [
-    ("version 8", OptionConflictError, "version 8, whose readers", UPDATE, None, VERSION_8, PARTIAL),
+    ("version 8", OptionConflictError, "version 8, and Apache Hudi 1.0.2", UPDATE, None, VERSION_8, PARTIAL),
     ("insert", OptionConflictError, "about the operation upsert", UPDATE, "insert", made(None, logs=True), PARTIAL),
     ("mode", OptionConflictError, "update.mode=IGNORE_DEFAULTS", UPDATE, None, made(MODES[1], logs=True), PARTIAL),
     (
@@ -241,6 +245,31 @@ def test_a_column_that_may_not_be_null_is_left_as_it_is(tmp_path: Path) -> None:
 
         assert shown(path) == [("a", "k", 11, "first", 2), ("a", "l", 10, "x", 1)]
         assert not read(path).schema.field("name").nullable
+
+
+def test_keys_are_looked_for_in_row_groups_that_may_hold_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of keys that came in their order a few are in few of a file's row groups."""
+    path = tmp_path / "t"
+    many = rows(*((f"k{number:06}", "a", 1, "x" * 50, number) for number in range(400)))
+    write(path, many, table=replace(made(None, logs=True), bucket_count=1), settings=SETTINGS)
+    (base,) = path.glob("a/*.parquet")
+    pq.write_table(pq.read_table(base, partitioning=None), base, row_group_size=50, store_schema=False)
+    read_groups: list[tuple[int, int]] = []
+    original = BaseFileReader.batches
+
+    def counting(file: BaseFileReader, schema: pa.Schema, **how: Any) -> Any:
+        groups = how.get("row_groups")
+        there = file.parquet.num_row_groups
+        read_groups.append((there if groups is None else len(groups), there))
+        return original(file, schema, **how)
+
+    monkeypatch.setattr(BaseFileReader, "batches", counting)
+    some = rows(("k000007", "a", 2, 0), ("k000009", "a", 2, 0), columns=("id", "p", "ts", "n"))
+    write(path, some, settings=PARTIAL)
+    with pytest.raises(KeyNotFoundError, match="k000007x"):
+        write(path, rows(("k000007x", "a", 2, 0), columns=("id", "p", "ts", "n")), settings=PARTIAL)
+
+    assert [(read, there) for read, there in read_groups if there > 1] == [(1, 8), (1, 8)]
 
 
 def test_a_config_without_a_word_has_none() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from typing import Any
 
 import pytest
 from support.s3 import new_url
-from support.shaped import check_shape
+from support.shaped import EVERYWHERE, check_shape, moves_rows, settings_of
 from support.shapes import FACTORS, SHAPES, TO_COME, Shape, is_legal, legal_pairs, pairs_of, shapes, shapes_of_today
 
 SEEDS = range(3)
@@ -39,6 +40,18 @@ def test_every_legal_pair_of_what_is_there_meets_in_a_shape_that_is_drawn() -> N
     wanted = {pair for pair in legal_pairs() if not pair & TO_COME}
 
     assert wanted - set().union(*map(pairs_of, shapes_of_today())) == set()
+
+
+def test_keys_of_the_whole_table_are_found_both_ways_and_rows_move_or_stay_on_tables_of_both_types() -> None:
+    """None of which is a property of a shape, as each would have to meet all others."""
+    shown = [one.values for on_s3 in (False, True) for one in drawn(on_s3=on_s3)]
+    met = {
+        (shape["type"], settings_of(shape).index_type, moves_rows(shape, seed))
+        for shape, seed in shown
+        if shape["index"] == "global"
+    }
+
+    assert met == {*itertools.product(("cow", "mor"), EVERYWHERE, (True, False))}
 
 
 @pytest.mark.parametrize(("shape", "seed"), drawn(on_s3=False))

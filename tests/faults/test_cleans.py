@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from support.cleans import SCHEMA, TABLE, conflicting, data_files, rows, run_cle
 from support.drive import carry_out, plan, rows_of, task, write
 from support.faulty import Faults, FaultyStorage, Killed
 from support.long_ago import instants
-from support.places import files_below, state_of
+from support.places import copied, files_below, state_of
 
 ONE = CleanSettings(commits=1)
 EXPECTED = [("a", "k1", 3), ("a", "k2", 3), ("b", "k1", 0)]
@@ -40,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def steps_of(made: Path, copy: Path) -> int:
     """Return how many steps a clean takes."""
     count = Faults()
-    clean(FaultyStorage(open_storage(str(shutil.copytree(made, copy))), count), ONE)  # type: ignore[arg-type]
+    clean(FaultyStorage(open_storage(str(copied(made, copy))), count), ONE)  # type: ignore[arg-type]
     return len(count.steps)
 
 
@@ -56,7 +55,7 @@ def test_a_clean_that_fails_at_any_step_is_finished_by_the_next(made: Path, tmp_
     kept = {writes[0], *writes[-2:]}
     assert total > 20
     for number in range(1, total + 1):
-        table = shutil.copytree(made, tmp_path / f"t{number}")
+        table = copied(made, tmp_path / f"t{number}")
         faults = Faults(at=number, after=how == "after", kill=how == "killed")
         try:
             clean(FaultyStorage(open_storage(str(table)), faults), ONE)  # type: ignore[arg-type]
@@ -80,7 +79,7 @@ def test_a_clean_that_fails_at_any_step_is_finished_by_the_next(made: Path, tmp_
 def test_two_cleans_at_once_do_what_one_does(made: Path, tmp_path: Path) -> None:
     """Each has its own storage and meets the other wherever it stands; the instant is one, and completes once."""
     for round_ in range(6):
-        table = shutil.copytree(made, tmp_path / f"t{round_}")
+        table = copied(made, tmp_path / f"t{round_}")
         failed: list[BaseException] = []
         start = threading.Barrier(3)
 
@@ -106,7 +105,7 @@ def test_two_cleans_at_once_do_what_one_does(made: Path, tmp_path: Path) -> None
 def test_a_clean_that_slept_while_others_finished_it_changes_nothing(made: Path, tmp_path: Path) -> None:
     """At any step (every third is tried): what its plan names is gone by then, and what came since is not in it."""
     for number in range(1, steps_of(made, tmp_path / "count") + 1, 3):
-        table = shutil.copytree(made, tmp_path / f"t{number}")
+        table = copied(made, tmp_path / f"t{number}")
         after: list[set[str]] = []
 
         class Sleeper(Faults):
@@ -145,7 +144,7 @@ def test_a_clean_at_any_step_of_a_slow_write_takes_nothing_of_it(
     """The write is planned, others complete, and then a clean comes in between any two of its steps."""
     settings = CleanSettings(policy=policy, commits=1, file_versions=1)
     for number in range(1, 200, every):
-        table = shutil.copytree(made, tmp_path / f"t{number}")
+        table = copied(made, tmp_path / f"t{number}")
         slow, other = plan(table, SCHEMA), plan(table, SCHEMA)
         carry_out(other, [rows("a" if same_group else "c", "k1", value=5)])
         faults.steps.clear()

@@ -43,8 +43,12 @@ def folder(s3: S3Server) -> str:
 def test_every_failing_step_of_a_write_on_s3_leaves_the_table_whole(
     folder: str, faults: Faults, creates: bool, after: bool
 ) -> None:
-    """Of an upsert of placed rows, and of one that creates the table."""
-    check_failures(faults, replace(NEXT, before=None) if creates else NEXT, folder, after=after)
+    """Of an upsert of placed rows, and of one that creates the table: each second step, from another one on for each.
+
+    What each step leaves in a folder is looked at in test_failing_storage.py; other stores do the same steps otherwise.
+    """
+    first = 2 if after and not creates else 1
+    check_failures(faults, replace(NEXT, before=None) if creates else NEXT, folder, after=after, first=first, every=2)
 
 
 def test_a_writer_on_s3_killed_at_any_step_is_rolled_back_by_the_next(folder: str, faults: Faults) -> None:

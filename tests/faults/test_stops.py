@@ -6,7 +6,6 @@ Whoever says that it is done has its rows in the table, and whoever raises has n
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +30,7 @@ from pyhudi.timeline.writers.markers import begin_markers
 from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
 from support.faulty import FaultyStorage
-from support.places import state_of
+from support.places import copied, state_of
 from support.races import IMPATIENT, SCHEMA, TABLE, data_files, rows
 from support.stops import Stop, counted
 from support.stores import merge_in_one_thread, wrap_stores
@@ -91,7 +90,7 @@ def each_step(place: Path, stop: Stop, run: Callable[[Path, list[str], int], Non
     write(place / "first", rows("a", "k0", value=0), table=TABLE)
     for number in range(1, 400):
         table, said = place / f"t{number}", []
-        shutil.copytree(place / "first", table)
+        copied(place / "first", table)
         stop.meanwhile = lambda table=table, said=said: others(table, said)
         run(table, said, number)
         name = f"step {number} ({stop.name_of(number)}), {said}"
@@ -275,7 +274,7 @@ def test_a_sweep_that_stops_twice_takes_nothing_of_a_write_that_goes_on(
     write(tmp_path / "first", rows("a", "k0", value=0), table=TABLE)
     while len(sweeping.steps) >= at:
         at += 1
-        table = Path(shutil.copytree(tmp_path / "first", tmp_path / f"t{at}"))
+        table = copied(tmp_path / "first", tmp_path / f"t{at}")
         planned, storage = plan(table, SCHEMA, settings=COLOCATED), open_storage(str(table))
         work = planned.transaction
         heartbeat.touch(storage, work.instant_time)

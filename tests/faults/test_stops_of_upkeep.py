@@ -21,7 +21,7 @@ from support.attempts import parted
 from support.checks import assert_whole
 from support.drive import write
 from support.faulty import FaultyStorage
-from support.places import state_of
+from support.places import copied, state_of
 from support.stops import Stop
 from support.undoing import Life, content, lived
 
@@ -50,7 +50,7 @@ def test_who_stops_at_any_step_while_another_does_the_same_and_writes(tmp_path: 
     life, states = lived(tmp_path / "t"), set()
     for number in range(1, 400):
         table = tmp_path / f"t{number}"
-        shutil.copytree(life.path, table)
+        copied(life.path, table)
 
         def another(table: Path = table) -> None:
             act(open_storage(str(table)), life)

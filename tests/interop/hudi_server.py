@@ -26,6 +26,9 @@ def start_session(folder: str, master: str, release: str) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        # Queries of a few rows never repay the Java that Spark writes and compiles for each of them.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # for what `read` dumps
         "spark.sql.warehouse.dir": f"{folder}/warehouse",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import fastavro
 from interop.scenarios import Model, Row
 
 
@@ -13,18 +11,6 @@ def completed(table: Path, action: str = "commit") -> list[str]:
     """Return the requested times of the completed instants, in the order of their completion."""
     names = [path.stem for path in _timeline(table).glob(f"[0-9]*_[0-9]*.{action}")]
     return [name.split("_")[0] for name in sorted(names, key=lambda name: name.split("_")[1])]
-
-
-def newest_write(table: Path) -> str:
-    """Return the requested time of the write that completed last."""
-    return _newest(table).stem.split("_")[0]
-
-
-def newest_metadata(table: Path) -> dict[str, Any]:
-    """Return what the instant says of the write that completed last."""
-    with _newest(table).open("rb") as stream:
-        [metadata] = fastavro.reader(stream)
-    return dict(metadata)
 
 
 def pending(table: Path) -> set[str]:
@@ -42,15 +28,6 @@ def properties(table: Path) -> dict[str, str]:
 def upserted(table: Path, model: Model, rows: list[Row]) -> None:
     """Tell the model of an upsert that has just been committed."""
     model.upsert(rows, completed(table)[-1])
-
-
-def _newest(table: Path) -> Path:
-    files = [
-        one
-        for action in ("commit", "deltacommit", "replacecommit")
-        for one in _timeline(table).glob(f"[0-9]*_[0-9]*.{action}")
-    ]
-    return max(files, key=lambda file: file.stem.split("_")[1])
 
 
 def _timeline(table: Path) -> Path:

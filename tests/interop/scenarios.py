@@ -18,15 +18,6 @@ TIME = "_hoodie_commit_time"
 META = [TIME, "_hoodie_commit_seqno", KEY, PARTITION, "_hoodie_file_name"]
 DELETED = "_hoodie_is_deleted"
 BUCKETS = "hoodie.bucket.index.num.buckets"
-# Of small tables with the columns id, p and ts, number of buckets left out.
-SMALL = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.table.ordering.fields": "ts",
-    "hoodie.index.type": "BUCKET",
-    "hoodie.metadata.enable": "false",
-}
 MARKER = ("hoodie.payload.delete.field", "hoodie.payload.delete.marker")
 
 

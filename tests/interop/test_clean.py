@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.instants import completed, pending
-from interop.scenarios import BUCKETS, SMALL
+from interop.scenarios import BUCKETS
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
@@ -18,6 +18,7 @@ from pyhudi.storage import open_storage
 from pyhudi.timeline.metadata.models import CleanMetadata
 from support.cleans import QUIET, data_files
 from support.drive import rows_of, write
+from support.hudi_options import SMALL
 from support.long_ago import instants
 
 pytestmark = pytest.mark.interop

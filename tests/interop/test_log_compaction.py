@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
-from interop.test_merge_on_read import AGAIN, BASE, BLOCKS, IN_TIME, MEETINGS, Shared
+from interop.test_merge_on_read import AGAIN, BASE, BLOCKS, IN_TIME, MEETINGS, Shared, parsed
+from pyhudi.operations.write.commit import commit_write
 from pyspark.sql import SparkSession
 from support.compacting import blocks, join, plan_join, slices, timeline_of
+from support.drive import plan, task
+from support.histories import ROOMY
+from support.model import SCHEMA, Step
+from support.upkept import OFF
 
 pytestmark = pytest.mark.interop
 
@@ -81,6 +88,30 @@ def test_each_carries_out_what_the_other_planned(shared: Shared) -> None:
     shared.check()
     shared.theirs("k4 39, k1 50", **INLINE)
     shared.ours("-k4 42")
+    shared.check()
+
+
+def test_all_readers_see_a_write_that_was_at_work_behind_what_came_before_it(shared: Shared) -> None:
+    """The joined log files have a time right before the write's, and complete before it."""
+    shared.ours(BASE)
+    shared.ours(MEETINGS)
+    shared.ours("-k5 20, k6 12")
+    rows = pa.Table.from_pylist(parsed("k0 20, k6 12, -k2 10, k7 30"), SCHEMA)
+    late = plan(shared.path, SCHEMA, settings=replace(ROOMY, upkeep=OFF))
+    done = task(late, rows, 0)
+
+    found = join(shared.path)
+    assert found.files
+    assert found.instant < late.instant_time
+    shared.check()
+
+    commit_write(late, [done])
+    shared.model.apply(Step("upsert", rows.to_pylist(), 1, 0, hands=(tuple(rows.to_pylist()),)))
+    shared.check()
+    shared.theirs(AGAIN, **INLINE)
+    shared.check()
+    shared.theirs("k10 99", hoodie__compact__inline="true", hoodie__compact__inline__max__delta__commits="1")
+    shared.model.compact()
     shared.check()
 
 

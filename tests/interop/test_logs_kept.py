@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
-from interop.scenarios import BUCKETS, SMALL
+from interop.scenarios import BUCKETS
 from interop.undone import agreed, call, names, newest
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.restore import restore
@@ -21,6 +21,7 @@ from support.attempts import PARTED, parted
 from support.compacting import run
 from support.drive import write
 from support.health import errors
+from support.hudi_options import SMALL
 from support.undoing import assert_gone, content
 
 pytestmark = pytest.mark.interop

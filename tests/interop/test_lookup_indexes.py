@@ -12,11 +12,11 @@ import pytest
 from interop.apache_hudi import ApacheHudi, data_files
 from interop.instants import properties
 from interop.readers import read_hudi_rs, read_pyhudi
-from interop.scenarios import SMALL
 from interop.writer import write_without_spark
 from pyhudi.errors import MissingOptionError, OptionConflictError
 from pyspark.sql import SparkSession
 from support.compacting import run, schedule
+from support.hudi_options import SMALL
 from support.readers import read_without_spark
 
 pytestmark = pytest.mark.interop

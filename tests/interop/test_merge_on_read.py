@@ -10,15 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
-from interop.instants import newest_metadata
 from interop.readers import read_hudi_rs, read_pyhudi
-from interop.scenarios import BUCKETS, SMALL
+from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
 from pyspark.sql import SparkSession
 from support.checks import java_bucket
 from support.compacting import run, schedule
+from support.hudi_options import SMALL
 from support.logged_model import LoggedModel
 from support.model import SCHEMA, Row, Step
+from support.newest import newest_metadata
 from support.readers import read_without_spark
 
 pytestmark = pytest.mark.interop

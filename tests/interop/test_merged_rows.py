@@ -1,4 +1,4 @@
-"""Rows that a merge moved: what Apache Hudi reads of them, and writes over."""
+"""Rows that a merge and an update changed: what Apache Hudi reads of them, and writes over."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.readers import read_hudi_rs, read_without_spark
+from pyhudi import HudiTable
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.operations.result import RowCounts
-from support.changing import based_on
-from support.drive import DEFAULTS, write
+from pyspark.sql import SparkSession
+from support.drive import write
 
 pytestmark = pytest.mark.interop
 
@@ -32,24 +32,28 @@ def shown(rows: pa.Table) -> Rows:
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_apache_hudi_reads_moved_and_swapped_rows_and_goes_on(
-    apache: ApacheHudi, tmp_path: Path, table_type: str
+def test_apache_hudi_reads_what_a_merge_and_an_update_wrote_and_goes_on(
+    spark: SparkSession, apache: ApacheHudi, tmp_path: Path, table_type: str
 ) -> None:
-    """Two rows swap their keys, one moves to another partition, one goes, one takes the key of one that leaves."""
-    table = tmp_path / "t"
-    first = [(key, "x", 1, value) for value, key in enumerate("abcdef")]
-    write(table, table_of(first), table=replace(MADE, table_type=table_type))
-    changed = [("b", "x", 1, 10), ("a", "x", 1, 11), ("c", "y", 2, 12), ("e", "x", 2, 13)]
-    gone = [("c", "x", 1, None), ("d", "x", 1, None), ("f", "x", 1, None)]
-    flags = pa.array([False] * len(changed) + [True] * len(gone))
-    rows = table_of([*changed, *gone]).append_column("_hoodie_is_deleted", flags)
-    counts = RowCounts(updates=4, deletes=2, moved=4)
-    done = write(table, rows, settings=based_on(table, DEFAULTS, counts))
+    """Two rows swap their keys, two change partition, two go, one takes the key of one that goes, one comes."""
+    path = tmp_path / "t"
+    first = [(key, "x", 1, value) for value, key in enumerate("abcdefg")]
+    write(path, table_of(first), table=replace(MADE, table_type=table_type))
+    given = [("a", "x", 1, 10), ("b", "x", 1, 11), ("c", "y", 2, 12), ("d", "x", 1, -1), ("e", "x", 1, -1)]
+    given += [("f", "x", 2, 13), ("h", "x", 1, 14), ("i", "x", 1, -1)]
+    table = HudiTable(spark, str(path))
+    merge = table.merge(table_of(given), "source.id = target.id").when_matched_delete("source.v < target.v")
+    set_all = {"id": "translate(target.id, 'abf', 'bae')", **{name: f"source.{name}" for name in ("p", "ts", "v")}}
+    done = merge.when_matched_update(set_all).when_not_matched_insert_all("source.v > 0").execute()
+    moved = table.update({"p": "'z'", "v": "v * 10"}, "id = 'g'")
 
-    assert (done.updates, done.deletes, done.moved) == (4, 2, 4)
+    assert (done.inserts, done.updates, done.deletes, done.moved) == (1, 4, 2, 4)
+    assert (moved.updates, moved.moved) == (1, 1)
+    changed = [("b", "x", 1, 10), ("a", "x", 1, 11), ("c", "y", 2, 12), ("e", "x", 2, 13)]
+    changed += [("h", "x", 1, 14), ("g", "z", 1, 60)]
     expected = sorted(changed)
     readers = (read_without_spark, read_hudi_rs, apache.read)
-    assert [shown(read(table)) for read in readers] == [expected] * 3
+    assert [shown(read(path)) for read in readers] == [expected] * 3
 
     options = {
         "hoodie.table.name": "merged",
@@ -61,6 +65,6 @@ def test_apache_hudi_reads_moved_and_swapped_rows_and_goes_on(
         "hoodie.bucket.index.num.buckets": "2",
         "hoodie.metadata.enable": "false",
     }
-    apache.write(table, table_of([("c", "y", 3, 20), ("d", "x", 3, 21)]), options)
+    apache.write(path, table_of([("c", "y", 3, 20), ("d", "x", 3, 21)]), options)
     expected = sorted([*(row for row in changed if row[0] != "c"), ("c", "y", 3, 20), ("d", "x", 3, 21)])
-    assert [shown(read(table)) for read in readers] == [expected] * 3
+    assert [shown(read(path)) for read in readers] == [expected] * 3

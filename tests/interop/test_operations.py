@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from interop.apache_hudi import ApacheHudi
-from interop.instants import newest_write
 from interop.readers import Readers, read_hudi_rs, read_pyhudi
 from interop.scenarios import (
     BUCKETS,
@@ -27,6 +26,7 @@ from interop.scenarios import (
     without_file_names,
 )
 from interop.writer import write_without_spark
+from support.newest import newest_write
 from support.readers import read_without_spark
 
 pytestmark = pytest.mark.interop

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.readers import read_hudi_rs
-from interop.scenarios import BUCKETS, SMALL
+from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
 from pyhudi.table.config.payloads import PAYLOADS, Payload
 from pyhudi.table.config.property_keys import EVENT_TIME_ORDERING, PARTIAL_UPDATE_MODE
 from support.compacting import run, schedule
 from support.health import errors
+from support.hudi_options import SMALL
 from support.partial_checks import COLUMNS, shown
 from support.partial_model import PartialModel, Step, rows
 

@@ -13,20 +13,13 @@ from pyhudi.connector.source.spark_types import to_arrow
 from pyhudi.operations.planning.request import TableSettings
 from pyspark.sql import types as T  # noqa: N812
 from support.drive import rows_of, write
+from support.hudi_options import unpartitioned
 from support.scripts import script
 
 pytestmark = pytest.mark.interop
 
 SETTINGS = TableSettings(name="t", record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1)
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "",
-    "hoodie.table.ordering.fields": "ts",
-    "hoodie.index.type": "BUCKET",
-    "hoodie.bucket.index.num.buckets": "1",
-    "hoodie.metadata.enable": "false",
-}
+OPTIONS = unpartitioned(1)
 REBASE = "spark.sql.parquet.datetimeRebaseModeInRead"
 
 

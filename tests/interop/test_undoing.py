@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.instants import pending
-from interop.scenarios import BUCKETS, SMALL
+from interop.scenarios import BUCKETS
 from interop.undone import Rows, agreed, call, names, newest
 from pyhudi.operations.services import restore as restore_service
 from pyhudi.operations.services.restore import restore
@@ -21,6 +21,7 @@ from pyhudi.storage import open_storage
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drive import write
 from support.faulty import Killed
+from support.hudi_options import SMALL
 from support.undoing import assert_gone, condemn, content
 
 pytestmark = pytest.mark.interop

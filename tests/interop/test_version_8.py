@@ -12,7 +12,7 @@ import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.instants import properties
 from interop.readers import read_hudi_rs
-from interop.scenarios import BUCKETS, SMALL
+from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.services.archive import archive
@@ -24,6 +24,7 @@ from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
 from support.compacting import join, run, schedule
 from support.health import errors
+from support.hudi_options import SMALL
 from support.readers import read_without_spark
 
 pytestmark = pytest.mark.interop

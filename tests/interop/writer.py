@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from interop.strict import strict_schema, strictly
-from pyhudi.connector.options.parsing import parse_options
-from pyhudi.operations.result import CommitResult
 from pyspark.sql import SparkSession
-from support.drive import write
+from support.by_options import write_without_spark
+
+__all__ = ["Writer", "write_without_spark"]
 
 
 class Writer:
@@ -26,9 +26,3 @@ class Writer:
         pq.write_table(rows, path, store_schema=False)
         frame = strictly(self.spark.read.parquet(str(path)).coalesce(1), strict_schema(rows.schema))
         frame.write.format("pyhudi").options(**options).mode("append").save(str(self.table))
-
-
-def write_without_spark(table: Path, rows: pa.Table, options: Mapping[str, str]) -> CommitResult:
-    """Run one write by the options that ``df.write`` would take, rows in their order, in milliseconds."""
-    asked = parse_options(options).to_write_request(str(table), rows.schema, overwrite=False)
-    return write(table, rows, operation=asked.operation, table=asked.table, settings=asked.write)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.environments import SPARK_HOME, build_wheel, link_packages, new_environment, variables_without
-from support.sessions import WARM
+from support.sessions import INTERPRETED, WARM
 
 pytestmark = pytest.mark.oldest
 
@@ -32,7 +32,7 @@ from pyhudi.errors import MissingColumnError, NullKeyError, OptionConflictError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-spark = SparkSession.builder.remote(os.environ["REMOTE"]).config("spark.sql.shuffle.partitions", "3").getOrCreate()
+spark = SparkSession.builder.remote(os.environ["REMOTE"]).getOrCreate()
 assert "connect" in type(spark).__module__
 path = sys.argv[1]
 df = spark.range(100).selectExpr("id", "cast(id % 3 as string) p", "0 n")
@@ -191,7 +191,8 @@ def server(tmp_path: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    settings = [f"spark.connect.grpc.binding.port={port}", "spark.ui.enabled=false"]
+    settings = [f"spark.connect.grpc.binding.port={port}", "spark.ui.enabled=false", "spark.sql.shuffle.partitions=3"]
+    settings += [f"{key}={value}" for key, value in INTERPRETED.items()]
     command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]"]
     command += [word for one in settings for word in ("--conf", one)]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]

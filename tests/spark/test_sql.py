@@ -37,7 +37,10 @@ def test_a_view_is_pinned_or_follows_and_a_statement_shows_what_is_there(spark: 
     table.rollback(table.last_commit().instant)
     assert [count(spark, view) for view in ("pinned", "following")] == [10, 12]
     assert not spark.catalog.tableExists("thin")
+    table.create_view("thin", newest=True)
+    spark.range(3).createOrReplaceTempView("thin")
     table.delete("id >= 100")
+    assert [count(spark, view) for view in ("following", "thin")] == [9, 3], "it is somebody else's by now"
 
     query = (
         "select count(*) n, max(a.t) t from {table} a left join {other} b on a.id = b.id where a.p = :p and b.id > 0"

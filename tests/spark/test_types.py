@@ -87,10 +87,12 @@ def tokyo(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.session.timeZone", zone)
 
 
-def test_every_value_comes_back_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    """Through `df.write` and through `HudiTable`, which merges the rows with themselves."""
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_every_value_comes_back_as_it_was(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """Through `df.write` and through `HudiTable`, which merges the rows with themselves, or has the read merge them."""
     df, path = every_type(spark), str(tmp_path / "t")
-    df.write.format("pyhudi").options(recordkey="id", orderby="ts_", buckets="2").mode("append").save(path)
+    options = {"recordkey": "id", "orderby": "ts_", "buckets": "2", "hoodie.datasource.write.table.type": kind}
+    df.write.format("pyhudi").options(**options).mode("append").save(path)
     expected = exactly(df)
 
     def check() -> None:

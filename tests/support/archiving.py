@@ -18,6 +18,7 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage, open_storage
 from support.drive import plan, rows_of, task, write
 from support.faulty import FaultyStorage
+from support.places import copied
 from support.races import COLOCATED, SCHEMA, TABLE, rows
 from support.stops import Stop
 
@@ -40,7 +41,7 @@ def tables(first: Path, place: Path) -> Iterator[tuple[int, Path]]:
     """Yield copies of a table, each with the number of the step at which something is to happen."""
     for number in range(1, 200):
         table = place / f"t{number}"
-        shutil.copytree(first, table)
+        copied(first, table)
         yield number, table
         shutil.rmtree(table)
     raise AssertionError("there are more steps than this looks at")
@@ -146,7 +147,7 @@ def check_begins_late(folder: Path) -> None:
     for number, copy in tables(first, folder):
         # The plan knows its table by its path.
         shutil.rmtree(table, ignore_errors=True)
-        shutil.copytree(copy, table)
+        copied(copy, table)
         said: list[str] = []
 
         def begin(said: list[str] = said) -> None:

@@ -12,13 +12,15 @@ import json
 import re
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pyarrow.parquet as pq
+from support.base_bytes import base_bytes
 from support.log_bytes import DELETE, INSTANT, SCHEMA, Block, blocks_of
 from support.places import Place, on_disk
 
@@ -178,15 +180,21 @@ def _archived(root: Path) -> list[_Done]:
         file, name = root / HISTORY / one["fileName"], ARCHIVED.fullmatch(one["fileName"])
         assert name is not None
         assert file.stat().st_size == one["fileLen"]
-        rows = pq.read_table(file, partitioning=None).to_pylist()
+        rows = pq.ParquetFile(file).read().to_pylist()
         times = [row["instantTime"] for row in rows]
         assert (min(times), max(times)) == (name["least"], name["greatest"]), "a file's name spans its instants"
         done += [_Done(row["instantTime"], row["completionTime"], row["action"], row["metadata"]) for row in rows]
     return done
 
 
-def _record(one: _Done) -> dict[str, Any]:
-    (record,) = list(fastavro.reader(io.BytesIO(one.body)))
+def _record(one: _Done) -> Mapping[str, Any]:
+    return _decoded(one.body)
+
+
+# Of copies of a table the same bytes come up again and again.
+@lru_cache(maxsize=1024)
+def _decoded(body: bytes) -> Mapping[str, Any]:
+    (record,) = list(fastavro.reader(io.BytesIO(body)))
     assert isinstance(record, dict)
     return record
 
@@ -326,9 +334,8 @@ def _asks_for_no_order(block: Block) -> bool:
 def _assert_file(file: Path, name: str, stat: Stats, instants: set[str]) -> None:
     """Assert a data file's size, rows, footer and meta columns."""
     assert file.stat().st_size == stat["fileSizeInBytes"] == stat["totalWriteBytes"]
-    with pq.ParquetFile(file) as parquet:
-        footer = parquet.metadata.metadata
-        rows = parquet.read(columns=["_hoodie_commit_time", *_LABELS]).to_pydict()
+    found = base_bytes(file)
+    footer, rows = found.footer, found.rows
     assert len(rows["_hoodie_record_key"]) == stat["numWrites"]
     assert set(rows["_hoodie_file_name"]) <= {name.rpartition("/")[2]}
     assert set(rows["_hoodie_partition_path"]) <= {stat["partitionPath"]}
@@ -357,11 +364,7 @@ def _assert_keys(
     live = {file_id: stat for (where, file_id), stat in replay.live.items() if where == partition}
     logged = {file_id: some for (where, file_id), some in replay.logs.items() if where == partition}
     assert all(file_id[:8].isdigit() is bool(buckets) for file_id in {*live, *logged}), "buckets alone have numbers"
-    in_bases = [
-        (file_id, keys.column(0).to_pylist())
-        for file_id, stat in live.items()
-        for keys in [pq.read_table(root / stat["path"], columns=["_hoodie_record_key"], partitioning=None)]
-    ]
+    in_bases = [(file_id, base_bytes(root / stat["path"]).rows["_hoodie_record_key"]) for file_id, stat in live.items()]
     if buckets:
         counts = Counter(int(file_id[:8]) for file_id in {*live, *logged})
         assert all(number == 1 for number in counts.values()), f"one file group a bucket: {counts}"
@@ -383,9 +386,7 @@ def _logged(root: Path, names: Iterable[str], column: str) -> list[str]:
 def _assert_unique_numbers(root: Path, replay: _Replay) -> None:
     numbers: list[str] = []
     for stat in replay.live.values():
-        rows = pq.read_table(
-            root / stat["path"], columns=["_hoodie_commit_time", "_hoodie_commit_seqno"], partitioning=None
-        ).to_pydict()
+        rows = base_bytes(root / stat["path"]).rows
         for at, number in zip(rows["_hoodie_commit_time"], rows["_hoodie_commit_seqno"], strict=True):
             assert number.startswith(f"{at}_")
             numbers.append(number)

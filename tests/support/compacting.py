@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 import uuid
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from pyhudi.index.registry import index_for
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
-from pyhudi.operations.services.compaction.log_compact import log_compact, schedule_log_compaction
 from pyhudi.operations.services.compaction.log_plan import blocks_of
 from pyhudi.operations.services.service import Threads
 from pyhudi.operations.services.settings import CompactionSettings, LogCompactionSettings
@@ -67,6 +65,7 @@ def new_table(path: Path | str, *some: Row) -> None:
 
 def begin(path: Path | str) -> str:
     """Put a delta commit on the timeline, which `append` completes."""
+    time.sleep(0.002)  # or it might take the time that somebody has in mind who is about to ask for it
     storage = open_storage(str(path))
     config = load_config(storage)
     timeline = load_timeline(storage, config)
@@ -176,13 +175,13 @@ def run(path: Path | str, settings: CompactionSettings = ALL, **changes: Any) ->
 
 def plan_join(path: Path | str, settings: LogCompactionSettings = TWO) -> ServiceResult:
     """Plan a log compaction."""
-    return schedule_log_compaction(open_storage(str(path)), settings, IMPATIENT)
+    return schedule_compaction(open_storage(str(path)), settings, IMPATIENT)
 
 
 def join(path: Path | str, settings: LogCompactionSettings = TWO, **changes: Any) -> ServiceResult:
     """Carry out the log compactions that are pending, and plan and carry out one more."""
     storage = open_storage(str(path))
-    return log_compact(storage, settings, means(storage, **changes))
+    return compact(storage, settings, means(storage, **changes))
 
 
 def blocks(path: Path | str, piece: FileSlice) -> list[str]:
@@ -230,11 +229,6 @@ def in_bases(path: Path | str) -> list[tuple[Any, ...]]:
             table = pq.read_table(Path(str(path)) / piece.base.path, partitioning=None)
             found += zip(*(table.column(name).to_pylist() for name in ("p", "id", "value")), strict=True)
     return sorted(found)
-
-
-def copied(made: Path, to: Path) -> Path:
-    """Return a copy of a table."""
-    return Path(shutil.copytree(made, to))
 
 
 def _with_meta(batch: pa.RecordBatch, at: str, file_id: str) -> pa.RecordBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ class Disk:
 
     def used(self) -> int:
         """Return how many bytes are taken."""
-        return sum(_taken(one.stat().st_size) for one in self.folder.rglob("*") if one.is_file())
+        files = (f"{folder}/{name}" for folder, _, names in os.walk(self.folder) for name in names)
+        return sum(_taken(os.lstat(one).st_size) for one in files)
 
     def take(self, path: str, size: int) -> None:
         """Refuse what does not fit.

@@ -6,16 +6,17 @@ import itertools
 import random
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.connector.options.parsing import parse_options
-from pyhudi.errors import DuplicateKeyError
+from pyhudi.errors import CommitConflictError, DuplicateKeyError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.result import RowCounts
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
@@ -23,16 +24,18 @@ from pyhudi.table.config.property_keys import GLOBAL_INDEXES, LOOKUP_INDEXES
 from pyhudi.table.schema.columns import FILE_GROUP, POSITION
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
+from support.changing import MERGE, based_on, disturbed, is_late, merged, moment_of
 from support.checks import assert_whole, java_bucket
 from support.drive import carry_out, plan, rows_of, task, write
-from support.everywhere_model import EverywhereModel
+from support.everywhere_model import EverywhereLoggedModel, EverywhereModel
 from support.health import findings
 from support.logged_model import LoggedModel
 from support.looked_up_model import LookedUpModel
 from support.lookups import located
 from support.model import INT_ORDERED, SCHEMA, Counts, Key, Model, Row, Step
-from support.places import Place, below, files_below, on_disk
+from support.places import Place, below, copy_table, files_below, on_disk
 from support.readers import rows_by_hudi_rs
+from support.spread_everywhere import located_in_tasks
 from support.upkept import Life
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
@@ -75,39 +78,13 @@ def check_history(
     Returns:
         What was done between the writes.
     """
-    model, chance = (
-        model_of(made, bounds, resets=any(step.schema == INT_ORDERED for step in history)),
-        random.Random(seed),
-    )
+    model = model_of(made, bounds, resets=any(step.schema == INT_ORDERED for step in history))
     with tempfile.TemporaryDirectory() as folder:
         table = table or below(folder, "t")
         life = Life(table, model, services, random.Random(seed))
-        for step in history:
-            parts = placed(step, chance) if bounds.colocated else step.parts()
-            looks_up = made.index_type in LOOKUP_INDEXES
-            schema = parts[0].schema if parts else step.schema
-            if looks_up and bounds.colocated:
-                schema = schema.append(pa.field(FILE_GROUP, pa.string()))
-
-            def planned_anew(step: Step = step, schema: pa.Schema = schema) -> WritePlan:
-                settings = replace(settings_of(step, bounds), upkeep=life.upkeep() if services else bounds.upkeep)
-                return plan(table, schema, operation=step.operation, table=made, settings=settings)
-
-            if deaths and chance.random() < 0.4:
-                dying = planned_anew()
-                run_tasks(dying, located(dying, parts) if dying.located else parts, chance)
-            planned = planned_anew()
-            parts = located(planned, parts) if planned.located else parts
-            expected = model.apply(step.as_dealt())
-            if expected is None:
-                with pytest.raises(DuplicateKeyError):
-                    commit_write(planned, run_tasks(planned, parts, chance))
-                abort_write(planned)
-            else:
-                done = commit_write(planned, run_tasks(planned, parts, chance))
-
-                assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
-                life.wrote(done)
+        writes = _Writes(life, made, bounds, random.Random(seed), deaths=deaths)
+        for step, following in itertools.zip_longest(history, history[1:]):
+            writes.take(step, following)
             assert rows_of(table, *COLUMNS) == model.tuples()
             if services:
                 life.serve()
@@ -121,12 +98,100 @@ def check_history(
         return life
 
 
+@dataclass
+class _Writes:
+    """The writes of a history.
+
+    Attributes:
+        life: The table, and the dict that says what it holds.
+        made: What it is made with.
+        bounds: How it is written.
+        chance: Draws.
+        deaths: Whether some writes die first.
+        seen: What a merge that comes late has seen: what the table held, of which moment, and which write came since.
+    """
+
+    life: Life
+    made: TableSettings
+    bounds: WriteSettings
+    chance: random.Random
+    deaths: bool = False
+    seen: tuple[Model, str, Step] | None = None
+
+    def take(self, step: Step, following: Step | None) -> None:
+        """Write, and count what the dict counts."""
+        late = following is not None and is_late(following) and not self.life.services
+        seen = (self.life.model.moment(), moment_of(self.life.table), step) if late else None
+        if step.operation == MERGE:
+            self._merge(step)
+        else:
+            self._write(step)
+        self.seen = seen
+
+    def _write(self, step: Step) -> None:
+        model = self.life.model
+        planned, parts = self._planned(step, self.bounds)
+        expected = model.apply(step.as_dealt())
+        if expected is None:
+            with pytest.raises(DuplicateKeyError):
+                commit_write(planned, run_tasks(planned, parts, self.chance))
+            abort_write(planned)
+            return
+        done = commit_write(planned, run_tasks(planned, parts, self.chance))
+        assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
+        self.life.wrote(done)
+
+    def _merge(self, drawn: Step) -> None:
+        """Merge; where it looked before another write that changed a row of its own, only at its second try."""
+        model, table = self.life.model, self.life.table
+        unique = self.made.index_type in GLOBAL_INDEXES and self.made.record_key_fields == ("id",)
+        if self.seen is not None and is_late(drawn):
+            before, moment, others = self.seen
+            step, changed = merged(drawn, before, unique=unique)
+            if disturbed(changed, others, before, model):
+                bounds = replace(self.bounds, based_on=moment, counted=changed.counts())
+                planned, parts = self._planned(step, bounds)
+                with pytest.raises(CommitConflictError):
+                    commit_write(planned, run_tasks(planned, parts, self.chance))
+                abort_write(planned)
+                self.life.conflicts += 1
+        step, changed = merged(drawn, model, unique=unique)
+        planned, parts = self._planned(step, based_on(table, self.bounds, changed.counts()))
+        assert model.apply(step.as_dealt()) is not None
+        assert model.tuples() == changed.tuples(), "what is written is what the merge says"
+        done = commit_write(planned, run_tasks(planned, parts, self.chance))
+        assert RowCounts(done.inserts, done.updates, done.deletes, done.moved) == changed.counts()
+        self.life.changes.append(changed.counts())
+        self.life.wrote(done)
+
+    def _planned(self, step: Step, bounds: WriteSettings) -> tuple[WritePlan, list[pa.Table]]:
+        """Return a write's plan and its rows as its tasks get them; another one may have died before."""
+        parts = placed(step, self.chance) if bounds.colocated else step.parts()
+        schema = parts[0].schema if parts else step.schema
+        if self.made.index_type in LOOKUP_INDEXES and bounds.colocated:
+            schema = schema.append(pa.field(FILE_GROUP, pa.string()))
+
+        def planned_anew() -> WritePlan:
+            upkeep = self.life.upkeep() if self.life.services else bounds.upkeep
+            settings = replace(settings_of(step, bounds), upkeep=upkeep)
+            return plan(self.life.table, schema, operation=step.operation, table=self.made, settings=settings)
+
+        places = located_in_tasks if self.made.index_type in GLOBAL_INDEXES else located
+        if self.deaths and self.chance.random() < 0.4:
+            dying = planned_anew()
+            run_tasks(dying, places(dying, parts) if dying.located else parts, self.chance)
+        planned = planned_anew()
+        return planned, places(planned, parts) if planned.located else parts
+
+
 def model_of(made: TableSettings, bounds: WriteSettings, *, resets: bool = False) -> Model:
     """Return the dict for tables that are made so."""
     ordered = bool(made.ordering_fields)
+    if made.index_type in GLOBAL_INDEXES:
+        model = EverywhereLoggedModel if made.table_type == MERGE_ON_READ else EverywhereModel
+        return model(ordered=ordered, moves=bounds.lookup.moves_rows, names=made.record_key_fields or ())
     if made.table_type != MERGE_ON_READ:
-        model = EverywhereModel if made.index_type in GLOBAL_INDEXES else Model
-        return model(ordered=ordered, resets=resets)
+        return Model(ordered=ordered, resets=resets)
     if made.index_type in LOOKUP_INDEXES:
         return LookedUpModel(ordered=ordered, resets=resets)
     fields = list(made.record_key_fields or ())
@@ -149,7 +214,7 @@ def _assert_healthy(table: Place, *, whole: bool) -> None:
 def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:
     """Return what a step's options ask for, within the bounds."""
     settings = parse_options(step.options).write_settings()
-    kept = ("batch_size", "task_max_size", "colocated", "patience", "logs", "lookup")
+    kept = ("batch_size", "task_max_size", "colocated", "patience", "logs", "lookup", "based_on", "counted")
     return replace(settings, **{name: getattr(bounds, name) for name in kept})
 
 
@@ -252,9 +317,11 @@ def check_duplicates(folder: Place) -> None:
 
 def check_deleted_partitions(folder: Place) -> None:
     """Assert which partitions a name takes, with wildcards and without, and that the rest stays."""
+    made = below(folder, "made")
+    write(made, part(*(row("k", p=name, ts=1, value=1) for name in PARTITIONS)), table=TABLE)
     for names, left in DELETED_PARTITIONS:
         table = below(folder, names.replace("/", "_"))
-        write(table, part(*(row("k", p=name, ts=1, value=1) for name in PARTITIONS)), table=TABLE)
+        copy_table(made, table)
         settings = replace(ROOMY, partitions_to_delete=tuple(names.split(",")))
         done = write(table, part(), operation="delete_partition", settings=settings)
 

@@ -87,6 +87,19 @@ class LoggedModel(Model):
         self.hands = [step.rows] if at_once else step.hands
         return super().apply(step)
 
+    def known(self) -> Iterable[Key]:
+        """Return the keys of which anything is known."""
+        return {*self.rows, *self.logs}
+
+    def least(self, key: Key) -> int:
+        """Return the ordering value below which no row of a key is seen that comes.
+
+        Deletes are remembered; and a row that one without an ordering value hides is there again beside a lesser one.
+        """
+        said = self.logs.get(key)
+        hidden = [*self.bases.get(key, []), *(self.planned.bases.get(key, []) if self.planned else [])]
+        return max(super().least(key), (said.at or 0) if said else 0, *map(stamp, hidden))
+
     def schedule(self) -> None:
         """Plan to write the base files of all file groups anew that have log files now, and are in no plan yet."""
         planned = self.planned = self.planned or Planned()

@@ -135,6 +135,14 @@ class Model:
         """Become what the model was."""
         vars(self).update(vars(moment.moment()))
 
+    def known(self) -> Iterable[Key]:
+        """Return the keys of which anything is known."""
+        return self.rows
+
+    def least(self, key: Key) -> int:
+        """Return the ordering value below which no row of a key is seen that comes."""
+        return max(map(stamp, self.rows.get(key, ())), default=0)
+
     def tuples(self) -> list[tuple[object, ...]]:
         """Return the live rows as sorted tuples of (p, id, ts, value)."""
         return sorted((row["p"], row["id"], row["ts"], row["value"]) for rows in self.rows.values() for row in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -15,9 +16,10 @@ from support.s3 import copy_objects, objects_below, put_object
 
 # A folder, or the URL of one.
 Place = Path | str
-# What no two tables have alike.
-INVENTED = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{17}(_\d{17})?|[0-9a-f]{32}")
-NAMED_ANYHOW, TIME = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}"), re.compile(r"\d{17}")
+# What no two tables have alike: file ids, who sealed a write, and the attempts of services, whose numbers are drawn.
+NAMED_ANYHOW = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}|\d{5,10}-\d{5,10}-\d{5,10}")
+TIME = re.compile(r"\d{17}")
+INVENTED = re.compile(rf"{NAMED_ANYHOW.pattern}|\d{{17}}(_\d{{17}})?")
 ALSO_ON_S3 = pytest.mark.parametrize("anywhere", ["local", pytest.param("s3", marks=pytest.mark.slow)], indirect=True)
 
 
@@ -44,13 +46,30 @@ def files_below(path: Place) -> dict[str, bytes]:
     """Return every file below a table's path with its content, to compare before and after."""
     if "://" in str(path):
         return objects_below(str(path))
-    root = Path(path)
     while True:
         try:
-            return {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*")) if one.is_file()}
+            return {name: Path(path, name).read_bytes() for name in names_below(path)}
         except FileNotFoundError:
             # A heartbeat has its temporary file renamed while others look.
             continue
+
+
+def names_below(path: Place) -> list[str]:
+    """Return the names of all files below a table's path, sorted."""
+    if "://" in str(path):
+        return sorted(objects_below(str(path)))
+    if not Path(path).exists():
+        return []
+    return sorted(_names(str(path), ""))
+
+
+def _names(folder: str, below: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for one in entries:
+            if one.is_dir(follow_symlinks=False):
+                yield from _names(one.path, f"{below}{one.name}/")
+            elif one.is_file():
+                yield f"{below}{one.name}"
 
 
 def state_of(path: Place, origin: Place | None = None) -> tuple[str, ...]:
@@ -60,10 +79,10 @@ def state_of(path: Place, origin: Place | None = None) -> tuple[str, ...]:
         path: The table.
         origin: The table of which it is a copy: the names of its files are taken as they are, and of times their order.
     """
-    names = files_below(path)
+    names = names_below(path)
     if origin is None:
         return tuple(sorted(INVENTED.sub("-", name) for name in names))
-    known = files_below(origin)
+    known = set(names_below(origin))
     told = [name if name in known else NAMED_ANYHOW.sub("-", name) for name in names]
     order = {time: f"<{at}>" for at, time in enumerate(sorted({time for name in told for time in TIME.findall(name)}))}
     return tuple(sorted(TIME.sub(lambda match: order[match[0]], name) for name in told))
@@ -85,7 +104,16 @@ def copy_table(source: Place, target: Place) -> None:
     if "://" in str(source):
         copy_objects(str(source), str(target))
     elif Path(source).exists():
-        shutil.copytree(source, target)
+        copied(Path(source), Path(target))
+
+
+def copied(source: Path, target: Path) -> Path:
+    """Return a copy of a table whose files are those of the first one under further names.
+
+    Nobody changes a table's file in its place: what did would be seen in all the copies.
+    """
+    shutil.copytree(source, target, copy_function=os.link)
+    return target
 
 
 @contextmanager

@@ -24,19 +24,12 @@ from pyhudi.table.schema.types import children
 from pyhudi.timeline.timeline import load_timeline
 from support.ddl import columns
 from support.evolutions import MATRIX, Difference
+from support.hudi_options import unpartitioned
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "schema_evolution" / "apache_hudi_1_2.tar.xz"
 ANSWERS = "answers.json"
 BUCKETS = 2
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "",
-    "hoodie.table.ordering.fields": "ts",
-    "hoodie.index.type": "BUCKET",
-    "hoodie.bucket.index.num.buckets": str(BUCKETS),
-    "hoodie.metadata.enable": "false",
-}
+OPTIONS = unpartitioned(BUCKETS)
 # Spark cannot be told of columns that may not be null.
 CASES = [one for one in MATRIX if "not null" not in one.table + one.incoming]
 

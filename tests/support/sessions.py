@@ -7,11 +7,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 # On the path of Spark's Python processes it has them import what they need before they are forked.
 WARM = Path(__file__).with_name("warm")
+
+# Whether Spark tells sources in Python of filters, from 4.1 on.
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+# Queries of a few rows never repay the Java that Spark writes and compiles for each of them. The tests of the oldest
+# Spark keep to it, so that expressions are run in both ways.
+INTERPRETED = (
+    {}
+    if pyspark.__version__.startswith("4.0.")
+    else {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+)
 
 # Skewed partitions are split, and shuffles read where they were written, as soon as Spark may.
 RESTLESS = {
@@ -27,7 +38,9 @@ RESTLESS = {
 
 
 def started(builder: SparkSession.Builder) -> SparkSession:
-    """Start a session whose Python processes are warm."""
+    """Start a session whose Python processes are warm, and which compiles no queries."""
+    for key, value in INTERPRETED.items():
+        builder = builder.config(key, value)
     with pytest.MonkeyPatch.context() as patch:
         # Workers have the environment of the JVM, and that the one in which it is started.
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(WARM), os.environ.get("PYTHONPATH")])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from zlib import crc32
 
 import pyarrow as pa
 from pyhudi.index.settings import FileSizes, LookupSettings
@@ -11,9 +12,11 @@ from pyhudi.operations.planning.request import LogSettings, TableSettings, Write
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
 from pyhudi.table.config import property_keys as key
 from pyhudi.table.config.key_types import KeyGeneratorType
-from pyhudi.table.config.property_keys import BLOOM, IGNORE_DEFAULTS, SIMPLE
+from pyhudi.table.config.property_keys import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, IGNORE_DEFAULTS, SIMPLE
 from pyhudi.timeline.writers.patience import Patience
 from support import attempts
+from support.changing import with_merges
+from support.everywhere_model import without_twins
 from support.failures import Work
 from support.histories import ROOMY, TINY, check_history
 from support.logged_model import without_copies
@@ -55,6 +58,7 @@ SERVED = {
     "compact": JOINING,
 }
 LOOKUPS = {"simple": SIMPLE, "bloom": BLOOM}
+EVERYWHERE = (GLOBAL_SIMPLE, GLOBAL_BLOOM)
 # New keys fill small files up; or open file groups; or do both, of some rows each.
 SIZES = (FileSizes(), FileSizes(small=0), FileSizes(small=9000, largest=12_000, record_bytes=2500, telling=100.0))
 # What a write does itself of the services of a shape.
@@ -82,13 +86,18 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
     partitions = PARTITIONS.get(kind, ("a", "ab"))
     history = random_history(seed, steps=steps, keys=6, partitions=partitions, resets=resets)
     logged = shape["type"] == "mor"
-    looks_up = shape["index"] in LOOKUPS
+    looks_up = looks_keys_up(shape)
     made = settings_of(shape)
     if generated:
         history = adding(history)
+    elif shape["index"] == "global":
+        history = without_twins(history)
     elif logged or looks_up or shape["merge"] == "partial-update":
         # Each of the copies of a key that are in several file groups is updated, or that leave columns open.
         history = without_copies(history)
+    if not generated and (shape["index"] != "global" or moves_rows(shape, seed)):
+        # A merge moves rows whatever upserts do.
+        history = with_merges(history, seed)
     check_history(
         history,
         bounds=_bounds(shape, seed),
@@ -111,7 +120,7 @@ def work_of(shape: Shape) -> Work:
         shape: Of which nothing is still to come.
     """
     generated, bounds = shape["keys"] == "generated", _bounds(shape, 0)
-    if shape["index"] in LOOKUPS:
+    if looks_keys_up(shape):
         # Who places rows by what it found has found it before.
         bounds = replace(bounds, colocated=False)
     some, other = (*PARTITIONS.get(shape["keys"], ("a", "ab")), "")[:2]
@@ -135,6 +144,21 @@ def work_of(shape: Shape) -> Work:
     )
 
 
+def looks_keys_up(shape: Shape) -> bool:
+    """Return whether tables of a shape have an index that looks keys up."""
+    return shape["index"] == "global" or shape["index"] in LOOKUPS
+
+
+def moves_rows(shape: Shape, seed: int) -> bool:
+    """Return whether rows move where keys are unique in the table; else they are updated where their key is."""
+    return (_number_of(shape) + seed) % 3 > 0
+
+
+def _number_of(shape: Shape) -> int:
+    """Return a number of a shape, by which what is no property of it differs."""
+    return crc32("-".join(shape.values()).encode())
+
+
 def _rows(partition: str, *keys: int, value: int, ts: int = 1) -> pa.Table:
     return attempts.rows(*keys, value=value, ts=ts).append_column("p", pa.array([partition] * len(keys)))
 
@@ -148,6 +172,8 @@ def settings_of(shape: Shape) -> TableSettings:
     made = replace(made, ordering_fields=ORDERING[shape["merge"]])
     if shape["merge"] == "partial-update":
         made = replace(made, partial_update_mode=IGNORE_DEFAULTS)
+    if shape["index"] == "global":
+        return replace(made, index_type=EVERYWHERE[_number_of(shape) // 2 % len(EVERYWHERE)])
     if shape["index"] in LOOKUPS:
         return replace(made, index_type=LOOKUPS[shape["index"]])
     return replace(made, bucket_count=3)
@@ -164,5 +190,5 @@ def _bounds(shape: Shape, seed: int) -> WriteSettings:
     bounds = replace(WAYS[shape["way"]], logs=LogSettings(block_format=shape["log"]))
     # Which small file takes new keys in is a matter of bytes, of which the dict of log files knows nothing.
     sizes = FileSizes(small=0) if shape["type"] == "mor" else SIZES[seed % len(SIZES)]
-    bounds = replace(bounds, lookup=LookupSettings(sizes=sizes))
+    bounds = replace(bounds, lookup=LookupSettings(sizes=sizes, moves_rows=moves_rows(shape, seed)))
     return replace(bounds, patience=IMPATIENT) if shape["service"] == "rollback" else bounds

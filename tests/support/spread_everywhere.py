@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyhudi.operations.locating.everywhere import AskTask, FoldTask, SettleTask, StandingTask
 from pyhudi.operations.locating.group_jobs import shares_of
-from pyhudi.operations.planning.operation import DELETE
+from pyhudi.operations.planning.operation import DELETE, REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.planning.spread_lookup import SeenTable
@@ -30,6 +30,7 @@ from pyhudi.table.merging.merger import Meeting
 from pyhudi.table.schema.columns import FILE_GROUP, NEW_GROUP, POSITION
 
 from .drive import NOTHING_SAID, carry_out, plan
+from .lookups import said
 
 TASKS = 3
 KEY, PATH, HOME, GROUP, LEAVES = "key", "path", "home", "group", "leaves"
@@ -53,11 +54,27 @@ def write_spread(
     ).combine_chunks()
     settings = replace(settings, colocated=True)
     planned = plan(path, rows.schema, operation=operation, table=table, settings=settings)
-    placed = located(planned, rows)
+    tasks = _dealt(located(planned, rows))
+    return carry_out(plan(path, tasks[0].schema, operation=operation, table=table, settings=settings), tasks)
+
+
+def located_in_tasks(planned: WritePlan, parts: Sequence[pa.Table]) -> list[pa.Table]:
+    """Return rows that say which file groups they go to, those of each in one part.
+
+    Args:
+        planned: A write of rows that are settled.
+        parts: Its rows, with where they stood; of one partition each.
+    """
+    if not parts or not (planned.folds or planned.rules.meeting is not Meeting.ADD):
+        return [said(part, f"{NEW_GROUP}0") for part in parts]
+    rows = pa.concat_tables(parts).combine_chunks()
+    return _dealt(located(planned, rows)) if rows.num_rows else []
+
+
+def _dealt(placed: pa.Table) -> list[pa.Table]:
     to = pa.array(hash64(pc.binary_join_element_wise(placed[HOME], _file_id(placed), "/").combine_chunks()) % TASKS)
     shown = placed.drop_columns([KEY, PATH, HOME])
-    tasks = [shown.filter(pc.equal(to, number)) for number in range(TASKS)]
-    return carry_out(plan(path, shown.schema, operation=operation, table=table, settings=settings), tasks)
+    return [shown.filter(pc.equal(to, number)) for number in range(TASKS)]
 
 
 def located(planned: WritePlan, rows: pa.Table) -> pa.Table:
@@ -74,7 +91,7 @@ def located(planned: WritePlan, rows: pa.Table) -> pa.Table:
     new = entries.filter(pc.and_(pc.is_valid(entries[HOME]), pc.is_null(entries[GROUP])))
     counted = new.group_by(HOME).aggregate([([], "count_all")])
     counts = dict(zip(counted[HOME].to_pylist(), counted["count_all"].to_pylist(), strict=True))
-    fills = planned.operation != DELETE
+    fills = planned.operation not in {DELETE, *REPLACING}
     view = open_view(storage, timeline) if fills else None
     shares = shares_of(planned.config, planned.settings.lookup.sizes, view, timeline, counts)
     logged = planned.config.table_type == MERGE_ON_READ
@@ -106,12 +123,14 @@ def located(planned: WritePlan, rows: pa.Table) -> pa.Table:
 def _settled(planned: WritePlan, seen: SeenTable | None, keyed: pa.Table) -> pa.Table:
     """Return where the rows of each key and partition go, each step done by some tasks."""
     rest = [name for name in planned.spec.deciding if name in keyed.column_names and name not in {KEY, PATH}]
-    decided = spread(FoldTask(planned.spec, planned.folds), keyed.select([KEY, PATH, *rest]), [KEY], [KEY, PATH])
+    fold = FoldTask(planned.spec, planned.folds, planned.rules.meeting is Meeting.MERGE)
+    decided = spread(fold, keyed.select([KEY, PATH, *rest]), [KEY], [KEY, PATH])
     winners = decided.filter(decided["goes"])
     lost = decided.filter(pc.invert(decided["goes"])).select([KEY, PATH])
     nothing = pa.array([], pa.string())
     places = pa.table([nothing] * 3, names=[KEY, HOME, GROUP])
     standing = places.append_column("live", pa.array([], pa.bool_())).append_column("wins", pa.array([], pa.bool_()))
+    standing = standing.append_column("since", pa.array([], pa.int64()))
     if seen is not None:
         asked = spread(AskTask(seen, planned.lookup), winners.select([KEY, PATH]), [KEY], [KEY])
         asked = asked.rename_columns([KEY, PATH, HOME, GROUP]).filter(pc.is_valid(asked["file_id"]))
@@ -124,10 +143,12 @@ def _settled(planned: WritePlan, seen: SeenTable | None, keyed: pa.Table) -> pa.
         if met.num_rows:
             group = [HOME, GROUP]
             held = spread(StandingTask(seen, planned), met.select([*group, KEY, *rest]), group, group)
-            standing = held.rename_columns([HOME, GROUP, KEY, "live", "wins"])
+            standing = held.rename_columns([HOME, GROUP, KEY, "live", "wins", "since"])
     pairs = winners.select([KEY, PATH, "deleted"]).join(places, [KEY]).join(standing, [KEY, HOME, GROUP])
-    live, wins = pc.fill_null(pairs["live"], True), pc.fill_null(pairs["wins"], False)
-    pairs = pairs.select([KEY, PATH, "deleted", HOME, GROUP]).append_column("live", live).append_column("wins", wins)
+    told = {name: pc.fill_null(pairs[name], untold) for name, untold in (("live", True), ("wins", False), ("since", 0))}
+    pairs = pairs.select([KEY, PATH, "deleted", HOME, GROUP])
+    for name, values in told.items():
+        pairs = pairs.append_column(name, values)
     settled = spread(SettleTask(planned.moves_rows), pairs, [KEY], [KEY, PATH, "deleted", HOME, GROUP])
     settled = settled.rename_columns([KEY, PATH, HOME, GROUP, LEAVES])
     none = pa.nulls(lost.num_rows, pa.string())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from support.checks import assert_whole
 from support.compacting import run as compact
 from support.drive import carry_out, plan, rows_of, write
 from support.faulty import Killed
+from support.places import copied
 
 MERGED = replace(PARTED, table_type="MERGE_ON_READ")
 Rows = list[tuple[object, ...]]
@@ -42,7 +42,7 @@ class Life:
 
     def copied(self, path: Path) -> Life:
         """Return the same life of a copy of the table."""
-        shutil.copytree(self.path, path)
+        copied(self.path, path)
         return Life(path, self.instants, self.contents)
 
 

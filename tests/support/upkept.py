@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyhudi.errors import UndoError, UnreadableTimeError
-from pyhudi.operations.result import CommitResult
+from pyhudi.operations.result import CommitResult, RowCounts
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.restore import restore
@@ -72,6 +72,8 @@ class Life:
         taken: Whether files were cleaned since the newest write, so that less can be undone.
         archived: Whether instants were, so that the last one that is left cannot be undone.
         undone: How many writes were taken back.
+        changes: What became of rows in each merge.
+        conflicts: How many merges came too late.
         empty: The model of no write at all.
     """
 
@@ -86,6 +88,8 @@ class Life:
     taken: bool = False
     archived: bool = False
     undone: int = 0
+    changes: list[RowCounts] = field(default_factory=list)
+    conflicts: int = 0
     empty: Model = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,8 +108,14 @@ class Life:
         if done.instant:
             self.moments[done.instant] = self.stands[done.instant] = self.model.moment()
             self.taken = self.merged = False
-        if any(one.service == "compaction" and one.instant for one in done.services):
+        merged = [one.instant for one in done.services if one.service == "compaction" and one.instant]
+        if merged and max(merged) > done.instant:
             self._has_merged()
+        elif merged:
+            # What was planned before the write is done; the write alone asks for no more, and may be undone.
+            assert isinstance(self.model, LoggedModel)
+            self.model.compact()
+            self.stands[done.instant] = self.model.moment()
         self.taken |= any(one.files for one in done.services)
         self.archived |= any(one.instants for one in done.services)
 

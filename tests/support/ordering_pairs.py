@@ -1,19 +1,14 @@
-"""Every pair of ordering values, in every role, merged by Apache Hudi and by pyhudi."""
+"""Every pair of ordering values, in every role: two writes of which Apache Hudi's merge is recorded."""
 
 from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
-from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from pyhudi.operations.planning.request import TableSettings
-from support.drive import rows_of, write
-
-pytestmark = pytest.mark.interop
+from support.hudi_options import unpartitioned
 
 INF, NAN = float("inf"), float("nan")
 DAYS = [dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(1970, 1, 2)]
@@ -34,15 +29,7 @@ FAILING = {
     "decimal": (pa.decimal128(5, 2), [Decimal("1.00"), Decimal("2.00")], "BigDecimal"),
 }
 SETTINGS = TableSettings(name="t", record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1)
-OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "",
-    "hoodie.table.ordering.fields": "ts",
-    "hoodie.index.type": "BUCKET",
-    "hoodie.bucket.index.num.buckets": "1",
-    "hoodie.metadata.enable": "false",
-}
+OPTIONS = unpartitioned(1)
 
 
 def writes(kind: pa.DataType, values: list[Any]) -> tuple[pa.Table, pa.Table]:
@@ -64,25 +51,3 @@ def writes(kind: pa.DataType, values: list[Any]) -> tuple[pa.Table, pa.Table]:
         for rows in (first, second)
     ]
     return tables[0], tables[1]
-
-
-@pytest.mark.parametrize("name", VALUES)
-def test_ordering_values_compare_as_apache_hudi_compares_them(tmp_path: Path, apache: ApacheHudi, name: str) -> None:
-    first, second = writes(*VALUES[name])
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    for rows in (first, second):
-        write(ours, rows, table=SETTINGS)
-        apache.write(theirs, rows, OPTIONS)
-
-    read = apache.read(theirs).select(["id", "n"])
-    assert rows_of(ours, "id", "n") == sorted((row["id"], row["n"]) for row in read.to_pylist())
-
-
-@pytest.mark.parametrize("name", FAILING)
-def test_what_apache_hudi_cannot_order_it_still_cannot(tmp_path: Path, apache: ApacheHudi, name: str) -> None:
-    """When this fails, the documentation of ordering columns has to change."""
-    kind, values, words = FAILING[name]
-    first, second = writes(kind, values)
-    apache.write(tmp_path / "t", first, OPTIONS)
-    with pytest.raises(ApacheHudiError, match=words):
-        apache.write(tmp_path / "t", second, OPTIONS)

@@ -1,25 +1,17 @@
-"""What a commit says it did: the same of Apache Hudi and of pyhudi after the same write on equal tables."""
+"""What commits say they did: writes of which Apache Hudi's statistics are recorded."""
 
 from __future__ import annotations
 
-import shutil
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pytest
-from interop.apache_hudi import ApacheHudi
-from interop.instants import newest_metadata
-from interop.scenarios import BUCKETS, SMALL
-from interop.writer import write_without_spark
-
-pytestmark = pytest.mark.interop
+from support.newest import newest_metadata
 
 OPERATION = "hoodie.datasource.write.operation"
 PARTITIONS = "hoodie.datasource.write.partitions.to.delete"
-OPTIONS = {**SMALL, BUCKETS: "2"}
 COUNTS = ("numWrites", "numInserts", "numUpdateWrites", "numDeletes", "totalWriteErrors")
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("_hoodie_is_deleted", pa.bool_())])
 
@@ -58,6 +50,11 @@ class Case:
     options: Mapping[str, str] = field(default_factory=dict)
     counted_by_apache: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
+    @property
+    def asked(self) -> dict[str, str]:
+        """The options of the write, operation and all."""
+        return {OPERATION: self.operation, **self.options}
+
 
 CASES = [
     # The older delete of b loses against the table's row; nobody counts it.
@@ -82,38 +79,17 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def first(apache: ApacheHudi, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The table that each writer gets a copy of."""
-    table = tmp_path_factory.mktemp("statistics") / "first"
-    apache.write(table, FIRST, {**OPTIONS, OPERATION: "bulk_insert"})
-    return table
+def told(table: Path) -> dict[str, Any]:
+    """Return what the newest instant says: its operation, its statistics, and how many file groups it takes away.
 
-
-def statistics(table: Path) -> Counter[tuple[str, str]]:
-    """Return the newest instant's write statistics, summed over the files of each partition."""
-    found: Counter[tuple[str, str]] = Counter()
-    for partition, stats in newest_metadata(table)["partitionToWriteStats"].items():
-        for stat in stats:
-            found.update({(partition, name): stat[name] for name in COUNTS})
-    return found
-
-
-def replaced(table: Path) -> dict[str, int]:
-    """Return how many file groups the newest instant takes away, by partition."""
+    The statistics are sums over the files of each partition.
+    """
     metadata = newest_metadata(table)
-    found = {name: len(ids) for name, ids in (metadata.get("partitionToReplaceFileIds") or {}).items()}
+    counts = {
+        partition: {name: sum(stat[name] for stat in stats) for name in COUNTS}
+        for partition, stats in metadata["partitionToWriteStats"].items()
+    }
+    operation, ids = metadata["operationType"], metadata.get("partitionToReplaceFileIds") or {}
     # Whether a table's overwrite names the partitions that it opens means nothing; a partition's must name its own.
-    return {name: n for name, n in found.items() if n or metadata["operationType"] == "INSERT_OVERWRITE"}
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.operation)
-def test_a_commit_says_what_apache_hudis_says(case: Case, first: Path, apache: ApacheHudi, tmp_path: Path) -> None:
-    ours, theirs = (Path(shutil.copytree(first, tmp_path / name)) for name in ("ours", "theirs"))
-    options = {**OPTIONS, OPERATION: case.operation, **case.options}
-    write_without_spark(ours, case.rows, options)
-    apache.write(theirs, case.rows, options)
-
-    assert newest_metadata(ours)["operationType"] == newest_metadata(theirs)["operationType"]
-    assert statistics(theirs) == statistics(ours) + Counter(case.counted_by_apache)
-    assert replaced(ours) == replaced(theirs)
+    replaced = {name: len(of) for name, of in ids.items() if of or operation == "INSERT_OVERWRITE"}
+    return {"operation": operation, "counts": counts, "replaced": replaced}
