@@ -23,7 +23,7 @@ EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
 FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: help install hudi-environment demo test check test-spark40 test-slow test-interop dist bench bench-memory clean FORCE
+.PHONY: help install hudi-environment environments demo test check test-spark40 test-slow test-interop dist bench bench-memory clean FORCE
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,8 @@ $(VENV)/.dependencies $(SPARK40_VENV)/.dependencies: %/.dependencies: pyproject.
 	@touch $@
 
 $(SPARK40_VENV)/.dependencies: SPARK := 'pyspark[connect]==4.0.*'
+# Both environments have one link tree, which the last of them that is installed makes anew.
+$(SPARK40_VENV)/.dependencies $(SPARK40_VENV)/.linked: | $(VENV)/.linked
 
 # The link tree of a strict editable install holds the modules of the moment it was made: it is made anew, in a
 # second or two, whenever a module was added or removed.
@@ -88,6 +90,8 @@ $(VENV)/.demo $(VENV)/.dist $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)
 	@touch $@
 
 hudi-environment: $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK)
+
+environments: $(VENV)/.linked $(SPARK40_VENV)/.linked hudi-environment
 
 # The bundle we compare with is built for Spark 3.5, so Apache Hudi gets a Spark of its own; setuptools gives that Spark
 # the distutils which Python 3.12 dropped.
