@@ -18,6 +18,8 @@ BIN := $(VENV)/bin
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 # Most of what is installed is never imported; what is, Python compiles then.
 PIP := -m pip --quiet --disable-pip-version-check install --no-compile
+# Tests start hundreds of processes, each of which would compile it anew where the environment forbids to keep it.
+export PYTHONDONTWRITEBYTECODE :=
 # A lenient editable install hides the package from mypy and its source from Spark's workers.
 EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
