@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 import io
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -23,8 +24,32 @@ class _File:
     modified: float
 
 
-_Files = list[tuple[str, _File]]
-_FILES: dict[str, _File] = {}
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """All files of this process by their keys, which are kept in order: a folder's are next to each other."""
+
+    by_key: dict[str, _File] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+
+    def put(self, key: str, file: _File) -> None:
+        if key not in self.by_key:
+            bisect.insort(self.keys, key)
+        self.by_key[key] = file
+
+    def remove(self, key: str) -> None:
+        if self.by_key.pop(key, None) is not None:
+            del self.keys[bisect.bisect_left(self.keys, key)]
+
+    def below(self, prefix: str) -> list[str]:
+        if not prefix:
+            return self.keys.copy()
+        # No key that begins so comes after what ends with the next character instead.
+        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        return self.keys[bisect.bisect_left(self.keys, prefix) : bisect.bisect_left(self.keys, end)]
+
+
+_Named = list[tuple[str, _File]]
+_FILES = _Files()
 _LOCK = threading.Lock()
 
 
@@ -55,7 +80,7 @@ class MemoryStorage:
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
         """Return a file's bytes."""
         with _LOCK:
-            found = _FILES.get(self._key(path))
+            found = _FILES.by_key.get(self._key(path))
         if found is None:
             raise FileNotFoundError(self.uri(path))
         check_size(self.uri(path), len(found.data), most)
@@ -89,7 +114,7 @@ class MemoryStorage:
     def modified(self, path: str) -> float | None:
         """Return a file's modification time in epoch seconds; None where it is absent."""
         with _LOCK:
-            found = _FILES.get(self._key(path))
+            found = _FILES.by_key.get(self._key(path))
         return None if found is None else found.modified
 
     def now(self) -> float:
@@ -99,29 +124,29 @@ class MemoryStorage:
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Put a whole file in place of whatever was there."""
         with _LOCK:
-            _FILES[self._key(path)] = _File(bytes(data), self.now())
+            _FILES.put(self._key(path), _File(bytes(data), self.now()))
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
         """Put a whole file where none is."""
         key = self._key(path)
         with _LOCK:
-            if key in _FILES:
+            if key in _FILES.by_key:
                 return False
-            _FILES[key] = _File(bytes(data), self.now())
+            _FILES.put(key, _File(bytes(data), self.now()))
         return True
 
     def delete(self, *paths: str, durable: bool = True) -> None:
         """Delete files; one that is absent is no error."""
         for path in paths:
             with _LOCK:
-                _FILES.pop(self._key(path), None)
+                _FILES.remove(self._key(path))
 
     def delete_folder(self, path: str) -> None:
         """Delete a folder with everything in it; one that is absent is no error."""
         prefix = self._prefix(path)
         with _LOCK:
-            for key in [key for key in _FILES if key.startswith(prefix)]:
-                del _FILES[key]
+            for key in _FILES.below(prefix):
+                _FILES.remove(key)
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> MemoryStaged:
         """Begin a file that becomes visible when it is whole; ``aside`` is not needed here."""
@@ -143,11 +168,10 @@ class MemoryStorage:
         key = self._key(folder)
         return f"{key}/" if key else ""
 
-    def _below(self, folder: str) -> _Files:
+    def _below(self, folder: str) -> _Named:
         prefix = self._prefix(folder)
         with _LOCK:
-            found = [(key[len(prefix) :], file) for key, file in _FILES.items() if key.startswith(prefix)]
-        return sorted(found, key=lambda item: item[0])
+            return [(key[len(prefix) :], _FILES.by_key[key]) for key in _FILES.below(prefix)]
 
 
 class MemoryStaged:
