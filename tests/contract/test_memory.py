@@ -24,11 +24,12 @@ def test_a_task_that_appends_to_one_large_file_group_keeps_within_its_memory(tmp
 
 @pytest.mark.slow
 def test_a_task_that_upserts_into_one_large_file_group_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
-    """Three and a half million rows of 18 columns into a file group that holds as many: 700 MB in Arrow on either side.
+    """One and three quarter million rows of 18 columns into a file group of as many: 350 MB in Arrow on either side.
 
-    A task that may hold 256 MiB takes some 750. Who held either side whole would pass the limit.
+    A task that may hold 128 MiB takes some 600; one that may hold all that comes, 900. Who held either side whole would
+    pass the limit.
     """
-    bounds = ["--rows", "3500000", "--task-mib", "256", "--limit-mib", "1024"]
+    bounds = ["--rows", "1750000", "--task-mib", "128", "--limit-mib", "768"]
     command = [sys.executable, str(BENCHMARKS / "memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
