@@ -15,7 +15,7 @@ from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
 from pyspark.sql import SparkSession
 from support.checks import java_bucket
-from support.compacting import run, schedule
+from support.compacting import run, schedule, slices
 from support.hudi_options import SMALL
 from support.logged_model import LoggedModel
 from support.model import SCHEMA, Row, Step
@@ -59,6 +59,10 @@ class Shared:
         """Have Apache Hudi write rows."""
         self.apache.write(self.path, self._taken(rows, operation), self._asked(operation, more))
 
+    def begin_in_logs(self) -> None:
+        """Expect the file groups of partition c to begin with log files, which remember deletes."""
+        self.model.groups |= {("c", bucket) for bucket in range(3)}
+
     def run_theirs(self) -> None:
         """Have Apache Hudi execute the compaction that is pending."""
         key = "hoodie.datasource.write.recordkey.field=id"  # which the procedure takes from options alone
@@ -98,16 +102,22 @@ class Shared:
 
 
 def parsed(text: str) -> list[Row]:
-    """Return rows that are written as ``key ts``, or ``-key ts`` for deletes; those of even keys are in partition a."""
+    """Return rows that are written as ``key ts``, or ``-key ts`` for deletes.
+
+    Keys that begin with an l are in partition c; of the others the even ones are in partition a, the odd ones in b.
+    """
     rows = []
     for number, one in enumerate(text.split(",")):
         key, ts = one.split()
         name = key.lstrip("-")
         gone = key.startswith("-")
-        rows.append(
-            {"id": name, "p": "ab"[int(name[1:]) % 2], "ts": int(ts), "value": number, "_hoodie_is_deleted": gone}
-        )
+        rows.append({"id": name, "p": partition_of(name), "ts": int(ts), "value": number, "_hoodie_is_deleted": gone})
     return rows
+
+
+def partition_of(key: str) -> str:
+    """Return the partition of a key."""
+    return "c" if key.startswith("l") else "ab"[int(key[1:]) % 2]
 
 
 def _tuples(rows: pa.Table, columns: tuple[str, ...] = COLUMNS) -> list[tuple[Any, ...]]:
@@ -125,44 +135,68 @@ BASE = ", ".join(f"k{n} 10" for n in range(12))
 MEETINGS = "k0 20, k1 5, k2 10, -k3 20, -k4 5, n20 10, -n21 20, n22 20"
 AGAIN = "k0 15, k3 15, k5 1, -n20 10, n21 15, -n22 15, k7 30"
 IN_TIME = "k3 20, k6 11, -k7 30"
+# In file groups that begin with log files: what comes first, and what comes to it.
+IN_LOGS = "l0 10, l1 10, l2 10, l3 10, -l4 20, l5 10, -l7 20"
+TO_LOGS = "l0 20, l1 5, -l2 20, -l3 5, l4 15, l6 1, l7 30"
+AFTER_LOGS = "l4 1, l2 1, l0 15, -l6 2"
+NEW_IN_LOGS = {"hoodie__pyhudi__commit__merge__max__bytes": "1"}
+# Writers that do not block one another know no base files of the others'.
+NON_BLOCKING = {
+    "hoodie__write__concurrency__mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+    "hoodie__clean__failed__writes__policy": "LAZY",
+    "hoodie__write__lock__provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+}
+
+
+def log_only(table: Path) -> int:
+    """Return how many of the three file groups of partition c have log files and no base file."""
+    pieces = [piece for piece in slices(table) if piece.group.partition_path == "c"]
+    assert len(pieces) == 3
+    return sum(piece.base is None and bool(piece.logs) for piece in pieces)
 
 
 def test_ours_is_read_continued_and_compacted_by_them(shared: Shared) -> None:
-    """Each kind of meeting of rows and deletes, in blocks of both formats."""
+    """Each kind of meeting of rows and deletes, in blocks of both formats; three file groups begin with log files."""
     shared.ours(BASE)
-    shared.ours(MEETINGS)
+    shared.begin_in_logs()
+    shared.ours(f"{MEETINGS}, {IN_LOGS}", **NEW_IN_LOGS)
     shared.ours("k5 0, k6 0, x99 0", "delete")
     shared.ours(AGAIN, **{BLOCKS.replace(".", "__"): "avro"})
     shared.check()
     shared.check_queries()
 
-    shared.theirs(IN_TIME)
+    shared.theirs(f"{IN_TIME}, {TO_LOGS}")
     shared.theirs("k8 0, k9 0", "delete")
     shared.check()
+    assert log_only(shared.path) == 3
 
     shared.theirs("k10 99", hoodie__compact__inline="true", hoodie__compact__inline__max__delta__commits="1")
     shared.model.compact()
     shared.check()
+    assert log_only(shared.path) == 0
 
-    shared.ours("k3 1, k8 1, -k10 98")
+    shared.ours(f"k3 1, k8 1, -k10 98, {AFTER_LOGS}")
     shared.check(by_spark=True)
 
 
 def test_theirs_is_read_continued_and_compacted_by_us(shared: Shared) -> None:
     shared.theirs(BASE)
-    shared.theirs(MEETINGS, **{BLOCKS.replace(".", "__"): "parquet"})
+    shared.begin_in_logs()
+    shared.theirs(f"{MEETINGS}, {IN_LOGS}", **{BLOCKS.replace(".", "__"): "parquet"}, **NON_BLOCKING)
     shared.theirs("k5 0, k6 0, x99 0", "delete")
-    shared.ours(AGAIN)
+    shared.ours(f"{AGAIN}, {TO_LOGS}")
     shared.ours("k8 0, k9 0", "delete")
     shared.theirs(IN_TIME)
     shared.check()
     shared.check_queries()
+    assert log_only(shared.path) == 3
 
     assert run(shared.path).instant
     shared.model.compact()
     shared.check()
+    assert log_only(shared.path) == 0
 
-    shared.theirs("k3 1, k8 1, -k10 98")
+    shared.theirs(f"k3 1, k8 1, -k10 98, {AFTER_LOGS}")
     shared.ours("k9 1, -k11 9")
     shared.check(by_spark=True)
 
