@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyhudi.errors import StorageError
@@ -16,8 +19,10 @@ from pyhudi.operations.services.compaction.compactor import Compactor
 from pyhudi.operations.services.service import NoTasksError
 from pyhudi.operations.services.settings import CompactionSettings, Upkeep
 from pyhudi.storage import open_storage
+from support.by_options import write_without_spark
 from support.compacting import TABLE, in_bases, means, merged, rows, run, schedule, slices, timeline_of
 from support.drive import write
+from support.hudi_options import SMALL
 from support.places import files_below
 
 OFTEN = CompactionSettings(delta_commits=3)
@@ -55,6 +60,60 @@ def test_by_default_five_delta_commits_make_it_due(tmp_path: Path) -> None:
     did = [compactions(upsert(tmp_path / "t", value, CompactionSettings())) for value in range(5)]
 
     assert [len(one) for one in did] == [0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("trigger", "carried_out", "clock", "planned"),
+    [
+        ("NUM_COMMITS", True, (0, 9999, 9999, 9999, 9999, 9999), "--p--p"),
+        ("NUM_COMMITS", False, (0, 9999, 9999, 9999, 9999, 9999), "--pppp"),
+        ("NUM_COMMITS_AFTER_LAST_REQUEST", True, (0, 9999, 9999, 9999, 9999, 9999), "--p--p"),
+        ("NUM_COMMITS_AFTER_LAST_REQUEST", False, (0, 9999, 9999, 9999, 9999, 9999), "--p--p"),
+        ("TIME_ELAPSED", True, (0, 0, 0, 580, 620, 580, 620), "----p-p"),
+        ("NUM_AND_TIME", True, (0, 620, 580, 580, 620, 620, 620, 580, 620), "----p---p"),
+        ("NUM_OR_TIME", True, (0, 620, 0, 0, 0, 620), "-p--pp"),
+    ],
+)
+def test_a_write_plans_when_its_trigger_says_so_and_not_before(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trigger: str,
+    carried_out: bool,
+    clock: tuple[int, ...],
+    planned: str,
+) -> None:
+    """After three delta commits, ten minutes, or both: at so many seconds past the time at which each write ends.
+
+    Plans that wait count as compactions for one trigger alone.
+    """
+    table, did = tmp_path / "t", ""
+    options = {
+        **SMALL,
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.bucket.index.num.buckets": "1",
+        # By the lesser one every write begins a file group with a log file, of which a plan is to wait.
+        "hoodie.pyhudi.commit.merge.max.bytes": "100000" if carried_out else "1",
+        "hoodie.compact.inline.trigger.strategy": trigger,
+        "hoodie.compact.inline.max.delta.commits": "3",
+        "hoodie.compact.inline.max.delta.seconds": "600",
+    }
+    for value, seconds in enumerate(clock):
+        monkeypatch.setattr(after_write, "time", SimpleNamespace(time=partial(_later, seconds)))
+        before = plans(table) if value else set()
+        some = rows(("k", "a" if carried_out else f"p{value}", value, value))
+        write_without_spark(table, some, options)
+        did += "p" if plans(table) - before else "-"
+
+    assert did == planned
+
+
+def plans(table: Path) -> set[str]:
+    """Return the compactions of a table, pending or not."""
+    return {one.requested_time for one in timeline_of(table).instants if one.action in {"compaction", "commit"}}
+
+
+def _later(seconds: int) -> float:
+    return time.time() + seconds
 
 
 def test_a_write_that_is_not_to_compact_plans_at_most(tmp_path: Path) -> None:
