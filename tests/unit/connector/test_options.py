@@ -21,7 +21,7 @@ from pyhudi.errors import (
     UnsupportedOptionError,
 )
 from pyhudi.index.settings import BloomSettings, FileSizes, LookupSettings
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.table.config.payloads import PAYLOADS
 from pyhudi.table.keys.generator import KeyGeneratorType
@@ -429,6 +429,10 @@ def test_every_write_setting_can_be_said() -> None:
         "hoodie.parquet.compression.codec": "uncompressed",
         "hoodie.parquet.block.size": "4m",
         "hoodie.parquet.bloom.filter.enabled": "false",
+        "hoodie.logfile.data.block.format": "AVRO",
+        "hoodie.logfile.data.block.max.size": "5m",
+        "hoodie.logfile.max.size": "6m",
+        "hoodie.pyhudi.log.files.per.group": "7",
         "_a": "b",
     }
 
@@ -454,6 +458,7 @@ def test_every_write_setting_can_be_said() -> None:
         compression="none",
         row_group_bytes=4 * MIB,
         bloom_filter=False,
+        logs=LogSettings(block_format="avro", block_bytes=5 * MIB, file_bytes=6 * MIB, per_group=7),
         extra_metadata={"_a": "b"},
     )
 

@@ -6,6 +6,7 @@ import json
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,8 @@ from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.writers.patience import Patience
+from support.compacting import TABLE, append, in_bases, new_table, rows
+from support.drive import write
 
 NOTHING = SimpleNamespace(conf=SimpleNamespace(getAll={}))
 COMMITS = "hoodie.clean.commits.retained"
@@ -175,6 +178,33 @@ def test_the_exit_code_of_a_service_says_what_the_caller_can_do(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("PyHudiError[")
+
+
+def test_log_files_are_looked_after_by_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each plan is carried out by the job that comes next, and a table without log files is told by the exit code."""
+    table, other = tmp_path / "t", tmp_path / "copy on write"
+    new_table(table, ("k", "a", 1, 1))
+    for value in (2, 3):
+        append(table, ("k", "a", value, value))
+    write(other, rows(("k", "a", 1, 1)), table=replace(TABLE, table_type="COPY_ON_WRITE"))
+
+    def job(service: str) -> dict[str, Any]:
+        few = ["--option", "hoodie.log.compaction.blocks.threshold=2"]
+        assert main([service, "--path", str(table), *few]) == 0
+        told: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return told
+
+    planned, joined = job("schedule_log_compaction"), job("log_compact")
+    assert (planned["instant"], planned["log_files"]) == (joined["instant"], joined["log_files"])
+    assert (joined["file_groups"], joined["log_files"]) == (1, 2)
+    planned, merges = job("schedule_compaction"), job("compact")
+    assert (planned["instant"], planned["file_groups"]) == (merges["instant"], merges["file_groups"])
+    assert in_bases(table) == [("a", "k", 3)]
+    assert job("compact")["instant"] == job("log_compact")["instant"] == ""
+
+    for service in ("compact", "schedule_compaction", "log_compact", "schedule_log_compaction"):
+        assert main([service, "--path", str(other)]) == 5
+        assert "PyHudiError[UNSUPPORTED_TABLE]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
