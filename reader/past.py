@@ -90,6 +90,13 @@ class ListedFiles:
         named = view.named_partitions() if self.everything else []
         return view, sorted({*self.listings, *cleaned, *named})
 
+    def unlisted(self, timeline: Timeline) -> int:
+        """Return how many file groups the writes of a moment name in partitions that were not listed.
+
+        Of partitions that archived writes alone name nobody knows here.
+        """
+        return read_written(self.storage, timeline).count_groups(self.listings) if self.everything else 0
+
     def taken(self, lost: Iterable[DataFile], timeline: Timeline, time: str) -> list[DataFile]:
         """Return those of a moment's lost files that cleans took away.
 
@@ -171,8 +178,8 @@ def slices_shown(
         query: None for the table as it is.
         wanted: What of that is wanted.
         archive_folder: Where archived instants are, relative to the table's root.
-        every: What would be wanted without the query's condition, which the log counts at the level INFO; None where it
-            has none.
+        every: What would be wanted without the query's condition, which the log counts at the level INFO, of partitions
+            that nobody lists by the names in commits; None where it has none.
 
     Raises:
         UnreadableTimeError: A clean took away a file that would be among them, or nobody knows what an archived commit
@@ -186,15 +193,16 @@ def slices_shown(
     partitions = None
     if window is not None and window.times is not None:
         partitions = _written(storage, timeline, window, archive_folder, isinstance(query, Changes) and query.full_scan)
-    counts = every is not None and logger.isEnabledFor(logging.INFO)
-    asked = None if every is None or counts else wanted.partition
+    asked = None if every is None else wanted.partition
     files = ListedFiles.find(storage, timeline, now, moment.time, partitions, archive_folder, asked)
     inside = _inside(window, wanted)
     lost = files.taken(inside.lost(files, moment.timeline, moment.time), moment.timeline, moment.time)
     if not lost:
         found = inside.slices(files, moment.timeline, moment.time)
-        if every is not None and counts:
-            whole = len(_inside(window, every).slices(files, moment.timeline, moment.time))
+        if every is not None and logger.isEnabledFor(logging.INFO):
+            listed = every.narrowed(files.listings.__contains__, lambda file: True)
+            whole = len(_inside(window, listed).slices(files, moment.timeline, moment.time))
+            whole += files.unlisted(moment.timeline)
             left_out = whole - len(found)
             logger.info(
                 "table %s: partitions and buckets leave out %d of %d file slices", storage.path, left_out, whole

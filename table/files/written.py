@@ -8,7 +8,7 @@ grows with the table's file groups, not with its commits.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -63,6 +63,15 @@ class Written:
         replaced = self.replaced
         every = [*self.newest, *(one for one in self.logs if one not in self.newest)]
         return [one for one in every if any((one, file_id) not in replaced for file_id, _ in self.names(one))]
+
+    def count_groups(self, passed_over: Container[str]) -> int:
+        """Return in how many file groups they left files that none of them replaced, but for those of some partitions.
+
+        Args:
+            passed_over: The partitions that do not count.
+        """
+        others = (one for one in {*self.newest, *self.logs} if one not in passed_over)
+        return len({(one, file_id) for one in others for file_id, _ in self.names(one)} - self.replaced)
 
     def names(self, partition_path: str) -> Iterator[tuple[str, str]]:
         """Yield the file id and the name of each base and log file that is held of a partition."""

@@ -94,9 +94,16 @@ ASKED: list[list[Predicate]] = [
 @pytest.mark.parametrize("named", [True, False], ids=["in the timeline", "archived"])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_partitions_that_nobody_asks_for_are_not_listed(
-    tmp_path: Path, shape: TableSettings, named: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    shape: TableSettings,
+    named: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nor is anything else left out, whether the timeline names a partition or its metafile alone says that it is."""
+    """Nor is anything else left out, whether the timeline names a partition or its metafile alone says that it is.
+
+    The log tells of what the timeline names, and lists nothing for it.
+    """
     path = str(tmp_path / "t")
     rows = [(row, value, "xy"[row % 2]) for row, value in enumerate(VALUES)]
     columns = [list(one) for one in zip(*rows, strict=True)]
@@ -123,8 +130,11 @@ def test_partitions_that_nobody_asks_for_are_not_listed(
             if partition_may_match(one.partition_path, predicates, snapshot.config, snapshot.schema)
         ]
         looked.clear()
-        with monkeypatch.context() as patch:
+        with monkeypatch.context() as patch, caplog.at_level(logging.INFO, logger="pyhudi"):
             patch.setattr(LocalStorage, "look", watched)
             found = snapshot.slices(predicates)
+        if named:
+            left_out = len(whole) - len(wanted)
+            assert caplog.messages[-1].endswith(f"leave out {left_out} of {len(whole)} file slices"), predicates
         assert found == wanted, predicates
         assert partitions.intersection(looked) == {one.partition_path for one in wanted}, predicates
