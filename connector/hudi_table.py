@@ -19,6 +19,7 @@ from ..table.schema.fields import root_of
 from ..timeline.timeline import load_timeline
 from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION
+from .conditions.understood import Where
 from .merge.builder import MergeBuilder, Work, update
 from .merge.matching import On
 from .merge.target import MergeTarget
@@ -243,7 +244,7 @@ class HudiTable(TableSql, TableUpkeep):
         """
         return MergeBuilder(Work(self._opened, self._write_changes), to_frame(self._spark, source), on)
 
-    def update(self, set: Mapping[str, Any], where: Column | str | None = None, **options: Any) -> CommitResult:
+    def update(self, set: Mapping[str, Any], where: Where | None = None, **options: Any) -> CommitResult:
         """Change columns of the rows for which a condition holds, as one instant.
 
         The condition is asked of the table as it is now. A row whose key or partition changes moves. Where another
@@ -251,8 +252,10 @@ class HudiTable(TableSql, TableUpkeep):
         be run again.
 
         Args:
-            set: The new values by column: SQL text or Columns over the table's columns, or values that are no text.
-            where: The condition, as a column or as SQL text; None for all rows.
+            set: The new values by column, or by field of a struct (``address.city``): SQL text or Columns over the
+                table's columns, or values that are no text.
+            where: The condition, as a column or as SQL text, or values by the names of columns as for `to_df`; None for
+                all rows.
             options: Options of this write.
 
         Raises:

@@ -7,11 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import Column
+
+from ...errors import InvalidOptionError
 from ...operations.result import CommitResult, RowCounts
 from ..source.own_errors import own_errors
 from .changing import make_changes
-from .clauses import Clause, Condition, Kind, Side, Value, check_clauses
+from .clauses import Clause, Condition, Kind, Side, check_clauses
 from .counting import count
+from .expressions import Value
 from .matching import On
 from .target import MergeTarget
 from .writing import rows_to_write
@@ -61,7 +65,7 @@ class MergeBuilder:
         """Update rows of the table that match a row of the source.
 
         Args:
-            set: The new values, by the table's columns; the others stay.
+            set: The new values, by the table's columns or fields of its structs (``address.city``); the others stay.
             condition: When; None for always.
         """
         return self._with("when_matched_update", Side.MATCHED, Kind.UPDATE, set, condition)
@@ -151,6 +155,11 @@ def update(
     work: Work, values: Mapping[str, Value], where: Condition | None, options: Mapping[str, Any]
 ) -> CommitResult:
     """Update rows of a table for which a condition holds, as one instant; see `HudiTable.update`."""
+    if "condition" in options or isinstance(values, (str, Column)):
+        raise InvalidOptionError(
+            "An update was given a condition in the place of something else: the new values come first.",
+            "Say update(set, where), such as update({'n': 'n + 1'}, 'id = 7').",
+        )
     clause = Clause("update", Side.BY_SOURCE, Kind.UPDATE, {} if values is None else values, where)
     return carry_out(work, [clause], options, None, None)
 

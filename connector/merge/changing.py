@@ -16,12 +16,13 @@ from pyspark.sql import functions as sf
 from ...errors import DuplicateColumnError
 from ...table.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from ...table.schema.fields import root_of
+from ..conditions.values import condition_of, predicates_of, values_of
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.spark_types import to_spark
-from .clauses import Clause, Kind, Side, Value, of
-from .expressions import as_column, check_condition, check_values, explained, one_of
-from .matching import Match, On, has_name, match, spelled
+from .clauses import Clause, Kind, Side, of
+from .expressions import Value, as_column, cast_values, check_condition, explained, one_of
+from .matching import Match, On, has_name, match, named_plainly, spelled
 from .ordering import ordering_of
 from .target import SOURCE, TARGET, MergeTarget
 
@@ -69,7 +70,7 @@ class Changes:
     @property
     def leaves_open(self) -> bool:
         """Whether rows may leave columns to the older rows of their keys."""
-        return self.target.config.partial_update_mode is not None
+        return self.target.leaves_open
 
 
 def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> Changes:
@@ -95,11 +96,11 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
         given = matched.select("*", sf.lit(True).alias(_OF_SOURCE)).alias(SOURCE)
     joined = _join(table, given, how, clauses)
     frames = {Side.MATCHED: joined, Side.NOT_MATCHED: joined if given is None else given, Side.BY_SOURCE: table}
-    values = [clause.values_of(target, columns) for clause in clauses]
+    values = [named_plainly(clause.values_of(target, columns), frames[clause.side]) for clause in clauses]
     conditions = []
     for clause in clauses:
         what = f"The condition of {clause.method}"
-        condition = sf.lit(True) if clause.condition is None else as_column(clause.condition, what)
+        condition = _condition(clause, target, what)
         check_condition(frames[clause.side], condition, what)
         conditions.append(_on_side(clause.side, joined) & condition)
     chain = sf.when(conditions[0], 0)
@@ -107,6 +108,18 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
         chain = chain.when(condition, number)
     chosen = joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
     return _Choice(target, clauses, values, how, frames, chosen).changes()
+
+
+def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:
+    """Return when a clause holds; values by the names of columns are what they are to `HudiTable.to_df`."""
+    if not isinstance(clause.condition, Mapping):
+        return sf.lit(True) if clause.condition is None else as_column(clause.condition, what)
+    if not clause.condition:
+        return sf.lit(True)
+    values = values_of(clause.condition)
+    # Which names a column that is not there, or a value that is none of its column.
+    predicates_of(values, target.schema, target.path)
+    return condition_of(values, target.schema)
 
 
 def _check_names(rows: DataFrame, target: MergeTarget) -> None:
@@ -178,7 +191,7 @@ class _Choice:
             older = (sf.col(KIND) != int(Kind.INSERT)) & (new < sf.col(OLD_ORDER))
             told += [new.alias(NEW_ORDER), sf.coalesce(older, sf.lit(False)).alias(OLDER)]
         opens = self._opens(lambda name: sf.col(quoted(name)))
-        if self.target.config.partial_update_mode is not None:
+        if self.target.leaves_open:
             kept = [one & ~sf.col(f"{_WAS_OPEN}{name}") for name, one in opens.items()]
             told += [_any_of(opens.values()).alias(OPEN), _any_of(kept).alias(KEPT)]
         rows = rows.select("*", *told).drop(_CLAUSE, *(f"{_WAS_OPEN}{name}" for name in opens))
@@ -206,17 +219,17 @@ class _Choice:
         for clause, values in zip(self.clauses, self.values, strict=True):
             meant = {name: as_column(value, clause.method) for name, value in values.items()}
             frame = self.frames[clause.side]
-            if clause.kind is not Kind.DELETE:
-                check_values(frame, meant, kinds, clause.method, self.target.path)
-            made.append(meant)
+            made.append(
+                {name: column.cast(kinds[name].dataType) for name, column in meant.items()}
+                if clause.kind is Kind.DELETE
+                else cast_values(frame, meant, kinds, clause.method, self.target.path)
+            )
         number = sf.col(_CLAUSE)
         columns: list[Column] = []
         for field in kinds.fields:
             name = field.name
             # Each by itself: beside a double of another clause Spark would make a double of a bigint that only stays.
-            choices = [
-                (self.values[at][name], made[at][name].cast(field.dataType), at) for at in range(len(self.clauses))
-            ]
+            choices = [(self.values[at][name], made[at][name], at) for at in range(len(self.clauses))]
             columns.append(one_of(choices, number).alias(name))
         of_kinds = [(one.kind.name, sf.lit(int(one.kind)), at) for at, one in enumerate(self.clauses)]
         return [*columns, one_of(of_kinds, number).alias(KIND), number]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, TypeAlias
 
+from pyspark.sql import functions as sf
+
 from ...errors import DuplicateColumnError, InvalidOptionError, MissingColumnError
 from ...table.schema.fields import root_of
 from ..placement.key_text import quoted
+from .expressions import Value
+from .nested import with_fields
 from .target import SOURCE, TARGET, MergeTarget
 
-# SQL text, a Column, or a value of Python that is no text.
-Value: TypeAlias = Any
 Condition: TypeAlias = Any
 
 NULL = "null"
@@ -81,18 +84,34 @@ class Clause:
                 "Give a dict of columns of the table and their values.",
             )
         given: dict[str, Value] = {}
+        fields: dict[str, dict[tuple[str, ...], Value]] = {}
         for name, value in self.values.items():
-            column = target.column(name, self.method)
-            if column in given:
+            column, *inner = target.field(name, self.method, inside=self.kind is Kind.UPDATE)
+            known = fields.get(column, {})
+            if column in given or (known and not inner) or any(_overlap(inner, one) for one in known):
                 raise DuplicateColumnError(
-                    f"{self.method} gives the column {column!r} of the table {target.path} a value twice.",
+                    f"{self.method} gives the column {'.'.join((column, *inner))!r} of the table {target.path} a value "
+                    "twice.",
                     "Leave one of them out.",
                 )
-            given[column] = NULL if value is None else value
+            if inner:
+                fields.setdefault(column, {})[tuple(inner)] = value
+            else:
+                given[column] = NULL if value is None else value
+        for column, some in fields.items():
+            kind = target.schema.field(column).type
+            given[column] = with_fields(sf.col(of(TARGET, column)), kind, some, self.method)
         return given
 
     def _of_source(self, target: MergeTarget, source: Sequence[str]) -> dict[str, Value]:
-        there = {name.lower() for name in source}
+        there = Counter(name.lower() for name in source)
+        twice = next((name for name in target.schema.names if there[name.lower()] > 1), None)
+        if twice is not None:
+            raise DuplicateColumnError(
+                f"{self.method} takes every column of the table {target.path} from the source, which has {twice!r} "
+                "twice; Spark does not tell case apart.",
+                "Rename or drop one of them.",
+            )
         missing = [name for name in target.schema.names if name.lower() not in there]
         if missing:
             raise MissingColumnError(
@@ -112,6 +131,11 @@ class Clause:
                 f"{target.path} must have.",
                 "Give one.",
             )
+
+
+def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether one of two fields lies in the other, or is it."""
+    return all(mine == theirs for mine, theirs in zip(one, other, strict=False))
 
 
 def of(side: str, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame
@@ -12,10 +12,14 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as T  # noqa: N812 (the name that Spark's own documentation uses)
 
 from ...errors import InvalidOptionError, MissingColumnError, PyHudiError, SchemaMismatchError
-from .clauses import Value
+
+# SQL text, a Column, or a value of Python that is no text.
+Value: TypeAlias = Any
 
 _UNKNOWN = ("UNRESOLVED", "AMBIGUOUS", "FIELD_NOT_FOUND", "CANNOT_RESOLVE", "MISSING_ATTRIBUTES")
 _NESTED = (T.StructType, T.ArrayType, T.MapType)
+# Each of them holds every value of those before it, as far as it is exact enough for Spark.
+_WIDER = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType)
 
 
 @contextmanager
@@ -71,8 +75,13 @@ def check_condition(frame: DataFrame, condition: Column, what: str) -> None:
         )
 
 
-def check_values(frame: DataFrame, values: Mapping[str, Column], kinds: T.StructType, what: str, table: str) -> None:
-    """Refuse values that columns of a table cannot take.
+def cast_values(
+    frame: DataFrame, values: Mapping[str, Column], kinds: T.StructType, what: str, table: str
+) -> dict[str, Column]:
+    """Return values in the types of the columns that take them; one that its column cannot hold fails whoever reads it.
+
+    Spark's own cast makes another number of one that is too great, or null of a text that is no number, where the
+    session has ``spark.sql.ansi.enabled=false``. What is written to a table does not depend on that.
 
     Args:
         frame: The rows that they are made of.
@@ -87,6 +96,7 @@ def check_values(frame: DataFrame, values: Mapping[str, Column], kinds: T.Struct
     """
     with explained(what):
         given = frame.select(*(value.alias(name) for name, value in values.items())).schema.fields
+    cast: dict[str, Column] = {}
     for one in given:
         wanted = kinds[one.name].dataType
         if not _fits(one.dataType, wanted):
@@ -95,8 +105,30 @@ def check_values(frame: DataFrame, values: Mapping[str, Column], kinds: T.Struct
                 f"value of the type {one.dataType.simpleString()}, which it cannot take.",
                 "Cast the value, or name the fields of a struct as the column has them, in their order.",
             )
+        whose = f"{what} gives the column {one.name!r} of the table {table}, of the type {wanted.simpleString()}, "
+        cast[one.name] = _cast(values[one.name], one.dataType, wanted, whose)
     with explained(what):
-        _ = frame.select(*(values[one.name].cast(kinds[one.name].dataType) for one in given)).schema
+        _ = frame.select(*cast.values()).schema
+    return cast
+
+
+def _cast(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> Column:
+    """Return a value in another type, which fails by an error of ours where that has no such value."""
+    if _always_fits(given, wanted):
+        return value.cast(wanted)
+    shown = sf.substring(sf.regexp_replace(value.cast("string"), r"\s+", " "), 1, 100)
+    text = f"PyHudiError[{SchemaMismatchError.code}]: {whose}the value '"
+    # Spark writes on after the last line, which is none of the error's.
+    failure = sf.raise_error(sf.concat(sf.lit(text), shown, sf.lit("', which it cannot hold. Give another one.\n")))
+    return sf.coalesce(value.try_cast(wanted), sf.when(value.isNotNull(), failure).cast(wanted))
+
+
+def _always_fits(given: T.DataType, wanted: T.DataType) -> bool:
+    """Return whether no value is lost by a cast; what is nested Spark casts by its own rules."""
+    if given == wanted or isinstance(given, (T.NullType, *_NESTED)) or isinstance(wanted, (T.StringType, T.BinaryType)):
+        return True
+    kinds = [type(given), type(wanted)]
+    return all(one in _WIDER for one in kinds) and _WIDER.index(kinds[0]) <= _WIDER.index(kinds[1])
 
 
 def _fits(given: T.DataType, wanted: T.DataType) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,8 +20,8 @@ from ...table.schema.fields import find_field, root_of
 from ..placement.colocate import placement_of
 from ..placement.key_columns import KEY, PATH, can_spell, with_keys
 from ..source.spark_types import to_spark
-from .clauses import Clause, Kind, Side, Value, of
-from .expressions import as_column
+from .clauses import Clause, Kind, Side, of
+from .expressions import Value, as_column, explained
 from .target import SOURCE, TARGET, MergeTarget
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ On: TypeAlias = "str | Column | Sequence[str] | None"
 
 _EQUAL = re.compile(r"\s*(source|target)\.`?(\w+)`?\s*==?\s*(source|target)\.`?(\w+)`?\s*", re.IGNORECASE)
 _AND = re.compile(r"\band\b", re.IGNORECASE)
+_COLUMN = re.compile(r"\s*(source|target)\s*\.\s*(?:`([^`]+)`|(\w+))\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
         return source, Match(
             as_column(on, "The condition by which rows match"), same, exact=exact and equal is not None
         )
-    names = list(on)
+    names = list(on) if isinstance(on, Iterable) else []
     if not names or not all(isinstance(one, str) for one in names):
         raise InvalidOptionError(
             f"Rows are to match by {on!r}, which names no columns.",
@@ -112,9 +113,30 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
 
 
 def is_column(value: Value, side: str, name: str) -> bool:
-    """Return whether what was given is a column of one side as it is."""
-    text = str(value).removeprefix("Column<'").removesuffix("'>") if isinstance(value, Column) else value
-    return isinstance(text, str) and text.replace("`", "").strip().lower() == f"{side}.{name}".lower()
+    """Return whether SQL text is a column of one side as it is; of a Column its text does not tell."""
+    found = _COLUMN.fullmatch(value) if isinstance(value, str) else None
+    return found is not None and (found[1].lower(), (found[2] or found[3]).lower()) == (side, name.lower())
+
+
+def named_plainly(values: Mapping[str, Value], rows: DataFrame) -> dict[str, Value]:
+    """Return values of which those Columns are SQL text that are a column of one side as it is.
+
+    A Column of the text ``source.id`` may as well be that text as a constant, so that Spark is asked.
+
+    Args:
+        values: By the columns that get them.
+        rows: The rows of which the values are made.
+    """
+    named = dict(values)
+    for name, value in values.items():
+        text = str(value).removeprefix("Column<'").removesuffix("'>") if isinstance(value, Column) else ""
+        side, _, column = text.partition(".")
+        if side.lower() in {SOURCE, TARGET} and column:
+            meant = of(side.lower(), column)
+            with explained("A value"):
+                if rows.select(value).sameSemantics(rows.select(sf.expr(meant))):
+                    named[name] = meant
+    return named
 
 
 def has_name(target: MergeTarget) -> Column:

@@ -71,6 +71,11 @@ class MergeTarget:
             return flag
         return [*flag, sf.col(marker.field).cast("string").eqNullSafe(marker.value)]
 
+    @property
+    def leaves_open(self) -> bool:
+        """Whether rows may leave columns to the older rows of their keys."""
+        return self.config.partial_update_mode is not None
+
     def left_open(self, name: str, value: Column) -> Column | None:
         """Return whether a value leaves its column to the older row of its key; None where no value of it does.
 
@@ -98,18 +103,38 @@ class MergeTarget:
         Raises:
             MissingColumnError: The table has no such column.
         """
-        bare = name.removeprefix(f"{TARGET}.").strip("`")
-        names: list[str] = self.schema.names
-        alike = [one for one in names if one.lower() == bare.lower()]
-        if bare in alike:
-            return bare
-        if len(alike) == 1:
-            return alike[0]
+        return self.field(name, what, inside=False)[0]
+
+    def field(self, name: str, what: str, *, inside: bool) -> list[str]:
+        """Return the name of a column, and of what leads from it to a field inside of it, as the table spells them.
+
+        Args:
+            name: As it was given, see `column`.
+            what: Where it was given, for messages.
+            inside: Whether it may be a field of a struct.
+
+        Raises:
+            MissingColumnError: The table has no such column.
+        """
+        parts = [one.strip() for one in str(name).replace("`", "").split(".")]
+        if len(parts) > 1 and parts[0].lower() == TARGET:
+            del parts[0]
+        found: list[str] = []
+        kind = pa.struct(list(self.schema))
+        for part in parts if inside else [".".join(parts)]:
+            names = [one.name for one in kind] if pa.types.is_struct(kind) else []
+            alike = [one for one in names if one.lower() == part.lower()]
+            if part not in alike and len(alike) != 1:
+                break
+            found.append(part if part in alike else alike[0])
+            kind = kind.field(found[-1]).type
+        else:
+            return found
+        bare = ".".join(parts)
         near = difflib.get_close_matches(bare, self.schema.names, 1)
-        inner = bare.partition(".")[0] in self.schema.names
         advice = f"Did you mean {near[0]!r}? " if near else ""
-        if inner:
-            advice = "Give the whole column, of which withField changes one field. "
+        if len(parts) > 1 and not inside:
+            advice = "Give the whole column. "
         raise MissingColumnError(
             f"{what} names {name!r}, which is no column of the table {self.path}; it has "
             f"{', '.join(self.schema.names)}.",

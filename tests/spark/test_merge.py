@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -26,34 +25,8 @@ from pyhudi.errors import (
 from pyhudi.table.config.property_keys import UNAVAILABLE_OF_DEBEZIUM
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from support.merge_tables import COLUMNS, NAMES, START, Values, counts, frame, made, rows
 from support.readers import rows_by_hudi_rs
-
-COLUMNS = "id int, p string, ts bigint, n int, t string"
-NAMES = ("id", "p", "ts", "n", "t")
-Values = tuple[object, ...]
-
-START: list[Values] = [(1, "a", 5, 1, "one"), (2, "a", 5, 2, "two"), (3, "b", 5, 3, "three"), (4, "b", 9, 4, None)]
-
-
-def frame(spark: SparkSession, rows: list[Values], columns: str = COLUMNS) -> DataFrame:
-    return spark.createDataFrame(rows, columns)
-
-
-def rows(table: HudiTable) -> list[Values]:
-    return sorted(tuple(row) for row in table.to_df(NAMES).collect())
-
-
-def counts(done: Any) -> tuple[int, int, int, int]:
-    return done.inserts, done.updates, done.deletes, done.moved
-
-
-def made(spark: SparkSession, path: Path, **terms: Any) -> HudiTable:
-    terms = {"record_key": "id", "partition_by": "p", "order_by": "ts", **terms}
-    if "index" not in terms:
-        terms["buckets"] = 2
-    table = HudiTable.create(spark, str(path), COLUMNS, **terms)
-    table.upsert(frame(spark, START))
-    return table
 
 
 @pytest.fixture
@@ -304,6 +277,23 @@ WORDS: list[tuple[Callable[[HudiTable, DataFrame], Any], type[PyHudiError], str]
         "the column 'n' .*int, a value of the type struct",
     ),
     (
+        lambda table, new: table.merge(new.select("*", sf.lit("").alias("T"))).when_matched_update_all(),
+        DuplicateColumnError,
+        "the source, which has 't' twice",
+    ),
+    (
+        lambda table, new: table.merge(new).when_matched_update({"target.n.m": 1}),
+        MissingColumnError,
+        "when_matched_update names 'target.n.m'",
+    ),
+    (
+        # The text of a constant is no column, and rows that move are looked for where they go.
+        lambda table, new: table.merge(new).when_matched_update({"id": sf.lit("target.id")}),
+        SchemaMismatchError,
+        "the column 'id' of the table .* of the type int, the value 'target.id', which it cannot hold",
+    ),
+    (lambda table, new: table.merge(new, True).when_matched_delete(), InvalidOptionError, "match by True"),
+    (
         lambda table, new: table.merge(new.withColumn("_pyhudi_kind", sf.lit(1))).when_matched_delete(),
         DuplicateColumnError,
         "_pyhudi_kind",
@@ -318,6 +308,11 @@ def test_every_wrong_word_is_named(spark: SparkSession, table: HudiTable) -> Non
             build(table, new).execute()
     with pytest.raises(MissingColumnError, match="update names a column"):
         table.update({"n": "m + 1"})
+    for swapped in (lambda: table.update("id = 1", {"n": 0}), lambda: table.update({"n": 0}, condition="id = 1")):
+        with pytest.raises(InvalidOptionError, match=r"the new values come first.*update\(set, where\)"):
+            swapped()
+    with pytest.raises(MissingColumnError, match="no column 'm'"):
+        table.update({"n": 0}, {"m": 1})
     with pytest.raises(InvalidOptionError, match="Rows were given as a str"):
         table.merge("changes")
 
@@ -386,8 +381,8 @@ def test_what_others_commit_meanwhile_is_not_written_over(
 @pytest.mark.oldest
 def test_rows_are_updated_by_a_condition(spark: SparkSession, table: HudiTable) -> None:
     by_text = table.update({"n": "n * 10", "t": sf.concat("t", sf.lit("!"))}, "p = 'a'")
-    by_column = table.update({"t": None, "ts": 20}, sf.col("target.id") == 4)
-    moved = table.update({"p": "'q'"}, "p = 'b'")
+    by_column = table.update({"`TARGET`.T": None, "ts": 20}, sf.col("target.id") == 4)
+    moved = table.update({"p": sf.lit("target.p")}, {"p": "b", "id": [3, 4]})
     nothing = table.update({"n": 0}, "id > 100")
     everything = table.update({"n": sf.col("n") + 1})
 
@@ -401,8 +396,8 @@ def test_rows_are_updated_by_a_condition(spark: SparkSession, table: HudiTable) 
     assert rows(table) == [
         (1, "a", 5, 11, "one!"),
         (2, "a", 5, 21, "two!"),
-        (3, "q", 5, 4, "three"),
-        (4, "q", 20, 5, None),
+        (3, "target.p", 5, 4, "three"),
+        (4, "target.p", 20, 5, None),
     ]
 
 
@@ -418,48 +413,6 @@ def test_a_row_that_an_update_marks_as_deleted_is_a_delete(spark: SparkSession, 
 
     assert counts(done) == (0, 1, 1, 0)
     assert [row[0] for row in rows(table)] == [2, 3, 4]
-
-
-def test_values_take_the_types_of_their_columns(spark: SparkSession, tmp_path: Path) -> None:
-    columns = "id bigint, day date, price decimal(6,2), s struct<a:int,b:string>, l array<int>, m map<string,double>"
-    table = HudiTable.create(spark, str(tmp_path / "t"), columns, record_key="id", partition_by="day", buckets=1)
-    first = (
-        "select 1L id, date'2024-01-01' day, 1.5BD price, named_struct('a', 1, 'b', 'x') s, array(1) l, map('k', 1D) m"
-    )
-    table.upsert(
-        spark.sql(first).select(
-            *(sf.col(name) for name in ("id", "day")), sf.col("price").cast("decimal(6,2)"), "s", "l", "m"
-        )
-    )
-    given = spark.sql("select '1' id, '2024-01-01' as day, 2 price, array(7L) l")
-    done = (
-        table.merge(given, "source.id = target.id and source.day = target.day")
-        .when_matched_update(
-            {"price": "source.price", "l": "source.l", "s": sf.col("target.s").withField("a", sf.lit(9)), "m": None}
-        )
-        .execute()
-    )
-    assert counts(done) == (0, 1, 0, 0)
-    assert str(table.to_df(["price", "s", "l", "m"]).first().asDict(recursive=True)) == (
-        "{'price': Decimal('2.00'), 's': {'a': 9, 'b': 'x'}, 'l': [7], 'm': None}"
-    )
-    with pytest.raises(SchemaMismatchError, match="the column 's'"):
-        table.update({"s": "named_struct('b', 1, 'a', 'x')"})
-
-
-def test_what_a_clause_leaves_alone_is_not_made_another_type_by_what_others_give(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    columns = "id int, n bigint, price decimal(30,10), t string"
-    table = HudiTable.create(spark, str(tmp_path / "t"), columns, record_key="id", buckets=1)
-    exact = (2**53 + 1, Decimal("12345678901234567890.0123456789"), "7")
-    table.upsert(frame(spark, [(1, *exact), (2, *exact)], columns))
-    given = frame(spark, [(1,), (2,)], "id int")
-    merge = table.merge(given, "id").when_matched_update({"n": 1.5, "price": "2.5D", "t": "target.id"}, "source.id = 1")
-    merge.when_matched_update({"t": 0.5}).execute()
-
-    found = sorted(map(tuple, table.to_df(["id", "n", "price", "t"]).collect()))
-    assert found == [(1, 1, Decimal("2.5"), "1"), (2, *exact[:2], "0.5")]
 
 
 def test_rows_that_differ_in_a_meta_column_have_their_keys_looked_for_all_the_same(

@@ -1,0 +1,90 @@
+"""What merges and updates give to columns: of other types, to fields of structs, and what no column can hold."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyhudi import HudiTable
+from pyhudi.errors import DuplicateColumnError, MissingColumnError, SchemaMismatchError
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+from support.merge_tables import counts, frame, made, rows
+
+
+def test_values_take_the_types_of_their_columns(spark: SparkSession, tmp_path: Path) -> None:
+    columns = "id bigint, day date, price decimal(6,2), s struct<a:int,b:string>, l array<int>, m map<string,double>"
+    table = HudiTable.create(spark, str(tmp_path / "t"), columns, record_key="id", partition_by="day", buckets=1)
+    first = (
+        "select 1L id, date'2024-01-01' day, 1.5BD price, named_struct('a', 1, 'b', 'x') s, array(1) l, map('k', 1D) m"
+    )
+    table.upsert(
+        spark.sql(first).select(
+            *(sf.col(name) for name in ("id", "day")), sf.col("price").cast("decimal(6,2)"), "s", "l", "m"
+        )
+    )
+    given = spark.sql("select '1' id, '2024-01-01' as day, 2 price, array(7L) l")
+    done = (
+        table.merge(given, "source.id = target.id and source.day = target.day")
+        .when_matched_update(
+            {"price": "source.price", "l": "source.l", "s": sf.col("target.s").withField("a", sf.lit(9)), "m": None}
+        )
+        .execute()
+    )
+    assert counts(done) == (0, 1, 0, 0)
+    assert str(table.to_df(["price", "s", "l", "m"]).first().asDict(recursive=True)) == (
+        "{'price': Decimal('2.00'), 's': {'a': 9, 'b': 'x'}, 'l': [7], 'm': None}"
+    )
+    with pytest.raises(SchemaMismatchError, match="the column 's'"):
+        table.update({"s": "named_struct('b', 1, 'a', 'x')"})
+
+
+def test_what_a_clause_leaves_alone_is_not_made_another_type_by_what_others_give(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    columns = "id int, n bigint, price decimal(30,10), t string"
+    table = HudiTable.create(spark, str(tmp_path / "t"), columns, record_key="id", buckets=1)
+    exact = (2**53 + 1, Decimal("12345678901234567890.0123456789"), "7")
+    table.upsert(frame(spark, [(1, *exact), (2, *exact)], columns))
+    given = frame(spark, [(1,), (2,)], "id int")
+    merge = table.merge(given, "id").when_matched_update({"n": 1.5, "price": "2.5D", "t": "target.id"}, "source.id = 1")
+    merge.when_matched_update({"t": 0.5}).execute()
+
+    found = sorted(map(tuple, table.to_df(["id", "n", "price", "t"]).collect()))
+    assert found == [(1, 1, Decimal("2.5"), "1"), (2, *exact[:2], "0.5")]
+
+
+def test_fields_of_structs_are_set_by_themselves(spark: SparkSession, tmp_path: Path) -> None:
+    """Beside them the struct stays; of one that is null the others are null."""
+    columns = "id int, s struct<a:int,In:struct<b:string,c:int>>"
+    table = HudiTable.create(spark, str(tmp_path / "t"), columns, record_key="id", buckets=1)
+    table.upsert(frame(spark, [(1, (1, ("x", 2))), (2, None), (3, (3, None))], columns))
+    table.update({"target.s.in.B": "concat(coalesce(s.in.b, ''), '!')", "s.a": sf.col("s.a") + 1}, "id < 3")
+
+    assert sorted(str(row.asDict(True)) for row in table.to_df(["id", "s"]).collect()) == [
+        "{'id': 1, 's': {'a': 2, 'In': {'b': 'x!', 'c': 2}}}",
+        "{'id': 2, 's': {'a': None, 'In': {'b': '!', 'c': None}}}",
+        "{'id': 3, 's': {'a': 3, 'In': None}}",
+    ]
+    for twice in ({"s": None, "s.a": 1}, {"s.in": None, "S.In.b": "'x'"}):
+        with pytest.raises(DuplicateColumnError, match="twice"):
+            table.update(twice)
+    with pytest.raises(MissingColumnError, match=r"when_not_matched_insert names 's\.a'.*Give the whole column"):
+        table.merge(frame(spark, [(9,)], "id int")).when_not_matched_insert({"id": 9, "s.a": 1}).execute()
+
+
+def test_a_value_that_its_column_cannot_hold_is_refused_whatever_the_session_does(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = made(spark, tmp_path / "t")
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        for value in ("3000000000L", "'1 x'", "double('nan')", "1e30BD"):
+            with pytest.raises(SchemaMismatchError, match=r"update gives the column 'n' .* of the type int, the value"):
+                table.update({"n": value}, "id = 1")
+        table.update({"n": "if(id = 1, ' 7 ', null)"}, "id < 3")
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+    assert [row[3] for row in rows(table)] == [7, None, 3, 4]
