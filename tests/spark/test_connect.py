@@ -62,9 +62,9 @@ merge = other.merge(df.where("id < 3").withColumn("p", sf.lit("moved")), "id")
 merge = merge.when_matched_update_all(sf.col("source.n") == 0)
 merged = merge.when_not_matched_by_source_delete("target.id >= 80").execute()
 assert (merged.inserts, merged.updates, merged.moved, merged.deletes) == (0, 3, 3, 20)
-assert other.update({"n": sf.col("n") + 1}, sf.col("p") == "moved").updates == 3
+assert other.update({"target.N": sf.col("n") + 1, "p": sf.lit("target.p")}, sf.col("p") == "moved").moved == 3
 query = "select sum(a.n) from {table} a join {b} b using (id) where a.p = :p"
-assert other.sql(query, args={"p": "moved"}, b=df).first() == (3,)
+assert other.sql(query, args={"p": "target.p"}, b=df).first() == (3,)
 try:
     other.update({"n": "nothing"})
 except MissingColumnError as error:
@@ -152,7 +152,7 @@ from support.conditions import check_random_conditions, make_table
 spark = SparkSession.builder.remote(os.environ["REMOTE"]).getOrCreate()
 path = sys.argv[1] + "-conditions"
 make_table(path)
-check_random_conditions(spark, path, examples=1)
+check_random_conditions(spark, path, examples=1, compared=12)
 table = HudiTable(spark, path)
 assert table.to_df(["id"], where="p = 'a' AND id IN (7, 45) AND upper(p) = 'A'").collect() == [(7,)]
 assert len(table.to_df(where=(sf.col("p") == "a") & (sf.col("id") == 7)).inputFiles()) == 1

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyhudi import HudiTable
 from pyhudi.connector.conditions.understood import understand
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.snapshot import open_snapshot
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from .drive import write
@@ -86,8 +87,16 @@ def conditions() -> st.SearchStrategy[Condition]:
     return st.recursive(leaves, _connected, max_leaves=4)
 
 
-def check_random_conditions(spark: SparkSession, path: str, examples: int, each: int = 25) -> None:
-    """Draw conditions, and see that every row for which one holds is in a file that is left."""
+def check_random_conditions(spark: SparkSession, path: str, examples: int, each: int = 25, compared: int = 0) -> None:
+    """Draw conditions, and see that every row for which one holds is in a file that is left.
+
+    Args:
+        spark: The session.
+        path: The table's path.
+        examples: How often.
+        each: How many at once.
+        compared: Of how many of them the rows of `HudiTable.to_df` are held against all rows, in one statement.
+    """
     snapshot = open_snapshot(path)
     frame = HudiTable(spark, path).to_df().withColumn("file", sf.col("_metadata.file_name"))
     frame.cache().count()
@@ -97,9 +106,17 @@ def check_random_conditions(spark: SparkSession, path: str, examples: int, each:
     @given(st.lists(st.tuples(conditions(), st.booleans()), min_size=each, max_size=each))
     def check(drawn: list[tuple[Condition, bool]]) -> None:
         columns = [sf.expr(one.text) if as_text else one.column() for one, as_text in drawn]
-        rows = frame.select("file", *(one.alias(f"c{number}") for number, one in enumerate(columns))).collect()
+        rows = frame.select("file", *(one.alias(f"c{number}") for number, one in enumerate(columns)), "id").collect()
+        asked_for = [one.text if as_text else column for (one, as_text), column in zip(drawn, columns, strict=True)]
+        some = [
+            HudiTable(spark, path).to_df(["id"], where=one).select(sf.lit(number), "id")
+            for number, one in enumerate(asked_for[:compared])
+        ]
+        if some:
+            wanted = [(number, row["id"]) for number in range(compared) for row in rows if row[number + 1]]
+            assert sorted(map(tuple, reduce(DataFrame.union, some).collect())) == sorted(wanted), asked_for[:compared]
         for number, (one, as_text) in enumerate(drawn):
-            asked = understand(spark, one.text if as_text else columns[number], snapshot.schema, path)
+            asked = understand(spark, asked_for[number], snapshot.schema, path)
             shown = snapshot.slices_of_keys(asked.predicates)
             needed = {row["file"] for row in rows if row[number + 1]}
             left = {Path(file.base_file.path).name for file in shown}
