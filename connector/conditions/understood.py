@@ -135,7 +135,9 @@ def _mentioned(texts: Sequence[str] | None, schema: pa.Schema) -> frozenset[str]
 
 def _refusal(where: str | Column, path: str, error: PySparkException) -> InvalidOptionError:
     said = str(error).strip().splitlines()[0]
+    advice = "Give a condition on columns of the table, as for DataFrame.where."
+    if "MISSING_ATTRIBUTES" in said:
+        advice = "Name columns as functions.col does: those of another DataFrame are none of this one."
     return InvalidOptionError(
-        f"The condition {str(where)!r} cannot be asked of the table {path}. Spark says: {said}",
-        "Give a condition on columns of the table, as for DataFrame.where.",
+        f"The condition {str(where)!r} cannot be asked of the table {path}. Spark says: {said}", advice
     )

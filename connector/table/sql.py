@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from string import Formatter
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TABLE = "table"
+# What does in Python what a statement of SQL would do.
+_METHODS = {
+    "delete": "delete",
+    "update": "update",
+    "merge": "merge",
+    "insert": "insert or upsert",
+    "truncate": "delete",
+}
+_CHANGE = re.compile(rf"\s*({'|'.join(_METHODS)})\s+(?:(?:from|into|overwrite|table)\s+)*\{{{TABLE}\}}", re.IGNORECASE)
 
 logger = logging.getLogger("pyhudi")
 
@@ -100,7 +110,7 @@ class TableSql(TableQueries):
 
         Raises:
             InvalidOptionError: The statement does not name ``{table}``, or what it names was not given; or the time is
-                none.
+                none; or it is to change the table.
             UnreadableTimeError: The table's past is not kept so far back.
 
         Examples:
@@ -108,10 +118,7 @@ class TableSql(TableQueries):
             >>> table.sql("select * from {table} join {cities} using (city)", cities=cities)  # doctest: +SKIP
         """
         self._check_names(query, frames)
-        shown = {
-            name: one.to_df() if isinstance(one, TableQueries) else to_frame(self._spark, one)
-            for name, one in frames.items()
-        }
+        shown = {name: self._rows_of(name, one) for name, one in frames.items()}
         given = {} if args is None else {"args": args}
         return self._spark.sql(query, **given, **shown, **{TABLE: self.to_df(as_of=as_of)})  # type: ignore[arg-type]
 
@@ -131,7 +138,25 @@ class TableSql(TableQueries):
         except Exception:
             logger.warning("table %s: its views show it as it was before", self._path, exc_info=True)
 
+    def _rows_of(self, name: str, given: Any) -> DataFrame:
+        """Return what a name in braces stands for."""
+        if isinstance(given, TableQueries):
+            return given.to_df()
+        try:
+            return to_frame(self._spark, given)
+        except InvalidOptionError as error:
+            raise InvalidOptionError(
+                f"{{{name}}} of the statement was given as a {type(given).__name__}, which is no table and no rows.",
+                f"Write :{name} for a value, and give it by args={{{name!r}: …}}.",
+            ) from error
+
     def _check_names(self, query: str, frames: Mapping[str, Any]) -> None:
+        change = _CHANGE.match(query)
+        if change is not None:
+            raise InvalidOptionError(
+                f"The statement {query!r} is to change the table {self._path}, which Spark has no way to ask of it.",
+                f"Call HudiTable.{_METHODS[change[1].lower()]}.",
+            )
         try:
             names = {name for _, name, _, _ in Formatter().parse(query) if name is not None}
         except ValueError as error:

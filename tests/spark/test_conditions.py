@@ -137,6 +137,12 @@ def test_a_condition_that_spark_refuses_is_named(spark: SparkSession, made: str,
     assert (asked if isinstance(asked, str) else "nobody") in str(raised.value)
 
 
+def test_a_column_of_another_frame_is_told_to_be_one(spark: SparkSession, made: str) -> None:
+    table = HudiTable(spark, made)
+    with pytest.raises(InvalidOptionError, match=r"Name columns as functions\.col does"):
+        table.to_df(where=table.to_df().id == 7)
+
+
 def test_many_files_are_handed_over_in_a_list(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,13 +196,18 @@ def test_what_one_write_cannot_do_is_refused_by_a_key_and_leaves_the_table_as_it
         with pytest.raises(error, match=says):
             clauses(table.merge(frame(spark, given), on)).execute()
             raise AssertionError(name)
-    table.insert(frame(spark, [(1, "a", 7, 0, "twice")]))
+    table.insert(frame(spark, [(1, "a", 7, 0, "twice"), (5, None, 5, 5, "nameless")]))
+    # Rows whose partition has no name share one, whether their values are equal or not.
+    for nameless in (None, ""):
+        new = frame(spark, [(5, nameless, 9, 9, "x")])
+        with pytest.raises(DuplicateKeyError, match=r"the record key '5' in .*, which a row of the table has"):
+            table.merge(new, ["id", "p"]).when_not_matched_insert_all().execute()
     with pytest.raises(DuplicateKeyError, match=r"holds several rows of the record key '1' in partition 'a'"):
         table.update({"n": 0}, "id = 1")
 
-    assert table.to_df().count() == 5
+    assert table.to_df().count() == 6
     assert table.last_commit() != before
-    assert sorted(rows(table))[1:] == sorted([*START, (1, "a", 7, 0, "twice")])[1:]
+    assert rows(table)[1:] == [*sorted([*START, (1, "a", 7, 0, "twice")])[1:], (5, None, 5, 5, "nameless")]
 
 
 def test_several_rows_may_delete_one_and_a_clause_may_hold_for_one_of_several(

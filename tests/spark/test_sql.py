@@ -59,6 +59,16 @@ def test_wrong_names_are_named(spark: SparkSession, tmp_path: Path) -> None:
         table.sql("select 1")
     with pytest.raises(InvalidOptionError, match=r"names \{tables\}"):
         table.sql("select * from {table} join {tables}")
+    for change, method in {
+        "delete from {table} where id = 1": "delete",
+        "UPDATE {table} SET id = 1": "update",
+        "merge into {table} using {table} s on s.id = 1 when matched then delete": "merge",
+        " insert overwrite table {table} select 1": "insert or upsert",
+    }.items():
+        with pytest.raises(InvalidOptionError, match=rf"Call HudiTable\.{method}\."):
+            table.sql(change)
+    with pytest.raises(InvalidOptionError, match=r"\{city\} .* a str, .*Write :city for a value.*args=\{'city': "):
+        table.sql("select * from {table} where city = {city}", city="Rome")
     with pytest.raises(InvalidOptionError, match="not closed"):
         table.sql("select * from {table")
     with pytest.raises(InvalidOptionError, match=r"'a\.b' is no name"):
