@@ -30,6 +30,7 @@ MOST_HASHES = 16_000_000
 # Of a partition that is full of duplicates some are enough to see it by.
 MOST_COMPARED = 100_000
 _COLUMNS = pa.schema([pa.field(COMMIT_TIME, pa.string()), pa.field(RECORD_KEY, pa.string())])
+_GROUP = "file group"
 # They look no key up.
 _ADD = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "BOOTSTRAP"})
 
@@ -55,16 +56,17 @@ def _check_scope(subject: Subject, where: str, partition: str, pieces: list[File
     repeated = np.concatenate(twice)[:MOST_COMPARED]
     if not len(repeated):
         return
-    found = [pa.Table.from_batches([], _COLUMNS)]
+    found = [pa.Table.from_batches([], _COLUMNS.append(pa.field(_GROUP, pa.int64())))]
     logged = any(piece.logs for piece in pieces)
     schema = latest_schema(subject.storage, subject.config, subject.timeline) if logged else None
-    for piece in pieces:
+    for number, piece in enumerate(pieces):
         some = _of_keys(_rows(subject, [piece.base_file]), repeated)
         if some and piece.logs:
             # A row of the base file that a log file deletes is no row of the table.
             some = _of_keys(_merged(subject, piece, schema or pa.schema([])), repeated)
-        found += some
-    groups = pa.concat_tables(found).group_by(RECORD_KEY).aggregate([(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct")])
+        found += [one.append_column(_GROUP, pa.repeat(pa.scalar(number), one.num_rows)) for one in some]
+    asked = [(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct"), (_GROUP, "count_distinct")]
+    groups = pa.concat_tables(found).group_by(RECORD_KEY).aggregate(asked)
     groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
     if groups.num_rows:
         _tell(subject, where, partition, groups)
@@ -88,12 +90,17 @@ def _merged(subject: Subject, piece: FileSlice, schema: pa.Schema) -> Iterator[p
 
 
 def _tell(subject: Subject, where: str, partition: str, groups: pa.Table) -> None:
-    """Tell of keys that only upserts wrote, and of those that some insert may have added, each once."""
+    """Tell of keys that only upserts put there, and of those that some insert may have added, each once."""
     times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
     adding = [time for time in pc.unique(times.flatten()).to_pylist() if _adds(subject, time)]  # O(instants)
     parents = pc.list_parent_indices(times)
     added = np.zeros(groups.num_rows, np.bool_)
     added[parents.filter(pc.is_in(times.flatten(), pa.array(adding, pa.string()))).to_numpy()] = True
+    if subject.index is not None and subject.index.needs_lookup:
+        # A write folds the rows of a key: that it wrote several says that it found so many file groups with the key.
+        copies = pc.equal(groups.column(f"{_GROUP}_count_distinct"), groups.column(f"{COMMIT_TIME}_count"))
+        one_write = pc.equal(pc.list_value_length(times), 1)
+        added |= pc.and_(copies, one_write).to_numpy(zero_copy_only=False)
     for sickness, chosen in ((DUPLICATE_KEY, ~added), (KEY_ADDED_TWICE, added)):
         some = groups.filter(pa.array(chosen))
         if some.num_rows:

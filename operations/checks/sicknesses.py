@@ -427,13 +427,13 @@ DUPLICATE_KEY = Sickness(
     "DUPLICATE_KEY",
     ERROR,
     "A record key is there several times where it has to be unique, though upserts wrote all of its rows.",
-    "Upsert the row that is right; it takes the place of the others where they are in the key's bucket.",
+    "Upsert the row that is right; where the index looks keys up, delete the key first, or each copy is updated.",
 )
 KEY_ADDED_TWICE = Sickness(
     "KEY_ADDED_TWICE",
     WARNING,
     "A record key is there several times where it has to be unique, as inserts add rows without looking.",
-    "Upsert the row that is right, if keys are meant to be unique.",
+    "If keys are meant to be unique, delete the key, then upsert the row that is right.",
 )
 METADATA_LOST = Sickness(
     "METADATA_LOST",

@@ -17,7 +17,7 @@ from support.drive import write
 from support.fixture_tables import TABLES, unpack
 from support.health import codes, errors, findings
 from support.log_symptoms import LOG_SYMPTOMS
-from support.lookups import TABLE
+from support.lookups import APART, TABLE
 from support.lookups import rows as looked_up
 from support.places import files_below
 from support.sick_tables import SICK, Sick
@@ -159,6 +159,20 @@ def test_duplicates_are_found_however_few_hashes_fit_into_memory(table: Path, mo
 
     assert [one["what"] for one in findings(table) if one["code"] == "KEY_ADDED_TWICE"] == seen
     assert "5 record keys" in seen[0]
+
+
+def test_copies_that_an_insert_left_and_an_upsert_rewrote_are_no_sickness_of_upserts(tmp_path: Path) -> None:
+    """A lookup finds every copy; only the delete that the cure names leaves none."""
+    write(tmp_path, looked_up(1, 2, value=1), table=TABLE)
+    write(tmp_path, looked_up(1, value=2), operation="insert", settings=APART)
+    write(tmp_path, looked_up(1, value=3), settings=APART)
+
+    found = [one for one in findings(tmp_path) if one["code"] in ("KEY_ADDED_TWICE", "DUPLICATE_KEY")]
+    assert [(one["code"], "1 record keys" in one["what"]) for one in found] == [("KEY_ADDED_TWICE", True)]
+
+    write(tmp_path, looked_up(1, value=3), operation="delete", settings=APART)
+    write(tmp_path, looked_up(1, value=4), settings=APART)
+    assert {"KEY_ADDED_TWICE", "DUPLICATE_KEY"} & codes(tmp_path) == set()
 
 
 def test_a_checksum_of_hadoop_that_fits_is_right(table: Path) -> None:
