@@ -218,6 +218,22 @@ def test_a_false_positive_is_counted_and_never_taken() -> None:
     assert homes(tag(BloomIndex(), files, ("p", "m"))) == [group]
 
 
+def test_a_filter_by_its_oldest_name_leaves_its_file_out_too() -> None:
+    files = KeyedFiles()
+    group = files.add("p", ["a", "z"], bloom=SMALL)
+    base = files.slices("p")[group.file_id].base
+    assert base is not None
+    with files.storage.open_input(base.path) as source:
+        text = pq.read_metadata(source).metadata[FILTER.encode()].decode()
+    files.say(group, {FILTER: None, "com.uber.hoodie.bloomfilter": text})
+
+    tags = tag(BloomIndex(), files, ("p", "m"), ("p", "n"))
+
+    assert homes(tags) == [None, None]
+    assert tags.figures.candidates == 0
+    assert homes(tag(BloomIndex(), files, ("p", "z"))) == [group]
+
+
 @pytest.mark.parametrize(
     "footer",
     [
