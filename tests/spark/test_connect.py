@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+import pyspark
 import pytest
 from support.environments import SPARK_HOME, build_wheel, link_packages, new_environment, variables_without
 from support.sessions import INTERPRETED, WARM
@@ -16,6 +17,9 @@ from support.sessions import INTERPRETED, WARM
 pytestmark = pytest.mark.oldest
 
 pytest.importorskip("grpc_status", reason="needs pyspark[connect]")
+
+# Where the client without a Spark of its own runs too, both ask one server: most of what one costs is its start.
+BESIDE_THE_OTHER = pytest.mark.oldest if pyspark.__version__.startswith("4.0.") else pytest.mark.slow
 
 SCRIPT = """
 import os
@@ -185,9 +189,10 @@ def run(python: Path | str, folder: Path, script: str = SCRIPT, **variables: str
     assert "all is well" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Spark Connect server in a process of its own, whose port no other test has."""
+    folder = tmp_path_factory.mktemp("server")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -198,8 +203,8 @@ def server(tmp_path: Path) -> Iterator[str]:
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     here = {"SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(WARM)}
     environment = variables_without("SPARK_") | here
-    with (tmp_path / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=tmp_path)
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
         try:
             yield f"sc://127.0.0.1:{port}"
         finally:
@@ -207,6 +212,7 @@ def server(tmp_path: Path) -> Iterator[str]:
             process.wait()
 
 
+@BESIDE_THE_OTHER
 def test_the_session_api_works_over_spark_connect(tmp_path: Path, server: str) -> None:
     run(sys.executable, tmp_path, REMOTE=server)
     run(sys.executable, tmp_path, CONDITIONS, REMOTE=server, PYTHONPATH=str(Path(__file__).parents[1]))
