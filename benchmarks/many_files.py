@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from processes import environment
 from systems import DELTA, ICEBERG
 
 ROOT = Path(__file__).parents[1]
@@ -40,12 +41,10 @@ PLACES, KEY = 10, 7
 def measure(partitions: int = 1000, groups: int = 40, systems: tuple[str, ...] = tuple(VENVS)) -> dict[str, Any]:
     """Return the seconds of each system, by row and phase; each works in a process of its own."""
     found: dict[str, Any] = {}
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
     for system in systems:
         python = str(ROOT / VENVS[system] / "bin" / "python")
         command = [python, __file__, "--one", system, "--partitions", str(partitions), "--groups", str(groups)]
-        settings = {**clean, "PYSPARK_PYTHON": python}
-        done = subprocess.run(command, stdout=subprocess.PIPE, env=settings, check=False, text=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, env=environment(VENVS[system]), check=False, text=True)
         if done.returncode:
             # The work of the others is not lost for one of them.
             print(f"{system} failed on many files", flush=True)

@@ -28,6 +28,7 @@ from phases.conditions import HOLDS, ROWS, conditions, expect
 from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
 from phases.sizes import SIZE, sizes
+from processes import environment
 from systems import BUNDLE, DELTA, ICEBERG, SYSTEMS
 
 ROOT = Path(__file__).parents[1]
@@ -49,16 +50,13 @@ def drive(
     """
     python = ROOT / SYSTEMS[system].venv / "bin" / "python"
     command = [python, ROOT / "benchmarks" / "drive.py", system, data, work / system]
-    # A Spark of another environment must not find this one's home, and its workers need the right Python.
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
-    clean["PYSPARK_PYTHON"] = str(python)
     with (work / f"{system}.log").open("wb") as log:
         done = subprocess.run(
             [*map(str, command), str(arguments.scale), arguments.memory],
             stdout=subprocess.PIPE,
             stderr=log,
             cwd=work,
-            env=clean,
+            env=environment(SYSTEMS[system].venv),
             check=False,
         )
     if done.returncode or not done.stdout:

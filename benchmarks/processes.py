@@ -1,0 +1,30 @@
+"""The environment of a process of the bench: nothing of another Spark's, and modules compiled, as pip leaves them.
+
+Spark's Python processes import what they need anew. Where the environment forbids Python to keep what it compiles, or
+nothing has been imported yet, they would compile pandas and pyarrow each time, which takes longer than all else.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[1]
+_LEFT_OUT = ("SPARK_", "PYSPARK_", "PYTHONDONTWRITEBYTECODE")
+
+
+@cache
+def environment(venv: str) -> dict[str, str]:
+    """Compile what is installed in a virtual environment, and return the variables of a process that runs in it.
+
+    Args:
+        venv: Its folder, relative to the repository.
+    """
+    python = str(_ROOT / venv / "bin" / "python")
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(_LEFT_OUT)}
+    folders = [str(_ROOT / venv / "lib"), str(_ROOT / "build")]
+    # Packages bring modules along that are for other Pythons, and fail to compile.
+    subprocess.run([python, "-m", "compileall", "-qq", "-j", "0", *folders], check=False, env=clean)
+    return {**clean, "PYSPARK_PYTHON": python}
