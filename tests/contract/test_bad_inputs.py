@@ -39,10 +39,10 @@ from support.bad_inputs import (
     Late,
 )
 from support.drive import rows_of, write
-from support.fixture_tables import unpack
+from support.made.strange_index import NAME, saying
 from support.places import Place, below, files_below, some_on_s3
-from support.sick_tables import SICK, Sick
-from support.strange_index import NAME, saying
+from support.recorded.fixture_tables import unpack
+from support.sick.sick_tables import SICK, Sick
 
 # Rolls back whatever a case left pending, so that the good write after it need not wait.
 IMPATIENT = WriteSettings(patience=Patience(heartbeat_misses=0, eager=True))

@@ -13,8 +13,8 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import FILTER, TYPE_CODE, BloomFilter, BloomFilterBuilder, BloomSettings
 from support.attempts import rows
-from support.compacting import append, new_table, run, slices
 from support.drive import DEFAULTS, KEYED, write
+from support.made.compacting import append, new_table, run, slices
 
 BLOOM = BloomSettings(entries=4, false_positives=0.01, most_entries=8)
 ASKED = replace(DEFAULTS, bloom_filter=True, lookup=replace(DEFAULTS.lookup, bloom=BLOOM))

@@ -29,8 +29,8 @@ from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.writers import owner
 from pyhudi.timeline.writers.decisions import Decision
 from pyhudi.timeline.writers.markers import read_markers
+from support.drawn.histories import TABLE, part, row
 from support.drive import read, write
-from support.histories import TABLE, part, row
 
 INSTANT = "20260101000000000"
 ROWS = part(row("a", ts=1, value=1))

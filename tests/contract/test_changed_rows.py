@@ -9,11 +9,11 @@ import pytest
 from pyhudi.errors import CommitConflictError
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.result import RowCounts
-from support.changed_checks import BASE, check_counted, check_merges, check_swap
-from support.changing import based_on
+from support.drawn.changed_checks import BASE, check_counted, check_merges, check_swap
+from support.drawn.histories import LOGGED, ROOMY, TABLE, UNORDERED, part, row
+from support.drawn.lookups import APART
 from support.drive import rows_of, write
-from support.histories import LOGGED, ROOMY, TABLE, UNORDERED, part, row
-from support.lookups import APART
+from support.models.changing import based_on
 
 
 def looked_up(made: TableSettings, index: str) -> TableSettings:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support.checks import assert_whole, java_bucket
+from support.drawn.histories import TABLE, part, row
 from support.drive import write
-from support.histories import TABLE, part, row
+from support.rules.checks import assert_whole, java_bucket
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cleans import (
+from support.upkeep.cleans import (
     check_clean_history,
     check_readers_keep_their_slices,
     check_savepoint_keeps_its_files,

@@ -24,7 +24,8 @@ from pyhudi.table.config import load_config
 from pyhudi.timeline.held import pending_compactions
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.patience import Patience
-from support.compacting import (
+from support.drive import KEYED, write
+from support.made.compacting import (
     IMPATIENT,
     append,
     begin,
@@ -37,7 +38,6 @@ from support.compacting import (
     slices,
     timeline_of,
 )
-from support.drive import KEYED, write
 
 FIRST = [(f"k{n}", "a" if n % 2 else "b", 10, n) for n in range(8)]
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "p", "id", "value")

@@ -20,10 +20,10 @@ from pyhudi.operations.services.service import NoTasksError
 from pyhudi.operations.services.settings import CompactionSettings, Upkeep
 from pyhudi.storage import open_storage
 from support.by_options import write_without_spark
-from support.compacting import TABLE, in_bases, means, merged, rows, run, schedule, slices, timeline_of
 from support.drive import write
-from support.hudi_options import SMALL
+from support.made.compacting import TABLE, in_bases, means, merged, rows, run, schedule, slices, timeline_of
 from support.places import files_below
+from support.recorded.hudi_options import SMALL
 
 OFTEN = CompactionSettings(delta_commits=3)
 

@@ -25,8 +25,8 @@ from support.bad_inputs import (
     Case,
 )
 from support.drive import write
-from support.sick_tables import SICK, Sick
-from support.strange_index import NAME, saying
+from support.made.strange_index import NAME, saying
+from support.sick.sick_tables import SICK, Sick
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 EXAMPLES = dict(re.findall(r"^```text\nPyHudiError\[(\w+)\]: (.+?)\n```$", PAGE.read_text("utf-8"), re.M | re.S))

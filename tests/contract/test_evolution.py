@@ -12,12 +12,12 @@ from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.snapshot import open_snapshot
-from support.checks import assert_whole
-from support.ddl import columns, show
+from support.drawn.evolving import ALIKE, check_evolutions
 from support.drive import rows_of, write
-from support.evolving import ALIKE, check_evolutions
+from support.faults.races import check_new_column_beside_a_delete, check_two_new_columns
 from support.places import ALSO_ON_S3, Place, below, files_below
-from support.races import check_new_column_beside_a_delete, check_two_new_columns
+from support.recorded.ddl import columns, show
+from support.rules.checks import assert_whole
 
 KEYED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
 COLUMNS = "id int, p int, ts int, v int"

@@ -22,9 +22,9 @@ from pyhudi.table.files.key_footers import KeyFooters
 from pyhudi.table.schema.columns import with_meta
 from pyhudi.writer import arrivals
 from support.drive import KEYED, write
-from support.fixture_tables import unpack
-from support.keyed_files import KeyedFiles, keyed
+from support.made.keyed_files import KeyedFiles, keyed
 from support.places import files_below
+from support.recorded.fixture_tables import unpack
 
 SCHEMA = pa.schema(
     [

@@ -14,8 +14,8 @@ from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.files.base_file import STAMP
+from support.drawn.lookups import said
 from support.drive import rows_of, write
-from support.lookups import said
 
 COMPLEX = TableSettings(
     record_key_fields=("id",), ordering_fields=("ts",), key_generator=KeyGeneratorType.COMPLEX, bucket_count=1

@@ -10,10 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import UnsupportedTypeError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from support.changing import with_merges
-from support.checks import assert_whole
-from support.drive import read, write
-from support.histories import (
+from support.drawn.histories import (
     LOGGED,
     POSITIONED,
     ROOMY,
@@ -30,11 +27,14 @@ from support.histories import (
     part,
     row,
 )
-from support.logged_model import without_copies
-from support.model import SCHEMA, Step, histories, random_history
+from support.drawn.upkept import JOINING, OFF, SERVICES
+from support.drive import read, write
+from support.models.changing import with_merges
+from support.models.logged_model import without_copies
+from support.models.model import SCHEMA, Step, histories, random_history
 from support.places import Place, below
+from support.rules.checks import assert_whole
 from support.s3 import S3Server, new_url
-from support.upkept import JOINING, OFF, SERVICES
 
 
 @settings(max_examples=60, deadline=None)

@@ -17,7 +17,7 @@ from pyhudi.index import NOT_FOUND, FileGroupId, Tags
 from pyhudi.operations.inspect.detail import detail
 from pyhudi.testing.indexes import offered
 from pyhudi.testing.tables import ROWS, DrivenTable, rows_of
-from support.strange_index import ENTRY_POINT, NAME, Answer, StrangeIndex, coded
+from support.made.strange_index import ENTRY_POINT, NAME, Answer, StrangeIndex, coded
 
 FIRST = [("k1", "x", 1, "first"), ("k2", "y", 1, "first")]
 AGAIN = rows_of(("k1", "x", 2, "again"), ("k2", "y", 2, "again"), ("k3", "x", 2, "new"))

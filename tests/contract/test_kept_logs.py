@@ -23,13 +23,13 @@ from pyhudi.reader.query import AsOf
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from support.attempts import parted
-from support.checks import assert_whole
-from support.cleans import QUIET
-from support.compacting import run, schedule
 from support.drive import rows_of, write
-from support.health import errors
-from support.past import rows_of as shown
-from support.undoing import MERGED, timeline_at
+from support.made.compacting import run, schedule
+from support.models.past import rows_of as shown
+from support.rules.checks import assert_whole
+from support.rules.health import errors
+from support.upkeep.cleans import QUIET
+from support.upkeep.undoing import MERGED, timeline_at
 
 Content = dict[tuple[str, str], int]
 

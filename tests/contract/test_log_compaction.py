@@ -35,7 +35,8 @@ from pyhudi.table.slices import merged_slice
 from pyhudi.timeline.held import pending_compactions
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.announcements import announce
-from support.compacting import (
+from support.drive import KEYED, carry_out, plan, write
+from support.made.compacting import (
     SCHEMA,
     TWO,
     append,
@@ -52,7 +53,6 @@ from support.compacting import (
     slices,
     timeline_of,
 )
-from support.drive import KEYED, carry_out, plan, write
 
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name", "p", "id", "value")
 FIRST = [(f"k{n}", "a" if n % 2 else "b", 10, n) for n in range(8)]

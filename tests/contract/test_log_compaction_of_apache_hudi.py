@@ -18,14 +18,14 @@ from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock
 from pyhudi.table.files.logs.log_contents import columns_of, rows_of
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.schema.columns import META_COLUMNS
-from support.compacting import (
+from support.made.compacting import (
     join,
     plan_join,
     slices,
     timeline_of,
 )
-from support.fixture_tables import TABLES, recorded, unpack
-from support.recorded_merges import LOGGED, in_order, shown
+from support.recorded.fixture_tables import TABLES, recorded, unpack
+from support.recorded.recorded_merges import LOGGED, in_order, shown
 
 
 @pytest.mark.parametrize("format", ["AVRO", "PARQUET"])

@@ -18,8 +18,8 @@ from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.metadata.models import CompactionOperation, CompactionPlan
 from pyhudi.timeline.timeline import load_timeline
 from support.attempts import rows
-from support.compacting import run, schedule
 from support.drive import KEYED, plan, rows_of, task, write
+from support.made.compacting import run, schedule
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ", bucket_count=1)
 # An insert keeps two rows of a key, and so rewrites the file group; an upsert appends to it.

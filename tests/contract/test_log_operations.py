@@ -20,8 +20,8 @@ from pyhudi.operations.services.settings import CompactionSettings, Upkeep
 from pyhudi.table.schema.columns import META_COLUMNS
 from support.attempts import parted, rows
 from support.drive import KEYED, read, rows_of, write
-from support.fixture_tables import recorded, unpack
 from support.readers import rows_by_hudi_rs
+from support.recorded.fixture_tables import recorded, unpack
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
 PARTED = replace(MERGED, partition_fields=("p",))

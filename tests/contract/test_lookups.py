@@ -16,11 +16,11 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.metadata.models import CommitMetadata
+from support.drawn.lookups import APART, LOGGED, TABLE, assert_healthy, home, homes, planned, rows, slices
 from support.drive import carry_out, plan, rows_of, task, write
-from support.health import findings
-from support.lookups import APART, LOGGED, TABLE, assert_healthy, home, homes, planned, rows, slices
-from support.model import SCHEMA as WITH_FLAG
+from support.models.model import SCHEMA as WITH_FLAG
 from support.places import files_below
+from support.rules.health import findings
 
 STRICT = replace(APART, delete_missing_ok=False)
 TYPES = pytest.mark.parametrize("made", [TABLE, LOGGED], ids=["cow", "mor"])

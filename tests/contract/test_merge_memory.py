@@ -16,8 +16,8 @@ from pyhudi.connector.source.reader import reader_of
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table.merging.meet import Encounter
 from support.by_options import write_without_spark
-from support.compacting import SCHEMA, in_bases, merged
-from support.hudi_options import SMALL
+from support.made.compacting import SCHEMA, in_bases, merged
+from support.recorded.hudi_options import SMALL
 
 ROWS = 8_000
 TIGHT, ROOMY = str(1 << 20), str(1 << 26)

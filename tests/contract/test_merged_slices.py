@@ -18,7 +18,7 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.config.property_keys import PARTIAL_UPDATE_MODE, UNAVAILABLE_VALUE
 from pyhudi.table.schema.columns import with_meta
 from pyhudi.table.slices.merged_slice import MergedSlice
-from support.log_slices import Gone, Rows, Slice
+from support.made.log_slices import Gone, Rows, Slice
 
 COMMIT, EVENT = "COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"
 KEYS = [f"k{n}" for n in range(6)]

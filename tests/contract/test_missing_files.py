@@ -20,9 +20,9 @@ from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CleanMetadata, CleanPartition, InstantInfo, RollbackPlan
 from pyhudi.timeline.timeline import load_timeline
-from support.cleaning import archive, clean
 from support.drive import plan, task, write
-from support.past import Past, rows_of
+from support.made.cleaning import archive, clean
+from support.models.past import Past, rows_of
 from support.places import files_below
 
 

@@ -12,15 +12,15 @@ from pyhudi.errors import CommitConflictError, DuplicateKeyError
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
+from support.drawn.histories import ROOMY, TABLE, TINY
+from support.drawn.histories import check_history as check_history_of_all
+from support.drawn.shaped import IMPATIENT, SERVICES
+from support.drawn.spread_everywhere import write_spread
+from support.drawn.unique_keys import SCHEMA, STEPS, Row, Shape, check_history, how, parts_of, shapes, shown, table
+from support.drawn.upkept import OFF
 from support.drive import plan, read, task, write
-from support.everywhere_model import without_twins
-from support.histories import ROOMY, TABLE, TINY
-from support.histories import check_history as check_history_of_all
-from support.model import random_history
-from support.shaped import IMPATIENT, SERVICES
-from support.spread_everywhere import write_spread
-from support.unique_keys import SCHEMA, STEPS, Row, Shape, check_history, how, parts_of, shapes, shown, table
-from support.upkept import OFF
+from support.models.everywhere_model import without_twins
+from support.models.model import random_history
 
 SHAPES = [(index, kind) for index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM") for kind in (COPY_ON_WRITE, MERGE_ON_READ)]
 # Whether tasks settle the rows before they are written; how the index finds keys is not theirs to know.

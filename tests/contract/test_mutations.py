@@ -39,8 +39,8 @@ from pyhudi.timeline.writers import owner
 from pyhudi.writer import base_output
 from pyhudi.writer.buffer import GroupRows
 from pyhudi.writer.group_writer import GroupJob, GroupWriter
-from support.evolving import check_evolutions
-from support.histories import (
+from support.drawn.evolving import check_evolutions
+from support.drawn.histories import (
     ROOMY,
     TINY,
     check_abort,
@@ -52,10 +52,7 @@ from support.histories import (
     check_placed_ties,
     check_ties,
 )
-from support.model import Step, histories
-from support.mutations import Check, Mutate, Patch, always, assert_red, each
-from support.orderings import check_many_of_two_fields, check_marked_deletes, check_two_fields
-from support.races import (
+from support.faults.races import (
     check_begun_again,
     check_new_column_beside_a_delete,
     check_one_new_bucket,
@@ -67,6 +64,9 @@ from support.races import (
     check_straggler,
     check_two_new_columns,
 )
+from support.models.model import Step, histories
+from support.mutations import Check, Mutate, Patch, always, assert_red, each
+from support.recorded.orderings import check_many_of_two_fields, check_marked_deletes, check_two_fields
 
 
 def check_histories(_: Path, *, colocated: bool = False) -> None:

@@ -9,13 +9,13 @@ from pyhudi.operations.services import archivable, archive
 from pyhudi.operations.transaction import begin
 from pyhudi.timeline.archive import lsm_writer
 from pyhudi.timeline.timeline import Timeline
-from support.archiving import (
+from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.upkeep.archiving import (
     check_begins_late,
     check_nothing_is_lost,
     check_replaced_groups_stay_away,
     check_rolled_back_without_markers,
 )
-from support.mutations import Check, Mutate, Patch, assert_red, each
 
 
 def an_archived_instant_counts_as_pending(patch: Patch) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 from pyhudi.operations.services import clean, clean_plan, clean_scope
 from pyhudi.operations.services.clean_plan import Survey
 from pyhudi.table.files.file_group import FileGroup, FileSlice
-from support.cleans import (
+from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.upkeep.cleans import (
     check_clean_history,
     check_readers_keep_their_slices,
     check_savepoint_keeps_its_files,
     check_slow_writer_keeps_its_base,
 )
-from support.mutations import Check, Mutate, Patch, assert_red, each
 
 
 def the_slice_before_the_earliest_commit_goes(patch: Patch) -> None:

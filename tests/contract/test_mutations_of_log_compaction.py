@@ -13,7 +13,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.logs import log_scan
 from pyhudi.table.files.logs.log_blocks import BlockType, Header, LogBlock
 from pyhudi.table.slices import merged_slice
-from support.compacting import append, begin, blocks, in_bases, join, merged, new_table, run, slices
+from support.made.compacting import append, begin, blocks, in_bases, join, merged, new_table, run, slices
 from support.mutations import Check, Mutate, Patch, assert_red, each
 
 

@@ -20,15 +20,15 @@ from pyhudi.table.files.names import LogFileName
 from pyhudi.table.merging import merger, row_spec
 from pyhudi.table.slices import log_rows, merged_slice
 from pyhudi.writer import log_handle
-from support import compacting
+from support.drawn.histories import LOGGED, ROOMY, UNORDERED, check_history, part, row
+from support.drawn.upkept import OFF
 from support.drive import plan, rows_of, task, write
-from support.fixture_tables import recorded, unpack
-from support.histories import LOGGED, ROOMY, UNORDERED, check_history, part, row
-from support.logged_model import without_copies
-from support.model import random_history
+from support.made import compacting
+from support.models.logged_model import without_copies
+from support.models.model import random_history
 from support.mutations import Check, Mutate, Patch, assert_red, each
-from support.recorded_merges import check_recorded, in_order, shown
-from support.upkept import OFF
+from support.recorded.fixture_tables import recorded, unpack
+from support.recorded.recorded_merges import check_recorded, in_order, shown
 
 Blocks = tuple[LogBlock, ...]
 

@@ -10,15 +10,15 @@ from pyhudi.operations.services import clean_plan, orphans, restore, savepoint
 from pyhudi.table.files import written
 from pyhudi.table.files.names import BaseFileName
 from pyhudi.timeline.archive.completions import CompletionTimes
-from support.archiving import check_rolled_back_without_markers
-from support.kept_logs import (
+from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.upkeep.archiving import check_rolled_back_without_markers
+from support.upkeep.kept_logs import (
     check_archived_appends_stay_in_place,
     check_lost_log_is_missed,
     check_merged_slices_go,
     check_saved_slices_stay,
 )
-from support.mutations import Check, Mutate, Patch, assert_red, each
-from support.undoing import check_each_rolled_back, check_restored_to_each, logged
+from support.upkeep.undoing import check_each_rolled_back, check_restored_to_each, logged
 
 
 def appends_complete_when_they_are_requested(patch: Patch) -> None:

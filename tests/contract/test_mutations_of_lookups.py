@@ -14,7 +14,7 @@ from pyhudi.index.small_files import GroupSizes
 from pyhudi.operations.locating import file_groups, group_jobs, tagging
 from pyhudi.operations.transaction import conflicts, new_keys
 from pyhudi.writer.group_writer import GroupJob
-from support.lookups import (
+from support.drawn.lookups import (
     check_copies_of_others,
     check_deleted_copies,
     check_held_group,

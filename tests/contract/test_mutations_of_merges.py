@@ -9,8 +9,8 @@ import pytest
 from pyhudi.operations.planning import plan
 from pyhudi.operations.transaction import complete, conflicts
 from pyhudi.operations.write import commit, commit_metadata
-from support.changed_checks import check_counted, check_merges, check_swap
-from support.histories import LOGGED, TABLE
+from support.drawn.changed_checks import check_counted, check_merges, check_swap
+from support.drawn.histories import LOGGED, TABLE
 from support.mutations import Check, Mutate, Patch, assert_red, each
 
 

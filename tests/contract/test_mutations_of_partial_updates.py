@@ -14,8 +14,7 @@ from pyhudi.table.merging.overlay import Overlay
 from pyhudi.table.slices.partial_updates import PartialUpdates
 from pyhudi.writer.known_keys import KnownKeys
 from pyhudi.writer.log_handle import LogFormat
-from support.mutations import Check, Mutate, Patch, assert_red, each
-from support.partial_checks import (
+from support.drawn.partial_checks import (
     check_deletes_and_partial_rows,
     check_late_partial_rows,
     check_mode_in_one_write,
@@ -24,6 +23,7 @@ from support.partial_checks import (
     check_random_steps,
     check_unknown_keys,
 )
+from support.mutations import Check, Mutate, Patch, assert_red, each
 
 
 def columns_that_are_missing_become_null(patch: Patch) -> None:

@@ -18,10 +18,10 @@ from pyhudi.table.arrow.arrays import Mask
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
 from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.writer.moved_rows import OldRows, Settled
+from support.drawn.unique_keys import Row, Shape, check_history, how, parts_of, shown, table
 from support.drive import write
 from support.mutations import Check, Mutate, Patch, always, assert_red, each
-from support.small_files import SIZES, SMALL, check_candidates, check_portions, check_rooms, dealt
-from support.unique_keys import Row, Shape, check_history, how, parts_of, shown, table
+from support.rules.small_files import SIZES, SMALL, check_candidates, check_portions, check_rooms, dealt
 
 _ALWAYS = always(200)
 

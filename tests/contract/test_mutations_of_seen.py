@@ -9,7 +9,7 @@ from typing import Any
 from pyhudi.operations.transaction import begin, since
 from pyhudi.timeline.instants import Instant
 from pyhudi.timeline.watermark import Seen, Watermark
-from support.long_ago import (
+from support.faults.long_ago import (
     check_archived_while_at_work,
     check_first_write_is_younger,
     check_history_that_is_gone,

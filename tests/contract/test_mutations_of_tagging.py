@@ -18,9 +18,9 @@ from pyhudi.table.files import key_footers
 from pyhudi.table.files.bloom_filter import BloomFilter
 from pyhudi.table.files.key_footers import KeyFooters
 from pyhudi.table.merging.key_probe import KeyProbe
-from support.keyed_files import KeyedFiles
+from support.made.keyed_files import KeyedFiles
 from support.mutations import Check, Mutate, Patch, always, assert_red, each
-from support.tagging import ROWS, Places, check_lookup, tables
+from support.rules.tagging import ROWS, Places, check_lookup, tables
 
 
 def _check(index: TableLookup) -> None:

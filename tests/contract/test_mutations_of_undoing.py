@@ -12,7 +12,7 @@ from pyhudi.operations.services import restore, rollback
 from pyhudi.operations.transaction import conflicts
 from pyhudi.table.files import written
 from support.mutations import RED, Check, Mutate, Patch, assert_red, each
-from support.undoing import (
+from support.upkeep.undoing import (
     check_each_rolled_back,
     check_kept,
     check_only_the_newest,

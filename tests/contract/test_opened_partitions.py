@@ -13,8 +13,8 @@ from pyhudi.operations.transaction import fence
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage
-from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
+from support.rules.checks import assert_whole
 
 PARTED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
 METAFILE = ".hoodie_partition_metadata"

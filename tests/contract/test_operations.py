@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from support.checks import assert_whole
+from support.drawn.histories import TABLE, TINY, part, row
 from support.drive import rows_of, write
-from support.histories import TABLE, TINY, part, row
 from support.places import ALSO_ON_S3, Place, below, files_below, some_on_s3
 from support.readers import rows_by_hudi_rs
+from support.rules.checks import assert_whole
 
 FLAT = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), bucket_count=2)
 

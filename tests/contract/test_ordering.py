@@ -18,7 +18,8 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.payloads import PAYLOADS
 from support.drive import KEYED, rows_of, write
-from support.orderings import (
+from support.places import ALSO_ON_S3, Place, below, some_on_s3
+from support.recorded.orderings import (
     MARKED,
     TWO_FIELDS,
     check_many_of_two_fields,
@@ -27,7 +28,6 @@ from support.orderings import (
     marked,
     two_fields,
 )
-from support.places import ALSO_ON_S3, Place, below, some_on_s3
 
 DELETE_FIELD = "hoodie.record.merge.property.hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.record.merge.property.hoodie.payload.delete.marker"

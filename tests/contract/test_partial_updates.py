@@ -27,8 +27,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.config.payloads import PAYLOADS
 from pyhudi.table.files.base_file import BaseFileReader
-from support.drive import plan, read, write
-from support.partial_checks import (
+from support.drawn.partial_checks import (
     MODES,
     PARTIAL,
     SETTINGS,
@@ -42,7 +41,8 @@ from support.partial_checks import (
     made,
     shown,
 )
-from support.partial_model import random_steps, rows
+from support.drive import plan, read, write
+from support.models.partial_model import random_steps, rows
 
 UPDATE = rows(("k", "a", 11, 2), columns=("id", "p", "ts", "n"))
 WHOLE = rows(("k", "a", 10, "first", 1), ("l", "a", 10, "x", 1))

@@ -22,7 +22,7 @@ from pyhudi.table.files.written import read_written
 from pyhudi.timeline.instant_files import InstantFiles
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
-from support.past_checks import check_cleaned, check_past
+from support.drawn.past_checks import check_cleaned, check_past
 from support.places import Place
 from support.s3 import S3Server, new_url
 

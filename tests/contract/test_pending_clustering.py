@@ -16,9 +16,9 @@ from pyhudi.timeline.held import clustered_groups
 from pyhudi.timeline.metadata.models import RequestedReplaceMetadata
 from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.writers.patience import Patience
-from support.clustering import request_clustering, take_back
+from support.drawn.lookups import APART, LOGGED, SCHEMA, TABLE, home, rows, said, slices
 from support.drive import plan, rows_of, task, write
-from support.lookups import APART, LOGGED, SCHEMA, TABLE, home, rows, said, slices
+from support.made.clustering import request_clustering, take_back
 
 BUCKETED = replace(TABLE, index_type=None, bucket_count=4)
 PACKED = WriteSettings()

@@ -11,8 +11,7 @@ from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.table.schema.columns import FILE_GROUP
-from support.drive import carry_out, plan, read, rows_of, task, write
-from support.lookups import (
+from support.drawn.lookups import (
     APART,
     LOGGED,
     PLACED,
@@ -24,6 +23,7 @@ from support.lookups import (
     said,
     slices,
 )
+from support.drive import carry_out, plan, read, rows_of, task, write
 
 
 @pytest.mark.parametrize("made", [TABLE, LOGGED], ids=["cow", "mor"])

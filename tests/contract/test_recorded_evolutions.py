@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from pyhudi.operations.planning.request import TableSettings
-from support.ddl import show
+from support.drawn.evolving import read_rows
 from support.drive import write
-from support.evolutions import REFUSED, Difference
-from support.evolving import read_rows
-from support.recorded_evolutions import BUCKETS, CASES, Recorded, columns_of, next_rows, spelled
+from support.recorded.ddl import show
+from support.recorded.evolutions import REFUSED, Difference
+from support.recorded.recorded_evolutions import BUCKETS, CASES, Recorded, columns_of, next_rows, spelled
 
 
 @pytest.fixture(scope="module")

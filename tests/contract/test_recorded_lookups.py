@@ -22,11 +22,11 @@ from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from support.drive import rows_of, write
-from support.fixture_tables import TABLES, recorded, unpack
-from support.health import codes, errors
-from support.recorded_merges import check_recorded
-from support.spoiling import make_healthy, of_two_minds
-from support.spoiling import rows as spoiled_rows
+from support.recorded.fixture_tables import TABLES, recorded, unpack
+from support.recorded.recorded_merges import check_recorded
+from support.rules.health import codes, errors
+from support.sick.spoiling import make_healthy, of_two_minds
+from support.sick.spoiling import rows as spoiled_rows
 
 NAMES = sorted(one.stem for one in TABLES.glob("v9_lookup_*.zip"))
 BLOOMS = [name for name in NAMES if "bloom" in name]

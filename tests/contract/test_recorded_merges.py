@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.recorded_merges import NAMES, check_recorded
+from support.recorded.recorded_merges import NAMES, check_recorded
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyhudi.errors import UnreadableTimeError
-from support.recorded_past import (
+from support.recorded.recorded_past import (
     AS_OF,
     BEGIN,
     CLEANED,

@@ -17,11 +17,11 @@ from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.property_keys import COMMIT_TIME_ORDERING
-from support.compacting import run
 from support.drive import rows_of, write
-from support.fixture_tables import recorded, unpack
-from support.health import errors
+from support.made.compacting import run
 from support.readers import rows_by_hudi_rs
+from support.recorded.fixture_tables import recorded, unpack
+from support.rules.health import errors
 
 COLUMNS = ("id", "name", "ts")
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("name", pa.string()), ("ts", pa.int64())])

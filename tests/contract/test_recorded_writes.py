@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import DuplicateKeyError, OptionConflictError
-from support import commit_statistics, duplicates, ordering_pairs
 from support.by_options import write_without_spark
 from support.drive import rows_of, write
-from support.duplicates import (
+from support.recorded import commit_statistics, duplicates, ordering_pairs
+from support.recorded.duplicates import (
     FAILING,
     NEIGHBOUR_DROPPED,
     NEIGHBOUR_FAILS,
@@ -21,8 +21,8 @@ from support.duplicates import (
     UNFOLDED,
     left,
 )
-from support.newest import newest_write
-from support.recorded_writes import DUPLICATES, OPTIONS, ORDERINGS, STATISTICS, Recorded
+from support.recorded.recorded_writes import DUPLICATES, OPTIONS, ORDERINGS, STATISTICS, Recorded
+from support.rules.newest import newest_write
 
 
 @pytest.fixture(scope="module")

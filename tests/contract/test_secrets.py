@@ -22,9 +22,9 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from s3fs import S3FileSystem
+from support.drawn.histories import part, row
 from support.drive import task
-from support.histories import part, row
-from support.model import SCHEMA
+from support.models.model import SCHEMA
 from support.s3 import S3Server, new_url
 
 PREFIX = "hoodie.pyhudi.storage."

@@ -7,9 +7,19 @@ import uuid
 from typing import Any
 
 import pytest
+from support.drawn.shaped import EVERYWHERE, check_shape, moves_rows, settings_of
+from support.drawn.shapes import (
+    FACTORS,
+    SHAPES,
+    TO_COME,
+    Shape,
+    is_legal,
+    legal_pairs,
+    pairs_of,
+    shapes,
+    shapes_of_today,
+)
 from support.s3 import new_url
-from support.shaped import EVERYWHERE, check_shape, moves_rows, settings_of
-from support.shapes import FACTORS, SHAPES, TO_COME, Shape, is_legal, legal_pairs, pairs_of, shapes, shapes_of_today
 
 SEEDS = range(3)
 # What services do is looked at after each step, and drawn from many histories elsewhere.

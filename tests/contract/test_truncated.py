@@ -14,9 +14,9 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.property_keys import CREATE_SCHEMA
 from pyhudi.table.schema.columns import META_COLUMNS
-from support.checks import assert_whole
 from support.drive import rows_of, write
-from support.past import TABLE
+from support.models.past import TABLE
+from support.rules.checks import assert_whole
 
 ROWS = pa.table({"id": ["a", "b"], "p": ["x", "y"], "n": [1, 2]})
 

@@ -33,10 +33,10 @@ from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers import announcements, heartbeat
 from support.attempts import IMPATIENT, PARTED, parted, rows
-from support.checks import assert_whole
-from support.cleans import QUIET
 from support.drive import KEYED, carry_out, plan, read, rows_of, task, write
-from support.undoing import (
+from support.rules.checks import assert_whole
+from support.upkeep.cleans import QUIET
+from support.upkeep.undoing import (
     Life,
     assert_gone,
     check_each_rolled_back,

@@ -11,7 +11,8 @@ from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import CleanSettings
 from pyhudi.storage.base import FileInfo, Storage
-from support.kept_logs import (
+from support.made.logged import Logged
+from support.upkeep.kept_logs import (
     NEWEST,
     appended,
     assert_sound,
@@ -20,7 +21,6 @@ from support.kept_logs import (
     check_merged_slices_go,
     check_saved_slices_stay,
 )
-from support.logged import Logged
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.property_keys import COMPLEX_KEY_ENCODING
 from pyhudi.table.files.base_file import STAMP
 from support.drive import rows_of, write
-from support.health import errors
+from support.rules.health import errors
 
 KEYED = TableSettings(version=8, record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1)
 COMPLEX = replace(KEYED, key_generator=KeyGeneratorType.COMPLEX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.faulty import Faults, FaultyStorage
+from support.faults.faulty import Faults, FaultyStorage
 from support.stores import merge_in_one_thread, wrap_stores
 
 

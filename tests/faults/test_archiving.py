@@ -9,11 +9,20 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import PyHudiError
 from pyhudi.storage import open_storage
-from support.archiving import ROWS, assert_tidy, check_begins_late, in_archive, move, on_timeline, tables, written
 from support.drive import rows_of
-from support.faulty import Faults, FaultyStorage, Killed
+from support.faults.faulty import Faults, FaultyStorage, Killed
+from support.faults.stops import Stop
 from support.places import state_of
-from support.stops import Stop
+from support.upkeep.archiving import (
+    ROWS,
+    assert_tidy,
+    check_begins_late,
+    in_archive,
+    move,
+    on_timeline,
+    tables,
+    written,
+)
 
 Meanwhile = Callable[[Path, list[str]], None]
 

@@ -15,12 +15,12 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
-from support.checks import assert_whole
-from support.cleans import SCHEMA, TABLE, conflicting, data_files, rows, run_clean, slices_of
 from support.drive import carry_out, plan, rows_of, task, write
-from support.faulty import Faults, FaultyStorage, Killed
-from support.long_ago import instants
+from support.faults.faulty import Faults, FaultyStorage, Killed
+from support.faults.long_ago import instants
 from support.places import copied, files_below, state_of
+from support.rules.checks import assert_whole
+from support.upkeep.cleans import SCHEMA, TABLE, conflicting, data_files, rows, run_clean, slices_of
 
 ONE = CleanSettings(commits=1)
 EXPECTED = [("a", "k1", 3), ("a", "k2", 3), ("b", "k1", 0)]

@@ -15,10 +15,10 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
-from support.compacting import ALL, append, in_bases, merged, new_table, run, schedule, slices, timeline_of
-from support.merge_steps import META, Ends, Merge, Some, some
+from support.faults.stops import Stop
+from support.made.compacting import ALL, append, in_bases, merged, new_table, run, schedule, slices, timeline_of
 from support.places import copied
-from support.stops import Stop
+from support.upkeep.merge_steps import META, Ends, Merge, Some, some
 
 NEWEST = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 FEW = ArchiveSettings(min_commits=1, max_commits=1, delta_commits=None)

@@ -17,10 +17,10 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import PROPERTIES_PATH, load_config
 from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.writers import decisions, owner
-from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
-from support.faulty import Killed
-from support.races import IMPATIENT, SCHEMA, TABLE, rows
+from support.faults.faulty import Killed
+from support.faults.races import IMPATIENT, SCHEMA, TABLE, rows
+from support.rules.checks import assert_whole
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from support.attempts import parted, rows
 from support.drive import KEYED
-from support.failures import Work, check_deaths, check_failures
-from support.faulty import Faults
+from support.faults.failures import Work, check_deaths, check_failures
+from support.faults.faulty import Faults
 from support.s3 import S3Server, new_url
 
 NEXT = Work([rows(1, 2, value=2, ts=2)], [rows(1, value=1)], [("k1", 2), ("k2", 2)], colocated=True, table=KEYED)

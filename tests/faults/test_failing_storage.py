@@ -10,11 +10,11 @@ import pytest
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.write.abort import abort_write
 from support.attempts import IMPATIENT, SCHEMA, parted, rows
-from support.checks import assert_whole
 from support.drive import KEYED, plan, rows_of, task, write
-from support.failures import Work, check_deaths, check_failures
-from support.faulty import Faults
+from support.faults.failures import Work, check_deaths, check_failures
+from support.faults.faulty import Faults
 from support.places import files_below
+from support.rules.checks import assert_whole
 
 FIRST = [rows(1, 2, 3, value=1), rows(4, 5, value=1)]
 SECOND = [rows(2, 4, 6, value=2, ts=2), rows(3, 7, value=2, ts=2)]

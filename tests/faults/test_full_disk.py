@@ -16,11 +16,11 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.timeline.writers import reserve
 from pyhudi.timeline.writers.owner import SEALS
 from support.attempts import SCHEMA, attempt, rows
-from support.checks import assert_whole
 from support.drive import KEYED, plan, rows_of, task, write
-from support.full_disk import Disk, FullDiskStorage
+from support.faults.full_disk import Disk, FullDiskStorage
+from support.faults.races import IMPATIENT
 from support.places import copied, state_of
-from support.races import IMPATIENT
+from support.rules.checks import assert_whole
 from support.stores import merge_in_one_thread, wrap_stores
 
 FIRST = rows(1, 2, 3, 4, 5, value=1)

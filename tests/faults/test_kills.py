@@ -21,9 +21,9 @@ from faults.slow_job import ROWS, SETTINGS, Job, tuples
 from pyhudi.operations.inspect.history import history
 from pyhudi.storage import open_storage
 from pyhudi.storage.process import find_process
-from support.checks import assert_whole
 from support.drive import rows_of, write
 from support.readers import rows_by_hudi_rs
+from support.rules.checks import assert_whole
 
 pytestmark = pytest.mark.slow
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support import races
 from support.attempts import PARTED, parted, rows
 from support.drive import KEYED
-from support.failures import Work, check_deaths, check_failures
-from support.faulty import Faults
+from support.faults import races
+from support.faults.failures import Work, check_deaths, check_failures
+from support.faults.faulty import Faults
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
 FIRST = [rows(1, 2, 3, value=1), rows(4, 5, value=1)]

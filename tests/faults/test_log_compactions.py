@@ -11,7 +11,7 @@ from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
-from support.compacting import (
+from support.made.compacting import (
     TWO,
     append,
     blocks,
@@ -24,8 +24,8 @@ from support.compacting import (
     slices,
     timeline_of,
 )
-from support.merge_steps import META, Ends, Merge, Some, assert_merged, some
 from support.places import copied
+from support.upkeep.merge_steps import META, Ends, Merge, Some, assert_merged, some
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.long_ago import (
+from support.faults.long_ago import (
     check_archived_before_it_is_given_up,
     check_archived_while_at_work,
     check_first_write_is_younger,

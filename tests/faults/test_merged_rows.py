@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.result import RowCounts
-from support.changed_checks import BASE
-from support.changing import based_on
+from support.drawn.changed_checks import BASE
+from support.drawn.histories import LOGGED, ROOMY, TABLE, part, row
 from support.drive import write
-from support.faulty import Faults
-from support.histories import LOGGED, ROOMY, TABLE, part, row
+from support.faults.faulty import Faults
+from support.models.changing import based_on
 
 
 @pytest.mark.parametrize("made", [TABLE, LOGGED], ids=["cow", "mor"])

@@ -18,9 +18,9 @@ from pyhudi.errors import StorageError
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from support.attempts import IMPATIENT, PARTED, attempt, parted
-from support.checks import DATA_FILE, assert_whole
 from support.drive import plan, rows_of, task, write
-from support.power import Cut, Disk, Image, restore, watched
+from support.faults.power import Cut, Disk, Image, restore, watched
+from support.rules.checks import DATA_FILE, assert_whole
 
 FIRST = [parted("a", 1, 2, value=1), parted("b/c", 3, value=1)]
 SECOND = [parted("a", 2, 4, value=2), parted("d/e", 5, value=2)]

@@ -16,13 +16,13 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
-from support.archiving import in_archive, on_timeline
 from support.attempts import IMPATIENT, PARTED, parted
-from support.checks import assert_whole
-from support.cleans import QUIET
 from support.drive import rows_of, write
-from support.power import Cut, watched
-from support.power import restore as put_back
+from support.faults.power import Cut, watched
+from support.faults.power import restore as put_back
+from support.rules.checks import assert_whole
+from support.upkeep.archiving import in_archive, on_timeline
+from support.upkeep.cleans import QUIET
 
 SETTINGS = replace(IMPATIENT, upkeep=QUIET.upkeep)
 KEPT, FEW = CleanSettings(commits=1), ArchiveSettings(min_commits=1, max_commits=2)

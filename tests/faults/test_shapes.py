@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.failures import check_deaths, check_failures
-from support.faulty import Faults
-from support.shaped import work_of
-from support.shapes import Shape, covering, shapes_of_today
-from support.upkept import OFF
+from support.drawn.shaped import work_of
+from support.drawn.shapes import Shape, covering, shapes_of_today
+from support.drawn.upkept import OFF
+from support.faults.failures import check_deaths, check_failures
+from support.faults.faulty import Faults
 
 # Of what a death leaves behind one in so many is gone on from: each of the twelve shapes looks at two or so.
 EVERY = 12

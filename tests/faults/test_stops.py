@@ -27,12 +27,12 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.writers import heartbeat, owner
 from pyhudi.timeline.writers.markers import begin_markers
-from support.checks import assert_whole
 from support.drive import plan, rows_of, task, write
-from support.faulty import FaultyStorage
+from support.faults.faulty import FaultyStorage
+from support.faults.races import IMPATIENT, SCHEMA, TABLE, data_files, rows
+from support.faults.stops import Stop, counted
 from support.places import copied, state_of
-from support.races import IMPATIENT, SCHEMA, TABLE, data_files, rows
-from support.stops import Stop, counted
+from support.rules.checks import assert_whole
 from support.stores import merge_in_one_thread, wrap_stores
 
 COLOCATED = replace(IMPATIENT, colocated=True)

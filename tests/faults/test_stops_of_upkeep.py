@@ -18,12 +18,12 @@ from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from support.attempts import parted
-from support.checks import assert_whole
 from support.drive import write
-from support.faulty import FaultyStorage
+from support.faults.faulty import FaultyStorage
+from support.faults.stops import Stop
 from support.places import copied, state_of
-from support.stops import Stop
-from support.undoing import Life, content, lived
+from support.rules.checks import assert_whole
+from support.upkeep.undoing import Life, content, lived
 
 Act = Callable[[Storage, Life], object]
 

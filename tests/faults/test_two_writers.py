@@ -14,9 +14,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.watermark import spell_moment
-from support.checks import assert_whole
-from support.drive import carry_out, plan, rows_of, task, write
-from support.lookups import (
+from support.drawn.lookups import (
     APART,
     LOGGED,
     check_copies_of_others,
@@ -26,10 +24,10 @@ from support.lookups import (
     check_one_new_key_of_the_table,
     check_their_copy,
 )
-from support.lookups import TABLE as LOOKED_UP
-from support.lookups import rows as looked_up
-from support.places import Place, below
-from support.races import (
+from support.drawn.lookups import TABLE as LOOKED_UP
+from support.drawn.lookups import rows as looked_up
+from support.drive import carry_out, plan, rows_of, task, write
+from support.faults.races import (
     SCHEMA,
     TABLE,
     check_begun_again,
@@ -43,6 +41,8 @@ from support.races import (
     check_taken_for_dead,
     rows,
 )
+from support.places import Place, below
+from support.rules.checks import assert_whole
 
 
 def test_two_that_start_in_one_moment_and_open_the_same_new_bucket(place: Place) -> None:

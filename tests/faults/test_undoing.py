@@ -15,11 +15,11 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.storage import Storage, open_storage
 from support.attempts import IMPATIENT, parted
-from support.checks import assert_whole
 from support.drive import write
-from support.faulty import Faults, FaultyStorage, Killed
+from support.faults.faulty import Faults, FaultyStorage, Killed
 from support.places import state_of
-from support.undoing import Life, content, lived, logged, timeline_at
+from support.rules.checks import assert_whole
+from support.upkeep.undoing import Life, content, lived, logged, timeline_at
 
 Act = Callable[[Storage, Life], object]
 

@@ -15,9 +15,9 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.writers import heartbeat, stillness
 from pyhudi.timeline.writers.patience import Patience
-from support.checks import assert_whole
 from support.drive import carry_out, plan, rows_of, task, write
-from support.races import SCHEMA, TABLE, rows
+from support.faults.races import SCHEMA, TABLE, rows
+from support.rules.checks import assert_whole
 
 QUICK = WriteSettings(patience=Patience(heartbeat_interval_s=0.4, heartbeat_misses=2))
 THEIRS = "20260101000000000"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
-from support import commit_statistics, duplicates, ordering_pairs
-from support.recorded_writes import DUPLICATES, OPTIONS, STATISTICS
+from support.recorded import commit_statistics, duplicates, ordering_pairs
+from support.recorded.recorded_writes import DUPLICATES, OPTIONS, STATISTICS
 
 _WORDS = re.compile(r"HoodieDuplicateKeyException|Dropping duplicates with bulk_insert|\bkey is: m\b")
 

@@ -15,10 +15,10 @@ from pyhudi.operations.inspect.history import history
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.storage import open_storage
-from support.archiving import HISTORY, assert_tidy, in_archive, on_timeline
 from support.drive import rows_of, write
-from support.faulty import FaultyStorage, Killed
-from support.races import TABLE, rows
+from support.faults.faulty import FaultyStorage, Killed
+from support.faults.races import TABLE, rows
+from support.upkeep.archiving import HISTORY, assert_tidy, in_archive, on_timeline
 
 pytestmark = pytest.mark.interop
 

@@ -16,10 +16,10 @@ from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.timeline.metadata.models import CleanMetadata
-from support.cleans import QUIET, data_files
 from support.drive import rows_of, write
-from support.hudi_options import SMALL
-from support.long_ago import instants
+from support.faults.long_ago import instants
+from support.recorded.hudi_options import SMALL
+from support.upkeep.cleans import QUIET, data_files
 
 pytestmark = pytest.mark.interop
 

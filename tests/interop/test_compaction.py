@@ -12,8 +12,8 @@ from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers.patience import Patience
-from support.compacting import ALL, append, in_bases, means, merged, new_table, run, schedule, timeline_of
-from support.faulty import Faults, FaultyStorage, Killed
+from support.faults.faulty import Faults, FaultyStorage, Killed
+from support.made.compacting import ALL, append, in_bases, means, merged, new_table, run, schedule, timeline_of
 
 pytestmark = pytest.mark.interop
 

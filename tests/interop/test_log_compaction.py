@@ -11,11 +11,11 @@ from interop.apache_hudi import ApacheHudi
 from interop.test_merge_on_read import AGAIN, BASE, BLOCKS, IN_TIME, MEETINGS, Shared, parsed
 from pyhudi.operations.write.commit import commit_write
 from pyspark.sql import SparkSession
-from support.compacting import blocks, join, plan_join, slices, timeline_of
+from support.drawn.histories import ROOMY
+from support.drawn.upkept import OFF
 from support.drive import plan, task
-from support.histories import ROOMY
-from support.model import SCHEMA, Step
-from support.upkept import OFF
+from support.made.compacting import blocks, join, plan_join, slices, timeline_of
+from support.models.model import SCHEMA, Step
 
 pytestmark = pytest.mark.interop
 

@@ -18,11 +18,11 @@ from pyhudi.operations.services.savepoint import savepoint
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.storage import open_storage
 from support.attempts import PARTED, parted
-from support.compacting import run
 from support.drive import write
-from support.health import errors
-from support.hudi_options import SMALL
-from support.undoing import assert_gone, content
+from support.made.compacting import run
+from support.recorded.hudi_options import SMALL
+from support.rules.health import errors
+from support.upkeep.undoing import assert_gone, content
 
 pytestmark = pytest.mark.interop
 

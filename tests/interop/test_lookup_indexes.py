@@ -15,9 +15,9 @@ from interop.readers import read_hudi_rs, read_pyhudi
 from interop.writer import write_without_spark
 from pyhudi.errors import MissingOptionError, OptionConflictError
 from pyspark.sql import SparkSession
-from support.compacting import run, schedule
-from support.hudi_options import SMALL
+from support.made.compacting import run, schedule
 from support.readers import read_without_spark
+from support.recorded.hudi_options import SMALL
 
 pytestmark = pytest.mark.interop
 

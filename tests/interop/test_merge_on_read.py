@@ -14,13 +14,13 @@ from interop.readers import read_hudi_rs, read_pyhudi
 from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
 from pyspark.sql import SparkSession
-from support.checks import java_bucket
-from support.compacting import run, schedule, slices
-from support.hudi_options import SMALL
-from support.logged_model import LoggedModel
-from support.model import SCHEMA, Row, Step
-from support.newest import newest_metadata
+from support.made.compacting import run, schedule, slices
+from support.models.logged_model import LoggedModel
+from support.models.model import SCHEMA, Row, Step
 from support.readers import read_without_spark
+from support.recorded.hudi_options import SMALL
+from support.rules.checks import java_bucket
+from support.rules.newest import newest_metadata
 
 pytestmark = pytest.mark.interop
 

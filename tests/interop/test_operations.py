@@ -26,8 +26,8 @@ from interop.scenarios import (
     without_file_names,
 )
 from interop.writer import write_without_spark
-from support.newest import newest_write
 from support.readers import read_without_spark
+from support.rules.newest import newest_write
 
 pytestmark = pytest.mark.interop
 

@@ -15,11 +15,11 @@ from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
 from pyhudi.table.config.payloads import PAYLOADS, Payload
 from pyhudi.table.config.property_keys import EVENT_TIME_ORDERING, PARTIAL_UPDATE_MODE
-from support.compacting import run, schedule
-from support.health import errors
-from support.hudi_options import SMALL
-from support.partial_checks import COLUMNS, shown
-from support.partial_model import PartialModel, Step, rows
+from support.drawn.partial_checks import COLUMNS, shown
+from support.made.compacting import run, schedule
+from support.models.partial_model import PartialModel, Step, rows
+from support.recorded.hudi_options import SMALL
+from support.rules.health import errors
 
 pytestmark = pytest.mark.interop
 

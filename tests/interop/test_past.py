@@ -7,7 +7,7 @@ from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from pyhudi import HudiTable
 from pyhudi.errors import UnreadableTimeError
 from pyspark.sql import SparkSession
-from support.recorded_past import (
+from support.recorded.recorded_past import (
     AS_OF,
     CLEANED,
     CLUSTERED,

@@ -11,7 +11,7 @@ from interop.instants import properties
 from interop.writer import write_without_spark
 from pyhudi.table.config.payloads import PAYLOADS, Payload
 from support.drive import rows_of
-from support.hudi_options import unpartitioned
+from support.recorded.hudi_options import unpartitioned
 
 pytestmark = pytest.mark.interop
 

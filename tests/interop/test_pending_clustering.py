@@ -12,8 +12,8 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.held import clustered_groups
 from pyhudi.timeline.timeline import load_timeline
+from support.drawn.lookups import APART, TABLE, homes, rows
 from support.drive import rows_of, write
-from support.lookups import APART, TABLE, homes, rows
 
 pytestmark = pytest.mark.interop
 

@@ -12,7 +12,7 @@ from interop.scenarios import BUCKETS, PARTITIONED, Model, as_rows, without_file
 from interop.writer import write_without_spark
 from pyhudi.reader.query import Changes
 from pyhudi.reader.snapshot import open_snapshot
-from support.past import rows_of
+from support.models.past import rows_of
 
 pytestmark = pytest.mark.interop
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.recorded_answers import left_by_apache, merged_by_apache, told_by_apache
-from support import commit_statistics, duplicates, ordering_pairs
-from support.recorded_writes import DUPLICATES, ORDERINGS, STATISTICS, Recorded
+from support.recorded import commit_statistics, duplicates, ordering_pairs
+from support.recorded.recorded_writes import DUPLICATES, ORDERINGS, STATISTICS, Recorded
 
 pytestmark = pytest.mark.interop
 

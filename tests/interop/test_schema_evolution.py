@@ -11,11 +11,11 @@ from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.readers import read_hudi_rs
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.table.schema.evolution import EvolutionRules, evolve
-from support.ddl import columns, show
+from support.drawn.evolving import moved, read_rows
 from support.drive import write
-from support.evolutions import Difference
-from support.evolving import moved, read_rows
-from support.recorded_evolutions import (
+from support.recorded.ddl import columns, show
+from support.recorded.evolutions import Difference
+from support.recorded.recorded_evolutions import (
     BUCKETS,
     CASES,
     OPTIONS,

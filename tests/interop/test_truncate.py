@@ -11,7 +11,7 @@ from interop.scenarios import BUCKETS
 from pyhudi import HudiTable
 from pyspark.sql import SparkSession
 from support.drive import write
-from support.past import TABLE
+from support.models.past import TABLE
 
 pytestmark = pytest.mark.interop
 

@@ -13,7 +13,7 @@ from pyhudi.connector.source.spark_types import to_arrow
 from pyhudi.operations.planning.request import TableSettings
 from pyspark.sql import types as T  # noqa: N812
 from support.drive import rows_of, write
-from support.hudi_options import unpartitioned
+from support.recorded.hudi_options import unpartitioned
 from support.scripts import script
 
 pytestmark = pytest.mark.interop

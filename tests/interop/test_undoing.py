@@ -20,9 +20,9 @@ from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.storage import open_storage
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drive import write
-from support.faulty import Killed
-from support.hudi_options import SMALL
-from support.undoing import assert_gone, condemn, content
+from support.faults.faulty import Killed
+from support.recorded.hudi_options import SMALL
+from support.upkeep.undoing import assert_gone, condemn, content
 
 pytestmark = pytest.mark.interop
 

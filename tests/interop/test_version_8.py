@@ -22,10 +22,10 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
-from support.compacting import join, run, schedule
-from support.health import errors
-from support.hudi_options import SMALL
+from support.made.compacting import join, run, schedule
 from support.readers import read_without_spark
+from support.recorded.hudi_options import SMALL
+from support.rules.health import errors
 
 pytestmark = pytest.mark.interop
 

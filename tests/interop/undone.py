@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 from interop.apache_hudi import ApacheHudi
-from support.undoing import content
+from support.upkeep.undoing import content
 
 Rows = list[tuple[object, ...]]
 _NAMES = itertools.count()

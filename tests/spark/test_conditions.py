@@ -16,7 +16,7 @@ from pyhudi.errors import InvalidOptionError
 from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from support.conditions import check_random_conditions, make_table
+from support.drawn.conditions import check_random_conditions, make_table
 
 pytestmark = pytest.mark.oldest
 

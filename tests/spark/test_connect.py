@@ -151,7 +151,7 @@ from pyhudi import HudiTable
 from pyhudi.connector.source import parquet_scan
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from support.conditions import check_random_conditions, make_table
+from support.drawn.conditions import check_random_conditions, make_table
 
 spark = SparkSession.builder.remote(os.environ["REMOTE"]).getOrCreate()
 path = sys.argv[1] + "-conditions"

@@ -12,9 +12,9 @@ from pyhudi import HudiTable, from_spark
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.operations.planning.request import TableSettings
 from pyspark.sql import DataFrame, SparkSession
-from support.ddl import columns
+from support.drawn.evolving import read_rows
 from support.drive import write
-from support.evolving import read_rows
+from support.recorded.ddl import columns
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
 OLD = (

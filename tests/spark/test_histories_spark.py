@@ -11,9 +11,9 @@ from pyhudi import CommitResult, HudiTable
 from pyhudi.connector.table.writing import own_errors
 from pyhudi.errors import DuplicateKeyError
 from pyspark.sql import DataFrame, SparkSession
-from support.checks import assert_whole
-from support.model import PARTITIONS, SCHEMA, Counts, Model, Step, random_history
+from support.models.model import PARTITIONS, SCHEMA, Counts, Model, Step, random_history
 from support.readers import rows_by_hudi_rs
+from support.rules.checks import assert_whole
 
 COLUMNS = ("p", "id", "ts", "value")
 DDL = "id string, p string, ts bigint, value bigint, _hoodie_is_deleted boolean"

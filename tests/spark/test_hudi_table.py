@@ -22,8 +22,8 @@ from pyhudi.errors import (
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from support.fixture_tables import unpack
 from support.readers import rows_by_hudi_rs
+from support.recorded.fixture_tables import unpack
 
 POLICY = "hoodie.datasource.insert.dup.policy"
 

@@ -16,7 +16,7 @@ from pyhudi.errors import InvalidOptionError, MissingColumnError
 from pyhudi.operations.planning.request import TableSettings
 from pyspark.sql import DataFrame, Row, SparkSession
 from support.drive import write
-from support.fixture_tables import unpack
+from support.recorded.fixture_tables import unpack
 
 OPTION = "hoodie.pyhudi.read.filter.pushdown"
 

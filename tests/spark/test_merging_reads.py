@@ -12,7 +12,7 @@ from pyhudi.connector.source import direct_tasks
 from pyhudi.errors import OptionConflictError
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
-from support.past import Past
+from support.models.past import Past
 
 SHOWN = ["p", "id", "value", "_hoodie_commit_time"]
 

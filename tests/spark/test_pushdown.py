@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import datasource as spark_datasource
 from pyspark.sql import functions as sf
 from support.drive import write
-from support.fixture_tables import unpack
+from support.recorded.fixture_tables import unpack
 from support.sessions import PUSHDOWN
 
 pytestmark = pytest.mark.oldest

@@ -17,8 +17,8 @@ from pyhudi.errors import (
 )
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from support.cleaning import clean
-from support.past import Past
+from support.made.cleaning import clean
+from support.models.past import Past
 
 AS_OF = "as.of.instant"
 TYPE = "hoodie.datasource.query.type"

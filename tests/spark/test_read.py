@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from support.drive import write
-from support.fixture_tables import unpack
+from support.recorded.fixture_tables import unpack
 
 
 def load(spark: SparkSession, path: str, schema: T.StructType | str | None = None, **options: str) -> DataFrame:

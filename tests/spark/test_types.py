@@ -12,7 +12,7 @@ from pyhudi.errors import UnsupportedTypeError, from_spark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
-from support.fixture_tables import unpack
+from support.recorded.fixture_tables import unpack
 
 pytestmark = pytest.mark.oldest
 

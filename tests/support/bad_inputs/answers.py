@@ -11,7 +11,7 @@ from pyhudi.index import NOT_FOUND, FileGroupId, KeyedRows, Tags
 from pyhudi.testing.tables import DrivenTable
 from support.bad_inputs.case import GOOD, KEYED, Act, Case
 from support.drive import write
-from support.strange_index import NAME, Answer, coded, nothing, saying
+from support.made.strange_index import NAME, Answer, coded, nothing, saying
 
 
 def too_few(rows: KeyedRows) -> Tags:

@@ -10,8 +10,8 @@ from pyhudi.connector.options.parsing import parse_options
 from pyhudi.reader.query import AS_OF, BEGIN, END, FULL_SCAN
 from pyhudi.reader.snapshot import open_snapshot
 from support.bad_inputs.case import GOOD, SCHEMA, Act, Case, ask
-from support.cleaning import archive, clean
 from support.drive import write
+from support.made.cleaning import archive, clean
 
 TYPE = "hoodie.datasource.query.type"
 GLOB = "hoodie.datasource.read.incr.path.glob"

@@ -11,8 +11,8 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.storage import open_storage
 from support.bad_inputs.case import GOOD, SCHEMA, Act, Case
-from support.cleaning import archive, clean
 from support.drive import plan, task, write
+from support.made.cleaning import archive, clean
 
 NEVER = "20200101000000000"
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.connector.source.parquet_scan import _moved, is_read_as
 from pyhudi.errors import SchemaMismatchError
-from support.ddl import columns
+from support.recorded.ddl import columns
 
 pytestmark = pytest.mark.oldest
 

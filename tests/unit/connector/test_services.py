@@ -20,8 +20,8 @@ from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.writers.patience import Patience
-from support.compacting import TABLE, append, in_bases, new_table, rows
 from support.drive import write
+from support.made.compacting import TABLE, append, in_bases, new_table, rows
 
 NOTHING = SimpleNamespace(conf=SimpleNamespace(getAll={}))
 COMMITS = "hoodie.clean.commits.retained"

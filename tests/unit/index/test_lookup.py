@@ -28,9 +28,9 @@ from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import FileGroupId
 from pyhudi.timeline.timeline import load_timeline
 from support.drive import rows_of
-from support.fixture_tables import unpack
-from support.keyed_files import OPENED, CountingStorage, KeyedFiles, keyed
-from support.tagging import ROWS, SMALL, Places, all_homes, check_lookup, homes, tables, tag
+from support.made.keyed_files import OPENED, CountingStorage, KeyedFiles, keyed
+from support.recorded.fixture_tables import unpack
+from support.rules.tagging import ROWS, SMALL, Places, all_homes, check_lookup, homes, tables, tag
 
 INDEXES: list[TableLookup] = [
     SimpleIndex(),

@@ -12,7 +12,7 @@ from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
-from support.timelines import timeline_in
+from support.made.timelines import timeline_in
 
 SIZES = FileSizes(small=1000, record_bytes=77)
 

@@ -11,7 +11,7 @@ from pyhudi.index.settings import FileSizes
 from pyhudi.index.small_files import GroupSizes, Shares, SmallFile, deal
 from pyhudi.table.arrow.string_hash import hash64
 from pyhudi.table.files.names import bucket_of
-from support.small_files import INSTANT, SIZES, SMALL, check_candidates, check_portions, check_rooms, dealt
+from support.rules.small_files import INSTANT, SIZES, SMALL, check_candidates, check_portions, check_rooms, dealt
 
 
 def test_small_files_are_filled_up_from_the_smallest_on_and_new_ones_take_the_rest() -> None:

@@ -7,7 +7,7 @@ from pyhudi.operations.services.archivable import candidates, cut
 from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
-from support.timelines import timeline_of
+from support.made.timelines import timeline_of
 
 FEW = ArchiveSettings(min_commits=2, max_commits=4)
 

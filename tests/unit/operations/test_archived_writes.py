@@ -15,10 +15,10 @@ from pyhudi.operations.write_ids import NOTE
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.timeline.timeline import load_timeline
-from support.archiving import HISTORY, move, written
-from support.cleaning import archive as archive_as_apache_hudi
 from support.drive import rows_of, write
-from support.races import rows
+from support.faults.races import rows
+from support.made.cleaning import archive as archive_as_apache_hudi
+from support.upkeep.archiving import HISTORY, move, written
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from pyhudi.operations.checks.sicknesses import ALL
-from support.health import codes, findings
-from support.log_symptoms import LOG_SYMPTOMS, instant_in, make_logged, newest_logs
-from support.logged import Logged
+from support.made.logged import Logged
 from support.places import files_below
-from support.spoiling import Symptom
+from support.rules.health import codes, findings
+from support.sick.log_symptoms import LOG_SYMPTOMS, instant_in, make_logged, newest_logs
+from support.sick.spoiling import Symptom
 
 
 @pytest.fixture(scope="module")

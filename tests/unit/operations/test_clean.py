@@ -39,11 +39,11 @@ from pyhudi.timeline.metadata.models import (
     RollbackPlan,
     SliceInfo,
 )
-from support.cleans import TABLE, data_files, rows, run_clean, save, unsave
 from support.drive import plan, rows_of, task, write
-from support.long_ago import instants
-from support.past import Past
+from support.faults.long_ago import instants
+from support.models.past import Past
 from support.places import files_below
+from support.upkeep.cleans import TABLE, data_files, rows, run_clean, save, unsave
 
 ONE = CleanSettings(commits=1)
 LONG_AGO = "20200101000000000"

@@ -20,7 +20,7 @@ from pyhudi.table.files.written import Written
 from pyhudi.timeline.clock import parse_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
-from support.timelines import timeline_of
+from support.made.timelines import timeline_of
 
 HOUR_MS = 3_600_000
 COMMITS = CleanSettings(policy=KEEP_LATEST_COMMITS, commits=2)

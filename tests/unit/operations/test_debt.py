@@ -9,7 +9,7 @@ from pyhudi.operations.inspect.history import history
 from pyhudi.operations.result import CommitResult, result_of
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.settings import ArchiveSettings
-from support.logged import Logged
+from support.made.logged import Logged
 
 
 def told(table: Logged) -> dict[str, object]:

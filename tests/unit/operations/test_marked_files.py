@@ -13,11 +13,11 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers.patience import Patience
+from support.drawn.histories import TABLE, part, row
 from support.drive import plan, task, write
-from support.histories import TABLE, part, row
-from support.model import SCHEMA
+from support.made.timelines import instants_in
+from support.models.model import SCHEMA
 from support.places import files_below
-from support.timelines import instants_in
 
 DEAD, GONE = "20200101000000000", "20990101000000000"
 ROWS = part(row("a", ts=1, value=1))

@@ -10,8 +10,8 @@ import pytest
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write import phases
 from pyhudi.operations.write.phases import Phases, Progress
+from support.drawn.histories import TABLE, part, row
 from support.drive import write
-from support.histories import TABLE, part, row
 
 Log = pytest.LogCaptureFixture
 

@@ -17,8 +17,8 @@ from pyhudi.timeline.metadata.models import InstantInfo, RollbackMetadata, Rollb
 from pyhudi.timeline.timeline import Timeline, load_timeline
 from pyhudi.timeline.writers import owner
 from pyhudi.timeline.writers.patience import Patience
+from support.drawn.histories import TABLE, part, row
 from support.drive import write
-from support.histories import TABLE, part, row
 
 GONE, AT = "20200101000000000", "20200101000001000"
 ROWS = part(row("a", ts=1, value=1))

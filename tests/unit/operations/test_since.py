@@ -17,8 +17,8 @@ from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, InstantInfo, RollbackMetadata
 from pyhudi.timeline.timeline import Timeline, load_timeline
 from support.attempts import IMPATIENT
+from support.drawn.histories import TABLE, part, row
 from support.drive import plan, task, write
-from support.histories import TABLE, part, row
 
 ROWS = part(row("a", ts=1, value=1))
 

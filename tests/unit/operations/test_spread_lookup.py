@@ -22,8 +22,8 @@ from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.timeline.timeline import load_timeline
+from support.drawn.lookups import APART, TABLE, rows
 from support.drive import read, write
-from support.lookups import APART, TABLE, rows
 
 
 def sent(value: Any) -> Any:

@@ -13,16 +13,16 @@ from pyhudi.operations.checks.sicknesses import ALL
 from pyhudi.operations.inspect.validate import FINDINGS_SCHEMA, validate
 from pyhudi.storage import open_storage
 from support.bad_inputs.case import GOOD, KEYED
+from support.drawn.lookups import APART, TABLE
+from support.drawn.lookups import rows as looked_up
 from support.drive import write
-from support.fixture_tables import TABLES, unpack
-from support.health import codes, errors, findings
-from support.log_symptoms import LOG_SYMPTOMS
-from support.lookups import APART, TABLE
-from support.lookups import rows as looked_up
 from support.places import files_below
-from support.sick_tables import SICK, Sick
-from support.spoiling import Symptom, make_healthy, newest_files, rows
-from support.symptoms import SYMPTOMS
+from support.recorded.fixture_tables import TABLES, unpack
+from support.rules.health import codes, errors, findings
+from support.sick.log_symptoms import LOG_SYMPTOMS
+from support.sick.sick_tables import SICK, Sick
+from support.sick.spoiling import Symptom, make_healthy, newest_files, rows
+from support.sick.symptoms import SYMPTOMS
 
 DOCS = Path(__file__).parents[3] / "docs" / "upkeep.md"
 # Of a kind that pyhudi does not write, and whole all the same.

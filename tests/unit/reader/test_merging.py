@@ -18,8 +18,8 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.config import TableConfig, load_config, update_config
 from pyhudi.table.schema.columns import with_meta
-from support.log_slices import BASE_TIME, Gone, Rows, Slice
-from support.past import Past, rows_of
+from support.made.log_slices import BASE_TIME, Gone, Rows, Slice
+from support.models.past import Past, rows_of
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.string(), nullable=False), ("ts", pa.int64()), ("value", pa.int64()), ("text", pa.string())]

@@ -17,10 +17,10 @@ from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from support.cleaning import archive, clean
 from support.drive import write
-from support.fixture_tables import unpack
-from support.past import TIMELINE, Past, rows_of
+from support.made.cleaning import archive, clean
+from support.models.past import TIMELINE, Past, rows_of
+from support.recorded.fixture_tables import unpack
 
 NO_TIMES = ["junk", "", "2026-13-01", "2026-02-30 00:00:00", "20261121", "20269921120000000", "000x"]
 

@@ -16,7 +16,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, create_config, load_config, update_config
 from pyhudi.table.schema.columns import META_COLUMNS
 from support.drive import write
-from support.fixture_tables import unpack
+from support.recorded.fixture_tables import unpack
 
 MIB = 1 << 20
 UTC = datetime.timezone.utc

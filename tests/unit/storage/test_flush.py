@@ -11,7 +11,7 @@ from pyhudi.errors import StorageError
 from pyhudi.storage.base import is_unflushed
 from pyhudi.storage.local import LocalStorage
 from pyhudi.table.config import TableConfig, create_config
-from support.power import watched
+from support.faults.power import watched
 
 
 @pytest.fixture

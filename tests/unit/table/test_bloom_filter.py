@@ -31,7 +31,7 @@ from pyhudi.table.files.bloom_filter import (
     FileFilter,
     FilterKeys,
 )
-from support.fixture_tables import unpack
+from support.recorded.fixture_tables import unpack
 
 # With characters of every width in UTF-8, whose bytes are negative in Java.
 CHARACTERS = st.sampled_from("a0,:\0\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff日😀é")

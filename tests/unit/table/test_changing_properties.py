@@ -13,8 +13,8 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import BACKUP_PATH, PROPERTIES_PATH, TableConfig, create_config, load_config, update_config
 from pyhudi.table.config import properties_file as module
+from support.drawn.histories import TABLE, part, row
 from support.drive import read, write
-from support.histories import TABLE, part, row
 
 # What every table must have stands first, so that the rest may be cut off without anybody missing it.
 FIRST = ("hoodie.table.name", "hoodie.table.type", "hoodie.table.version", "hoodie.timeline.layout.version")

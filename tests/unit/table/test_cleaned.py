@@ -4,7 +4,7 @@ import pytest
 from pyhudi.table.files.cleaned import cleaned_since
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
-from support.timelines import timeline_of
+from support.made.timelines import timeline_of
 
 
 def t(n: int) -> str:

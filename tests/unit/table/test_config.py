@@ -30,7 +30,7 @@ from pyhudi.table.config import (
 )
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.table_config import checksum
-from support.fixture_tables import unpack
+from support.recorded.fixture_tables import unpack
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "apache_hudi_1_2_types" / "hoodie.properties"
 

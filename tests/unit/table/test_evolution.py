@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from pyhudi.table.schema.columns import canonical
 from pyhudi.table.schema.evolution import EvolutionRules, Role, contains, evolve
-from support.ddl import columns, show
-from support.evolutions import BOTH, MATRIX, REFUSED, RULES, Difference
+from support.recorded.ddl import columns, show
+from support.recorded.evolutions import BOTH, MATRIX, REFUSED, RULES, Difference
 
 CASES = [pytest.param(one, id=one.name.replace(" ", "-")) for one in MATRIX]
 ROLES = {"k": [Role.KEY], "p": [Role.PARTITION], "o": [Role.ORDERING]}

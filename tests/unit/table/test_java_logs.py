@@ -16,7 +16,7 @@ from pyhudi.table.files.logs.log_contents import columns_of, deletes_of, rows_of
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.files.names import LogFileName
 from pyhudi.table.schema.columns import META_COLUMNS, canonical
-from support.fixture_tables import TABLES, unpack
+from support.recorded.fixture_tables import TABLES, unpack
 
 NAMES = sorted(path.stem for path in TABLES.glob("v9_mor_*.zip"))
 

@@ -22,10 +22,10 @@ from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata
 from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.watermark import Seen
-from support.ddl import columns, show
 from support.drive import write
-from support.logged import Logged
-from support.timelines import timeline_in
+from support.made.logged import Logged
+from support.made.timelines import timeline_in
+from support.recorded.ddl import columns, show
 
 LAYOUT = LayoutV2()
 

@@ -17,7 +17,7 @@ from pyhudi.table.files.written import Written
 from pyhudi.timeline.archive.lsm_writer import Row, append
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
-from support.timelines import instants_in, timeline_of
+from support.made.timelines import instants_in, timeline_of
 
 GROUP = FileGroupId("p", "a-0")
 Shown = list[tuple[str, bool, list[str]]]

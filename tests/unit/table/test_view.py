@@ -12,7 +12,7 @@ from pyhudi.table.files.names import FileGroupId
 from pyhudi.table.files.view import FileView
 from pyhudi.table.files.written import Written
 from pyhudi.timeline.instants import Instant, State
-from support.timelines import timeline_of
+from support.made.timelines import timeline_of
 
 GROUP = FileGroupId("p", "00000001-a-0")
 

@@ -16,7 +16,7 @@ from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from pyhudi.timeline.timeline import Timeline
-from support.timelines import instants_in, timeline_in
+from support.made.timelines import instants_in, timeline_in
 
 
 @pytest.fixture

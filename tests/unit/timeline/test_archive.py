@@ -22,7 +22,7 @@ from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import decode
 from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.watermark import Seen, Watermark
-from support.timelines import timeline_of
+from support.made.timelines import timeline_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "timeline"
 

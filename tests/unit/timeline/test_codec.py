@@ -19,7 +19,7 @@ from pyhudi.timeline.metadata import avro_schemas as schemas
 from pyhudi.timeline.metadata import models
 from pyhudi.timeline.metadata.avro_codec import decode, encode
 from pyhudi.timeline.timeline import Timeline
-from support.timelines import instants_in
+from support.made.timelines import instants_in
 
 V9 = Path(__file__).parents[2] / "fixtures" / "timeline" / "v9"
 

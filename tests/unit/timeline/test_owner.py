@@ -17,7 +17,7 @@ from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import heartbeat, owner, stillness
 from pyhudi.timeline.writers.owner import Liveness, Owner
 from pyhudi.timeline.writers.patience import Patience
-from support.timelines import instants_in
+from support.made.timelines import instants_in
 
 T = "20261120224644250"
 PENDING = Instant(T, "commit", State.INFLIGHT)

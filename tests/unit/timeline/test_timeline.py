@@ -13,7 +13,7 @@ from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.watermark import Seen, Watermark
-from support.timelines import instants_in, timeline_in, timeline_of
+from support.made.timelines import instants_in, timeline_in, timeline_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "timeline"
 LAYOUT = LayoutV2()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.watermark import Watermark
-from support.timelines import timeline_of
+from support.made.timelines import timeline_of
 
 C, I = State.COMPLETED, State.INFLIGHT  # noqa: E741
 

@@ -1,0 +1,400 @@
+"""Histories of writes held against a dict: the checks that the real tests and the mutations of the code both run."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyhudi.connector.options.parsing import parse_options
+from pyhudi.errors import CommitConflictError, DuplicateKeyError
+from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.result import RowCounts
+from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.task import TaskResult
+from pyhudi.table.config.property_keys import GLOBAL_INDEXES, LOOKUP_INDEXES
+from pyhudi.table.schema.columns import FILE_GROUP, POSITION
+from pyhudi.timeline.writers import decisions
+from pyhudi.timeline.writers.owner import SEALS
+from support.drawn.lookups import located
+from support.drawn.spread_everywhere import located_in_tasks
+from support.drawn.upkept import Life
+from support.drive import carry_out, plan, rows_of, task, write
+from support.models.changing import MERGE, based_on, disturbed, is_late, merged, moment_of
+from support.models.everywhere_model import EverywhereLoggedModel, EverywhereModel
+from support.models.logged_model import LoggedModel
+from support.models.looked_up_model import LookedUpModel
+from support.models.model import INT_ORDERED, SCHEMA, Counts, Key, Model, Row, Step
+from support.places import Place, below, copy_table, files_below, on_disk
+from support.readers import rows_by_hudi_rs
+from support.rules.checks import assert_whole, java_bucket
+from support.rules.health import findings
+
+TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
+MERGE_ON_READ = "MERGE_ON_READ"
+LOGGED = replace(TABLE, table_type=MERGE_ON_READ)
+UNORDERED = replace(TABLE, ordering_fields=())
+ROOMY = WriteSettings()
+TINY = WriteSettings(batch_size=400, task_max_size=1200)
+COLUMNS = ("p", "id", "ts", "value")
+# Inserts add rows without looking.
+TOLD_OF_HEALTHY = {"KEY_ADDED_TWICE"}
+POSITIONED = pa.field(POSITION, pa.int64(), nullable=False)
+
+
+def check_history(
+    history: Sequence[Step],
+    *,
+    bounds: WriteSettings = ROOMY,
+    seed: int = 0,
+    table: Place | None = None,
+    made: TableSettings = TABLE,
+    deaths: bool = False,
+    services: Sequence[str] = (),
+    whole: bool = True,
+    hudi_rs: bool = True,
+) -> Life:
+    """Assert that a history leaves what the dict says, some of its tasks being run twice.
+
+    Args:
+        history: The writes.
+        table: Where the table goes; None for a folder of its own.
+        bounds: How much a task keeps in memory, and whether it holds whole file groups.
+        seed: Decides which tasks are run twice, and which of the two attempts is reported.
+        made: What the table is made with.
+        deaths: Whether some writes die first, and are rolled back by the next one.
+        services: Which services are drawn between the writes.
+        whole: Whether the table's files are checked.
+        hudi_rs: Whether hudi-rs is asked what it reads.
+
+    Returns:
+        What was done between the writes.
+    """
+    model = model_of(made, bounds, resets=any(step.schema == INT_ORDERED for step in history))
+    with tempfile.TemporaryDirectory() as folder:
+        table = table or below(folder, "t")
+        life = Life(table, model, services, random.Random(seed))
+        writes = _Writes(life, made, bounds, random.Random(seed), deaths=deaths)
+        for step, following in itertools.zip_longest(history, history[1:]):
+            writes.take(step, following)
+            assert rows_of(table, *COLUMNS) == model.tuples()
+            if services:
+                life.serve()
+                assert rows_of(table, *COLUMNS) == model.tuples()
+                if "s3://" not in str(table):  # where each look costs seconds
+                    _assert_healthy(table, whole=whole)
+                    life.check_moments()
+        _assert_healthy(table, whole=whole)
+        if hudi_rs:
+            assert rows_by_hudi_rs(table, *COLUMNS) == model.tuples()
+        return life
+
+
+@dataclass
+class _Writes:
+    """The writes of a history.
+
+    Attributes:
+        life: The table, and the dict that says what it holds.
+        made: What it is made with.
+        bounds: How it is written.
+        chance: Draws.
+        deaths: Whether some writes die first.
+        seen: What a merge that comes late has seen: what the table held, of which moment, and which write came since.
+    """
+
+    life: Life
+    made: TableSettings
+    bounds: WriteSettings
+    chance: random.Random
+    deaths: bool = False
+    seen: tuple[Model, str, Step] | None = None
+
+    def take(self, step: Step, following: Step | None) -> None:
+        """Write, and count what the dict counts."""
+        late = following is not None and is_late(following) and not self.life.services
+        seen = (self.life.model.moment(), moment_of(self.life.table), step) if late else None
+        if step.operation == MERGE:
+            self._merge(step)
+        else:
+            self._write(step)
+        self.seen = seen
+
+    def _write(self, step: Step) -> None:
+        model = self.life.model
+        planned, parts = self._planned(step, self.bounds)
+        expected = model.apply(step.as_dealt())
+        if expected is None:
+            with pytest.raises(DuplicateKeyError):
+                commit_write(planned, run_tasks(planned, parts, self.chance))
+            abort_write(planned)
+            return
+        done = commit_write(planned, run_tasks(planned, parts, self.chance))
+        assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
+        self.life.wrote(done)
+
+    def _merge(self, drawn: Step) -> None:
+        """Merge; where it looked before another write that changed a row of its own, only at its second try."""
+        model, table = self.life.model, self.life.table
+        unique = self.made.index_type in GLOBAL_INDEXES and self.made.record_key_fields == ("id",)
+        if self.seen is not None and is_late(drawn):
+            before, moment, others = self.seen
+            step, changed = merged(drawn, before, unique=unique)
+            if disturbed(changed, others, before, model):
+                bounds = replace(self.bounds, based_on=moment, counted=changed.counts())
+                planned, parts = self._planned(step, bounds)
+                with pytest.raises(CommitConflictError):
+                    commit_write(planned, run_tasks(planned, parts, self.chance))
+                abort_write(planned)
+                self.life.conflicts += 1
+        step, changed = merged(drawn, model, unique=unique)
+        planned, parts = self._planned(step, based_on(table, self.bounds, changed.counts()))
+        assert model.apply(step.as_dealt()) is not None
+        assert model.tuples() == changed.tuples(), "what is written is what the merge says"
+        done = commit_write(planned, run_tasks(planned, parts, self.chance))
+        assert RowCounts(done.inserts, done.updates, done.deletes, done.moved) == changed.counts()
+        self.life.changes.append(changed.counts())
+        self.life.wrote(done)
+
+    def _planned(self, step: Step, bounds: WriteSettings) -> tuple[WritePlan, list[pa.Table]]:
+        """Return a write's plan and its rows as its tasks get them; another one may have died before."""
+        parts = placed(step, self.chance) if bounds.colocated else step.parts()
+        schema = parts[0].schema if parts else step.schema
+        if self.made.index_type in LOOKUP_INDEXES and bounds.colocated:
+            schema = schema.append(pa.field(FILE_GROUP, pa.string()))
+
+        def planned_anew() -> WritePlan:
+            upkeep = self.life.upkeep() if self.life.services else bounds.upkeep
+            settings = replace(settings_of(step, bounds), upkeep=upkeep)
+            return plan(self.life.table, schema, operation=step.operation, table=self.made, settings=settings)
+
+        places = located_in_tasks if self.made.index_type in GLOBAL_INDEXES else located
+        if self.deaths and self.chance.random() < 0.4:
+            dying = planned_anew()
+            run_tasks(dying, places(dying, parts) if dying.located else parts, self.chance)
+        planned = planned_anew()
+        return planned, places(planned, parts) if planned.located else parts
+
+
+def model_of(made: TableSettings, bounds: WriteSettings, *, resets: bool = False) -> Model:
+    """Return the dict for tables that are made so."""
+    ordered = bool(made.ordering_fields)
+    if made.index_type in GLOBAL_INDEXES:
+        model = EverywhereLoggedModel if made.table_type == MERGE_ON_READ else EverywhereModel
+        return model(ordered=ordered, moves=bounds.lookup.moves_rows, names=made.record_key_fields or ())
+    if made.table_type != MERGE_ON_READ:
+        return Model(ordered=ordered, resets=resets)
+    if made.index_type in LOOKUP_INDEXES:
+        return LookedUpModel(ordered=ordered, resets=resets)
+    fields = list(made.record_key_fields or ())
+
+    def bucket_of(key: Key) -> int:
+        values = dict(zip(("p", "id"), key, strict=True))
+        text = key[1] if len(fields) == 1 else ",".join(f"{name}:{values[name]}" for name in fields)
+        return java_bucket(text, fields, made.bucket_count or 1)
+
+    together = made.partial_update_mode is not None
+    return LoggedModel(ordered=ordered, resets=resets, bucket_of=bucket_of, alone=bounds.colocated, together=together)
+
+
+def _assert_healthy(table: Place, *, whole: bool) -> None:
+    assert [one for one in findings(table) if one["code"] not in TOLD_OF_HEALTHY] == []
+    if whole:
+        assert_whole(table, unique=False)
+
+
+def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:
+    """Return what a step's options ask for, within the bounds."""
+    settings = parse_options(step.options).write_settings()
+    kept = ("batch_size", "task_max_size", "colocated", "patience", "logs", "lookup", "based_on", "counted")
+    return replace(settings, **{name: getattr(bounds, name) for name in kept})
+
+
+def run_tasks(planned: WritePlan, parts: Sequence[pa.Table], chance: random.Random) -> list[TaskResult]:
+    """Run a task for each part, some of them twice, and return what one attempt of each reported."""
+    results = []
+    for number, rows in enumerate(parts):
+        attempts = [task(planned, rows, number)]
+        if chance.random() < 0.3:
+            attempts.append(task(planned, rows, number, attempt=500 + number))
+        results.append(chance.choice(attempts))
+    return results
+
+
+def placed(step: Step, chance: random.Random) -> list[pa.Table]:
+    """Return a step's rows so that each file group is in one part, in any order, with where they stood before."""
+    table = pa.concat_tables(step.parts())
+    stood = pa.array(range(table.num_rows), pa.int64())
+    table = table.append_column(POSITIONED, stood).take(
+        pa.array(chance.sample(range(table.num_rows), table.num_rows), pa.int64())
+    )
+    return [table.filter(pc.equal(table.column("p"), name)) for name in table.column("p").unique().to_pylist()]
+
+
+def row(key: str, *, ts: int, value: int, p: str = "a", deleted: bool = False) -> Row:
+    """Return one row as the dict keeps it."""
+    return {"id": key, "p": p, "ts": ts, "value": value, "_hoodie_is_deleted": deleted}
+
+
+def part(*rows: Row) -> pa.Table:
+    """Return rows as one task gets them."""
+    return pa.Table.from_pylist(list(rows), SCHEMA)
+
+
+def check_ties(folder: Place) -> None:
+    """Assert that among equal ordering values the later task wins, then the further row, then the newer write."""
+    table = below(folder, "t")
+    planned = plan(table, SCHEMA, table=TABLE)
+    late, early = part(row("k", ts=7, value=9), row("k", ts=7, value=8)), part(row("k", ts=7, value=1))
+    commit_write(planned, [task(planned, late, 1), task(planned, early, 0)])
+
+    assert rows_of(table, "value") == [(8,)]
+
+    write(table, part(row("k", ts=7, value=3)))
+    assert rows_of(table, "value") == [(3,)]
+
+    write(table, part(row("k", ts=7, value=4, deleted=True)))
+    assert rows_of(table, "value") == []
+    assert_whole(table)
+
+
+def check_placed_ties(folder: Place) -> None:
+    """Assert that rows which were moved before the write are held against one another as they stood before."""
+    rows = [
+        *(row("tie", ts=7, value=n) for n in range(4)),
+        row("late delete", ts=7, value=0),
+        row("late delete", ts=7, value=1, deleted=True),
+        row("late row", ts=7, value=0, deleted=True),
+        row("late row", ts=7, value=1),
+        *(row("greater", ts=9 - n, value=n) for n in range(3)),
+    ]
+    for number, (mode, bounds) in enumerate(itertools.product((TABLE, UNORDERED), (ROOMY, TINY))):
+        expected = [("greater", 0 if mode is TABLE else 2), ("late row", 1), ("tie", 3)]
+        there = list(range(len(rows)))
+        for moved in (there, there[::-1], random.Random(5).sample(there, len(there))):
+            stood = pa.array([n << 33 for n in moved], pa.int64())
+            incoming = part(*(rows[n] for n in moved)).append_column(POSITIONED, stood)
+            table = below(folder, f"t{number}-{moved[0]}-{moved[1]}")
+            write(table, incoming, table=mode, settings=replace(bounds, colocated=True))
+
+            assert rows_of(table, "id", "value") == expected
+            assert_whole(table)
+
+
+def check_duplicates(folder: Place) -> None:
+    """Assert what becomes of rows whose key is there, and of keys that are there twice."""
+    table = below(folder, "t")
+    twice = [row("k", ts=5, value=1), row("k", ts=9, value=2)]
+    write(table, part(*twice, row("m", ts=1, value=1)), operation="insert", table=TABLE)
+    write(table, part(*twice), operation="insert", settings=replace(ROOMY, insert_dup_policy="drop"))
+    assert rows_of(table, "id", "value") == [("k", 1), ("k", 2), ("m", 1)]
+
+    before = files_below(table)
+    failing = plan(table, SCHEMA, operation="insert", settings=replace(ROOMY, insert_dup_policy="fail"))
+    with pytest.raises(DuplicateKeyError, match=r"'m'.*partition 'a'.*dup\.policy=drop"):
+        carry_out(failing, [part(row("new", ts=1, value=1), row("m", ts=2, value=2))])
+    notes = (f"{SEALS}/", f"{decisions.FOLDER}/")
+    assert {name for name in files_below(table) if not name.startswith(notes)} <= set(before)
+
+    done = write(table, part(row("k", ts=7, value=3)))
+    assert (done.inserts, done.updates, done.deletes) == (0, 0, 1), "one copy is older, the other newer"
+    assert rows_of(table, "id", "value") == [("k", 2), ("m", 1)]
+
+    write(table, part(row("k", ts=0, value=4), row("k", ts=0, value=5)), operation="bulk_insert")
+    done = write(table, part(row("k", ts=0, value=0), row("none", ts=0, value=0)), operation="delete")
+    assert (done.deletes, done.not_found) == (3, 1)
+    assert rows_of(table, "id", "value") == [("m", 1)]
+    assert_whole(table, unique=False)
+
+
+def check_deleted_partitions(folder: Place) -> None:
+    """Assert which partitions a name takes, with wildcards and without, and that the rest stays."""
+    made = below(folder, "made")
+    write(made, part(*(row("k", p=name, ts=1, value=1) for name in PARTITIONS)), table=TABLE)
+    for names, left in DELETED_PARTITIONS:
+        table = below(folder, names.replace("/", "_"))
+        copy_table(made, table)
+        settings = replace(ROOMY, partitions_to_delete=tuple(names.split(",")))
+        done = write(table, part(), operation="delete_partition", settings=settings)
+
+        assert rows_of(table, "p") == [(name,) for name in left], names
+        assert done.replaced == len(PARTITIONS) - len(left)
+        assert_whole(table)
+
+
+PARTITIONS = ["a", "a.b", "ab", "b", "x/y", "x/z"]
+DELETED_PARTITIONS = [
+    ("a", ["a.b", "ab", "b", "x/y", "x/z"]),
+    ("a*", ["b", "x/y", "x/z"]),
+    ("*b", ["a", "x/y", "x/z"]),
+    ("a.*", ["a", "ab", "b", "x/y", "x/z"]),
+    ("x/%2A,b", ["a", "a.b", "ab"]),
+    ("*", []),
+    ("*z", ["a", "a.b", "ab", "b", "x/y"]),
+    ("nope,../a,/a,./a,a/,x,[ab],.", PARTITIONS),
+]
+
+
+def check_lost_attempts(folder: Place) -> None:
+    """Assert that an attempt that published its files and failed before it reported leaves nothing behind.
+
+    Attempts are taken in both orders, because readers prefer the greater write token.
+    """
+    for number, (lost, reported) in enumerate([(100, 200), (200, 100)]):
+        table = below(folder, f"t{number}")
+        colocated = replace(ROOMY, colocated=True)
+        write(table, part(row("old", ts=1, value=0)), table=TABLE, settings=colocated)
+        planned = plan(table, SCHEMA, settings=colocated)
+        rows = [row("k", ts=2, value=5), row("old", ts=2, value=6), row("new", p="b", ts=2, value=7)]
+        without_report = task(planned, part(*rows, row("half", ts=2, value=1)), 0, attempt=lost)
+        result = task(planned, part(*rows), 0, attempt=reported)
+
+        ours = {one.group for one in result.outcomes}
+        theirs = {one.group for one in without_report.outcomes}
+        assert ours <= theirs, "every attempt invents the same file groups"
+        commit_write(planned, [result])
+        assert rows_of(table, "id", "value") == [("k", 5), ("new", 7), ("old", 6)]
+        assert_whole(table)
+
+
+def check_abort(folder: Place) -> None:
+    """Assert that a write given up after its tasks published leaves the table as it was."""
+    table = below(folder, "t")
+    colocated = replace(ROOMY, colocated=True)
+    write(table, part(row("old", ts=1, value=0)), table=TABLE, settings=colocated)
+    planned = plan(table, SCHEMA, settings=colocated)
+    task(planned, part(row("old", ts=2, value=1), row("new", p="b", ts=2, value=1)), 0)
+    abort_write(planned)
+
+    assert rows_of(table, "id", "value") == [("old", 0)]
+    assert all(name.startswith("a/") for name in files_below(table) if name.endswith(".parquet"))
+    write(table, part(row("new", p="b", ts=3, value=2)), settings=colocated)
+    assert rows_of(table, "id", "value") == [("new", 2), ("old", 0)]
+    assert_whole(table)
+
+
+def check_many_row_groups(folder: Place) -> None:
+    """Assert that files of several row groups are written and merged whole."""
+    table = below(folder, "t")
+    tiny_groups = replace(ROOMY, row_group_bytes=1000)
+    carry_out(plan(table, SCHEMA, table=TABLE, settings=tiny_groups), [_many(range(400), value=1)])
+    carry_out(plan(table, SCHEMA, settings=tiny_groups), [_many(range(0, 400, 20), value=2)])
+
+    with on_disk(table) as root:
+        assert any(pq.ParquetFile(one).num_row_groups > 1 for one in root.rglob("*.parquet"))
+    expected = [(f"k{n:03}", 2 if n % 20 == 0 else 1) for n in range(400)]
+    assert rows_of(table, "id", "value") == expected
+    assert rows_by_hudi_rs(table, "id", "value") == expected
+    assert_whole(table)
+
+
+def _many(keys: range, *, value: int) -> pa.Table:
+    return part(*(row(f"k{n:03}", ts=value, value=value) for n in keys))

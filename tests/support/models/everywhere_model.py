@@ -1,0 +1,210 @@
+"""What a table should hold whose index looks in all partitions, so that a key is there once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from support.models.logged_model import Group, Logged, LoggedModel, without_copies
+from support.models.looked_up_model import LookedUpModel
+from support.models.model import Counts, Key, Model, Row, Step, key_of, stamp
+
+
+@dataclass
+class EverywhereModel(Model):
+    """The live rows of a copy-on-write table by (partition, key).
+
+    Attributes:
+        moves: Whether rows move to the partition with which they come; else they are updated where their key is.
+        names: What a record key is made of.
+    """
+
+    moves: bool = True
+    names: Sequence[str] = ("id",)
+
+    def _merge(self, rows: Iterable[Row], *, deletes: bool) -> Counts:
+        counts = Counts()
+        for row in rows:
+            places = [key for key in self.rows if same_key(self.names, key, row)]
+            if deletes or row["_hoodie_is_deleted"]:
+                counts.not_found += not places
+                for key in places:
+                    self._leave(key, row, counts, whatever=deletes)
+                continue
+            home = key_of(row) if self.moves or not places else places[0]
+            elsewhere = [key for key in places if key != home]
+            if any(self._newer(key, row) for key in elsewhere):
+                continue
+            for key in elsewhere:
+                self._leave(key, row, counts)
+            if not self._newer(home, row):
+                known = len(self.rows.get(home, ()))
+                counts.inserts += not known
+                counts.updates += bool(known)
+                counts.deletes += max(known - 1, 0)
+                self.rows[home] = [row]
+        return counts
+
+    def _insert(self, rows: Iterable[Row], policy: str) -> Counts | None:
+        known = [row for row in rows if policy != "none" and any(same_key(self.names, key, row) for key in self.rows)]
+        if policy == "fail" and any(not row["_hoodie_is_deleted"] for row in known):
+            return None
+        counts = super()._insert([row for row in rows if row not in known], "none")
+        assert counts is not None
+        for row in known:
+            counts.not_found += bool(row["_hoodie_is_deleted"])
+            counts.dropped += not row["_hoodie_is_deleted"]
+        return counts
+
+    def _folded(self, rows: Iterable[Row]) -> list[Row]:
+        return folded_by(self.names, rows, ordered=self.ordered)
+
+    def _newer(self, key: Key, row: Row) -> list[Row]:
+        return [one for one in self.rows.get(key, ()) if self.ordered and stamp(one) > stamp(row)]
+
+    def _leave(self, key: Key, row: Row, counts: Counts, *, whatever: bool = False) -> None:
+        """Delete what is not newer than a row, or everything."""
+        left = [] if whatever else self._newer(key, row)
+        counts.deletes += len(self.rows.pop(key)) - len(left)
+        if left:
+            self.rows[key] = left
+
+
+@dataclass
+class EverywhereLoggedModel(LookedUpModel):
+    """The rows of a merge-on-read table by the file group that they are in.
+
+    What models of log files keep by key is kept here by a spot: a partition, a key, and the number of the write that
+    opened the file group, of which each opens one a partition. A row that moves leaves a delete in a log file of the
+    file group where it was, which has the key until that is merged: a row that comes back meets it there, unless the
+    key is elsewhere by now.
+
+    Attributes:
+        moves: Whether rows move to the partition with which they come; else they are updated where their key is.
+        names: What a record key is made of.
+    """
+
+    moves: bool = True
+    names: Sequence[str] = ("id",)
+
+    def home(self, key: Key) -> int:
+        """Return the file group of a spot."""
+        return key[2]
+
+    def apply(self, step: Step) -> Counts | None:
+        """Take one write, for which the keys of base and log files count as there."""
+        self.writes += 1
+        return LoggedModel.apply(self, step)
+
+    def _merge(self, rows: Iterable[Row], *, deletes: bool) -> Counts:
+        counts, new = Counts(), []
+        for row in rows:
+            spots = self._spots(row)
+            if deletes or row["_hoodie_is_deleted"]:
+                counts.not_found += not spots
+                self._leave(spots, None if deletes else stamp(row), counts)
+                continue
+            elsewhere = [spot for spot in spots if self.moves and spot[0] != row["p"] and spot in self.rows]
+            if any(self._newer(spot, row) for spot in elsewhere):
+                continue
+            meets = self._met(spots, row)
+            self._leave(elsewhere, stamp(row), counts)
+            for spot in meets:
+                self._log(spot, Logged(row, stamp(row)))
+                counts.updates += 1
+            if not meets:
+                new.append(row)
+        self._add(new, counts)
+        return counts
+
+    def _insert(self, rows: Iterable[Row], policy: str) -> Counts | None:
+        counts, added, again = Counts(), [], set[Group]()
+        rows = list(rows)
+        spots = [self._spots(row) if policy != "none" else [] for row in rows]
+        known = [any(spot in self.rows for spot in some) for some in spots]
+        if policy == "fail" and any(
+            one and not row["_hoodie_is_deleted"] for one, row in zip(known, rows, strict=True)
+        ):
+            return None
+        for row, some, is_known in zip(rows, spots, known, strict=True):
+            if row["_hoodie_is_deleted"]:
+                counts.not_found += 1
+            elif is_known:
+                counts.dropped += 1
+            elif dead := self._met(some, row):
+                # What looks whether a row is there writes the file group anew.
+                self.rows[dead[0]] = [row]
+                again.add(self._group(dead[0]))
+                counts.inserts += 1
+            else:
+                added.append(row)
+        self._write_bases(again)
+        self._add(added, counts)
+        return counts
+
+    def _folded(self, rows: Iterable[Row]) -> list[Row]:
+        return folded_by(self.names, rows, ordered=self.ordered)
+
+    def _empty(self, goes: Callable[[str], bool]) -> None:
+        super()._empty(goes)
+        self.stood, self.stood_since = (
+            {one for one in some if not goes(one[0])} for some in (self.stood, self.stood_since)
+        )
+
+    def _spots(self, row: Row) -> list[Key]:
+        """Return every file group that has the key of a row, be it deleted there by a log file."""
+        there = {key for key, rows in self.bases.items() if rows} | self.stood
+        return sorted((key for key in there if same_key(self.names, key, row)), key=self.home)
+
+    def _met(self, spots: Sequence[Key], row: Row) -> list[Key]:
+        """Return the places of its key that a row goes to: live ones, else the last that a log file took it from."""
+        live = [spot for spot in spots if spot in self.rows]
+        own = [spot for spot in spots if spot[0] == row["p"]]
+        if not live:
+            return own[-1:]
+        return [spot for spot in live if spot in own] if self.moves else live
+
+    def _newer(self, spot: Key, row: Row) -> bool:
+        return self.ordered and any(stamp(one) > stamp(row) for one in self.rows[spot])
+
+    def _leave(self, spots: Sequence[Key], at: int | None, counts: Counts) -> None:
+        for spot in spots:
+            self._log(spot, Logged(None, at))
+            counts.deletes += 1
+
+    def _add(self, rows: Sequence[Row], counts: Counts) -> None:
+        """Open file groups for rows of new keys."""
+        for row in rows:
+            self.rows[(*key_of(row), self.writes)] = [row]
+        self._write_bases({(str(row["p"]), self.writes) for row in rows})
+        counts.inserts += len(rows)
+
+
+def same_key(names: Sequence[str], key: Sequence[object], row: Row) -> bool:
+    """Return whether a row has the record key of a place, wherever that is.
+
+    Args:
+        names: What record keys are made of.
+        key: A partition, a key, and maybe more.
+        row: The row.
+    """
+    return all(key[("p", "id").index(name)] == row[name] for name in names)
+
+
+def folded_by(names: Sequence[str], rows: Iterable[Row], *, ordered: bool) -> list[Row]:
+    """Return the row of each record key that wins, whatever the partitions."""
+    newest: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        key = tuple(row[name] for name in names)
+        known = newest.get(key)
+        if known is None or not ordered or stamp(row) >= stamp(known):
+            newest[key] = row
+    return list(newest.values())
+
+
+def without_twins(history: Sequence[Step]) -> list[Step]:
+    """Return a history in which no write adds a key that is there, in whatever partition."""
+    return [
+        replace(step, operation="insert_overwrite_table") if step.operation == "insert_overwrite" else step
+        for step in without_copies(history)
+    ]

@@ -1,0 +1,211 @@
+"""What a merge-on-read table should hold after a history of writes, and what its log files remember of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from support.models.model import DROP, FOLD, POLICY, Counts, Key, Model, Row, Step, key_of, merges, stamp
+
+# A file group, by its partition and its bucket.
+Group = tuple[str, Hashable]
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What the log files of a file group say of one key, folded.
+
+    Attributes:
+        row: The row; None where the key is deleted.
+        at: The ordering value; None for a delete that holds whatever it meets.
+    """
+
+    row: Row | None
+    at: int | None
+
+    def then(self, newer: Logged, *, ordered: bool) -> Logged:
+        """Return which of the two stays, the other one being newer."""
+        if not ordered or newer.at is None:
+            return newer
+        if self.at is None:
+            # A delete that holds for what it met holds on, unless a row comes.
+            return self if newer.row is None else newer
+        return newer if newer.at >= self.at else self
+
+
+@dataclass
+class Planned:
+    """Pending compactions.
+
+    Attributes:
+        held: The file groups of the plans.
+        groups: Those of them whose base files are going to be the newest.
+        bases: What these will hold.
+        since: What log files say since then.
+    """
+
+    held: set[Group] = field(default_factory=set)
+    groups: set[Group] = field(default_factory=set)
+    bases: dict[Key, list[Row]] = field(default_factory=dict)
+    since: dict[Key, Logged] = field(default_factory=dict)
+
+
+@dataclass
+class LoggedModel(Model):
+    """The rows of base files, and what log files say of keys, by (partition, key).
+
+    `rows` stays what is live. A delete is remembered until the file group's base file is written anew.
+
+    Attributes:
+        bucket_of: Names the bucket of a key.
+        alone: Whether a task holds all rows of its file groups, and appends of each key one thing.
+        together: Whether all rows of a key are put together before they are appended, deletes by operation aside.
+        bases: The rows of the base files.
+        logs: What the log files say.
+        groups: The file groups that are there.
+        hands: The rows of each task of the write that is being taken.
+        planned: What a pending compaction makes of file groups, and what log files say since it was planned.
+    """
+
+    bucket_of: Callable[[Key], Hashable] = hash
+    alone: bool = False
+    together: bool = False
+    bases: dict[Key, list[Row]] = field(default_factory=dict)
+    logs: dict[Key, Logged] = field(default_factory=dict)
+    groups: set[Group] = field(default_factory=set)
+    hands: Sequence[Sequence[Row]] = ()
+    planned: Planned | None = None
+
+    @property
+    def wants_compaction(self) -> bool:
+        """Whether there is anything to be merged."""
+        return bool(self.logs or self.planned)
+
+    def apply(self, step: Step) -> Counts | None:
+        """Take one write; what its tasks append to file groups that are there is counted as it is appended."""
+        at_once = self.alone or (self.together and step.operation != "delete")
+        self.hands = [step.rows] if at_once else step.hands
+        return super().apply(step)
+
+    def known(self) -> Iterable[Key]:
+        """Return the keys of which anything is known."""
+        return {*self.rows, *self.logs}
+
+    def least(self, key: Key) -> int:
+        """Return the ordering value below which no row of a key is seen that comes.
+
+        Deletes are remembered; and a row that one without an ordering value hides is there again beside a lesser one.
+        """
+        said = self.logs.get(key)
+        hidden = [*self.bases.get(key, []), *(self.planned.bases.get(key, []) if self.planned else [])]
+        return max(super().least(key), (said.at or 0) if said else 0, *map(stamp, hidden))
+
+    def schedule(self) -> None:
+        """Plan to write the base files of all file groups anew that have log files now, and are in no plan yet."""
+        planned = self.planned = self.planned or Planned()
+        groups = {self._group(key) for key in self.logs} - planned.held
+        planned.held |= groups
+        planned.groups |= groups
+        planned.bases |= {key: list(rows) for key, rows in self.rows.items() if self._group(key) in groups}
+        planned.since = {key: said for key, said in planned.since.items() if self._group(key) not in groups}
+
+    def compact(self) -> None:
+        """Write base files anew, by which deletes are forgotten: those that are planned, or all."""
+        if self.planned is None:
+            self._write_bases(self.groups)
+            return
+        planned, self.planned = self.planned, None
+        for key in {*self.rows, *self.bases, *self.logs, *planned.bases}:
+            if self._group(key) in planned.groups:
+                self.bases[key] = planned.bases.get(key, [])
+                self.logs.pop(key, None)
+                if key in planned.since:
+                    self.logs[key] = planned.since[key]
+                self._show(key)
+
+    def join(self) -> None:
+        """Join log files, which changes nothing of what they say."""
+
+    def _merge(self, rows: Iterable[Row], *, deletes: bool) -> Counts:
+        """Log what each task has of file groups that are there, nobody looking what that is; the rest makes bases."""
+        there = set(self.groups)
+        new = [row for row in rows if self._group(key_of(row)) not in there]
+        counts = super()._merge(new, deletes=deletes)
+        self._write_bases({self._group(key_of(row)) for row in new if key_of(row) in self.rows})
+        for hand in self.hands:
+            # A delete that asks for no order holds for what other tasks have of its key, whatever else this one has.
+            resets = {key_of(row) for row in hand if self._is_reset(row) and not deletes}
+            for key in (one for one in resets if self._group(one) in there):
+                self._log(key, Logged(None, None))
+                counts.deletes += 1
+            for row in self._folded(hand):
+                if self._group(key_of(row)) in there and (deletes or not self._is_reset(row)):
+                    gone = deletes or bool(row["_hoodie_is_deleted"])
+                    self._log(key_of(row), Logged(None if gone else row, None if deletes else stamp(row)))
+                    counts.deletes += gone
+                    counts.updates += not gone
+        return counts
+
+    def _insert(self, rows: Iterable[Row], policy: str) -> Counts | None:
+        """Add rows, by which the base files of their file groups are written anew."""
+        rows, before = list(rows), set(self.rows)
+        counts = super()._insert(rows, policy)
+        if counts is not None:
+            added = [row for row in rows if policy != "drop" or key_of(row) not in before]
+            self._write_bases({self._group(key_of(row)) for row in added if not row["_hoodie_is_deleted"]})
+        return counts
+
+    def _empty(self, goes: Callable[[str], bool]) -> None:
+        super()._empty(goes)
+        self._unplan({group for group in self.groups if goes(group[0])})
+        self.groups = {group for group in self.groups if not goes(group[0])}
+        self.bases, self.logs = (
+            {key: said for key, said in one.items() if not goes(key[0])} for one in (self.bases, self.logs)
+        )
+
+    def _log(self, key: Key, newer: Logged) -> None:
+        for logs in (self.logs, *(() if self.planned is None else (self.planned.since,))):
+            logs[key] = logs[key].then(newer, ordered=self.ordered) if key in logs else newer
+        self._show(key)
+
+    def _show(self, key: Key) -> None:
+        """Hold what the log files say of a key against its base rows once."""
+        live = self.bases.get(key, [])
+        said = self.logs.get(key)
+        if said is not None:
+            live = [one for one in live if self.ordered and said.at is not None and stamp(one) > said.at]
+            live = live or ([] if said.row is None else [said.row])
+        self.rows.pop(key, None)
+        if live:
+            self.rows[key] = live
+
+    def _write_bases(self, groups: set[Group]) -> None:
+        self.groups = self.groups | groups
+        self._unplan(groups)
+        for key in {*self.rows, *self.bases, *self.logs}:
+            if self._group(key) in groups:
+                self.logs.pop(key, None)
+                self.bases[key] = self.rows.get(key, [])
+
+    def _unplan(self, groups: set[Group]) -> None:
+        """Have a pending compaction mean nothing to file groups whose base files are newer, or that are gone."""
+        if self.planned is not None:
+            self.planned.groups -= groups
+
+    def _group(self, key: Key) -> Group:
+        return key[0], self.bucket_of(key)
+
+
+def without_copies(history: Sequence[Step]) -> list[Step]:
+    """Return a history in which no write adds a key that is there, as whom of its rows a log speaks is file order."""
+    return [_without_copies(step, number) for number, step in enumerate(history)]
+
+
+def _without_copies(step: Step, number: int) -> Step:
+    if merges(step) or step.operation == "delete_partition":
+        return step
+    if step.operation == "bulk_insert":
+        return replace(step, rows=[{**row, "id": f"b{number}-{n}"} for n, row in enumerate(step.rows)])
+    kept = {name: text for name, text in step.options.items() if name != FOLD}
+    policy = {POLICY: "drop"} if step.operation == "insert" and not {POLICY, DROP} & set(kept) else {}
+    return replace(step, options={**kept, FOLD: "true", **policy})

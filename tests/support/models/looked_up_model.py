@@ -1,0 +1,97 @@
+"""What a merge-on-read table of looked-up keys should hold, where each write opens file groups for its new keys."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from support.models.logged_model import Group, Logged, LoggedModel
+from support.models.model import Counts, Key, Model, Row, Step, key_of
+
+
+@dataclass
+class LookedUpModel(LoggedModel):
+    """The rows of a merge-on-read table by the file groups in which their keys were found.
+
+    Attributes:
+        alone: True: the commit has all rows.
+        homes: The file group of each key that was ever in one.
+        stood: The keys of which a log file has a row, whether or not a later one deletes it.
+        stood_since: The same of log files that a pending compaction leaves.
+        writes: Counts the writes, of which each opens one file group a partition.
+    """
+
+    alone: bool = True
+    homes: dict[Key, Hashable] = field(default_factory=dict)
+    stood: set[Key] = field(default_factory=set)
+    stood_since: set[Key] = field(default_factory=set)
+    writes: int = 0
+
+    def __post_init__(self) -> None:
+        self.bucket_of = self.home
+
+    def go_back(self, moment: Model) -> None:
+        """Become what the model was, and ask itself where keys are, not the one that it was."""
+        super().go_back(moment)
+        self.bucket_of = self.home
+
+    def home(self, key: Key) -> Hashable:
+        """Return the file group of a key: a new one where it was in none."""
+        return self.homes.get(key, self.writes)
+
+    def apply(self, step: Step) -> Counts | None:
+        """Take one write, for which the keys of base and log files count as there."""
+        self.writes += 1
+        for key in map(key_of, step.rows):
+            if not self.bases.get(key) and key not in self.stood:
+                # What log files say of it is in a file group that has it no more.
+                for place in (self.homes, self.logs, *([self.planned.since] if self.planned else [])):
+                    place.pop(key, None)
+        return super().apply(step)
+
+    def schedule(self) -> None:
+        """Plan to write base files anew."""
+        held = set(self.planned.held) if self.planned else set()
+        super().schedule()
+        assert self.planned is not None
+        fresh = self.planned.held - held
+        self.stood_since = {key for key in self.stood_since if self._group(key) not in fresh}
+
+    def compact(self) -> None:
+        """Write base files anew, of whose log files those count that came since they were planned."""
+        planned = self.planned
+        super().compact()
+        if planned is not None:
+            self.stood = {key for key in self.stood if self._group(key) not in planned.groups}
+            self.stood |= self.stood_since
+
+    def join(self) -> None:
+        """Join log files, by which rows go that later ones delete, but for those that a pending compaction holds."""
+        held = set() if self.planned is None else self.planned.held
+        gone = {key for key, said in self.logs.items() if said.row is None and self._group(key) not in held}
+        self.stood -= gone
+        self.stood_since -= gone
+
+    def _log(self, key: Key, newer: Logged) -> None:
+        if newer.row is not None:
+            self.stood.add(key)
+            self.stood_since.add(key)
+        super()._log(key, newer)
+
+    def _write_bases(self, groups: set[Group]) -> None:
+        placed = {key: self._group(key) for key in {*self.rows, *self.bases, *self.logs}}
+        super()._write_bases(groups)
+        for key, (path, name) in placed.items():
+            if (path, name) in groups:
+                self.stood.discard(key)
+                if self.bases.get(key):
+                    self.homes[key] = name
+
+    def _insert(self, rows: Iterable[Row], policy: str) -> Counts | None:
+        self._forget()
+        return super()._insert(rows, policy)
+
+    def _forget(self) -> None:
+        """Have keys of partitions that were emptied be in no file group."""
+        self.homes = {key: name for key, name in self.homes.items() if (key[0], name) in self.groups}
+        self.stood = {key for key in self.stood if key in self.homes}

@@ -1,0 +1,56 @@
+"""Merge-on-read tables of Apache Hudi held against the rows that it read itself when it made them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pyarrow as pa
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import open_snapshot
+from support.recorded.fixture_tables import TABLES, recorded, unpack
+
+NAMES = sorted(one.stem for kind in ("v9_mor_*", "v8_*") for one in TABLES.glob(f"{kind}.zip"))
+# Without copy-on-write ones.
+LOGGED = [
+    name
+    for name in NAMES
+    if any(".log." in one and ".hoodie" not in one for one in ZipFile(TABLES / f"{name}.zip").namelist())
+]
+
+
+def check_recorded(folder: Path, name: str, query: str = "snapshot") -> None:
+    """Assert that a table reads as Apache Hudi reads it, all columns, meta columns among them."""
+    assert in_order(shown(unpack(name, folder), query)) == in_order(recorded(name, query))
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows by partition and key, several of one key in any one order."""
+    return sorted(rows, key=lambda row: (row["_hoodie_partition_path"], row["_hoodie_record_key"], json.dumps(row)))
+
+
+def shown(path: str, query: str) -> list[dict[str, Any]]:
+    """Return what pyhudi shows, in the words of what was written down."""
+    snapshot = open_snapshot(path, bases_alone=query == "read_optimized")
+    batches = [
+        batch
+        for split in snapshot.plan(snapshot.schema, (), 1 << 27)
+        for batch in scan(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times)
+    ]
+    maps = {field.name for field in snapshot.schema if pa.types.is_map(field.type)}
+    rows = [
+        {name: dict(value) if name in maps and value else value for name, value in row.items()}
+        for batch in batches
+        for row in batch.to_pylist()
+    ]
+    told: list[dict[str, Any]] = json.loads(json.dumps(rows, default=_text))
+    return told
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime.datetime) and value.tzinfo:
+        value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return value.hex() if isinstance(value, bytes) else str(value)

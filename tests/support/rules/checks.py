@@ -1,0 +1,397 @@
+"""Whether a table on disk is whole: told from its files alone, by rules written down here a second time.
+
+Nothing of `pyhudi` decides here, so that a mistake in its hash, its names or its view cannot hide itself. The rules are
+those of tables that pyhudi alone has written, cleaned and archived.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+from support.places import Place, on_disk
+from support.rules.base_bytes import base_bytes
+from support.rules.log_bytes import DELETE, INSTANT, SCHEMA, Block, blocks_of
+
+METAFILE = ".hoodie_partition_metadata"
+# Of a table without buckets they begin with a letter, and a task that opens many file groups counts them at the end.
+FILE_ID = r"(?P<file_id>\d{8}-[0-9a-f-]{27}-0|[a-f][0-9a-f]{7}-[0-9a-f-]{27}-\d+)"
+DATA_FILE = re.compile(rf"{FILE_ID}_\d+-\d+-\d+_(?P<instant>\d{{17}})\.parquet")
+LOG_FILE = re.compile(rf"\.{FILE_ID}_(?P<instant>\d{{17}})\.log\.(?P<version>\d+)_\d+-\d+-\d+")
+# Spark partitions, and file groups of one write in one partition, of which the tests have fewer.
+MANY = 64
+# What merges log files is asked for by one name and completes by another.
+MERGES = {"compaction": "commit", "logcompaction": "deltacommit"}
+COMPLETED = re.compile(r"(?P<instant>\d{17})_(?P<at>\d{17})\.(?P<action>[a-z]+)")
+PENDING = re.compile(r"(?P<instant>\d{17})\.(?:(?P<asked>[a-z]+)\.requested|(?:(?P<begun>[a-z]+)\.)?inflight)")
+ARCHIVED = re.compile(r"(?P<least>\d{17})_(?P<greatest>\d{17})_\d\.parquet")
+KNOWN = re.compile(
+    r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|timeline/history/(_version_|manifest_\d+|\d{17}_\d{17}_\d\.parquet)"
+    r"|\.pyhudi/(sealed/\d{17}(\.[0-9a-f]{32})?|decisions/\d{12}|archiving/\d{17}|cleaned|write_ids)"
+)
+HISTORY = ".hoodie/timeline/history"
+# What makes all attempts invent one file id; tables out there hold ids made with it.
+NAMESPACE = uuid.UUID("5a4cb0ba-5b4a-5d0c-8d75-3c2a2f5c6e1e")
+
+Stats = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A completed instant, on the timeline or archived, with what it holds."""
+
+    instant: str
+    at: str
+    action: str
+    body: bytes
+
+
+@dataclass
+class _Replay:
+    """The timeline taken from its first to its last completed write."""
+
+    live: dict[tuple[str, str], Stats] = field(default_factory=dict)
+    written: dict[str, Stats] = field(default_factory=dict)
+    # Of each file group the log files that go with its newest base file, with the times at which they were complete.
+    logs: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+
+    def live_files(self) -> set[str]:
+        """Return the paths of the files that readers see."""
+        return {stat["path"] for stat in self.live.values()} | {name for some in self.logs.values() for name in some}
+
+
+def assert_whole(path: Place, *, unique: bool = True) -> None:
+    """Assert that the table at the path is complete, consistent, and free of anything else.
+
+    Args:
+        path: The table.
+        unique: Whether each key is there once; inserts add rows without looking.
+    """
+    with on_disk(path) as root:
+        _assert_whole(root, unique)
+
+
+def _assert_whole(root: Path, unique: bool) -> None:
+    files = {one.relative_to(root).as_posix(): one for one in root.rglob("*") if one.is_file()}
+    properties = _properties(root)
+    completed = _completed(files) + _archived(root)
+    times = [one.at for one in completed]
+    assert len(set(times)) == len(times), "no two instants completed at one time"
+    assert all(one.at > one.instant for one in completed)
+    _assert_no_leftovers(files)
+    replay = _Replay()
+    for one in sorted(completed, key=lambda one: one.at):
+        if one.action in {"commit", "replacecommit", "deltacommit"}:
+            _take(replay, one)
+    data = {
+        name
+        for name in files
+        if not name.startswith(".hoodie/") and (name.endswith(".parquet") or LOG_FILE.fullmatch(Path(name).name))
+    }
+    cleaned = {name for one in completed if one.action == "clean" for name in _cleaned(one)}
+    assert not cleaned & replay.live_files(), "no clean takes what readers see"
+    assert data == set(replay.written) - cleaned, "the data files are those that the commits name, less the cleaned"
+    kept = {name for one in completed if one.action == "savepoint" for name in _kept(one)}
+    assert kept <= data, "savepoints keep their files"
+    buckets = int(properties.get("hoodie.bucket.index.num.buckets", 0))
+    instants = {one.instant for one in completed}
+    there = {name: replay.written[name] for name in data}
+    for name, stat in there.items():
+        (_assert_log if ".log." in name else _assert_file)(files[name], name, stat, instants)
+    for partition in {stat["partitionPath"] for stat in replay.written.values()}:
+        _assert_partition(root, partition)
+        _assert_keys(root, partition, replay, buckets, properties, unique=unique)
+    _assert_unique_numbers(root, replay)
+
+
+def java_bucket(record_key: str, fields: list[str], count: int) -> int:
+    """Return the bucket of a record key by Java's ``List.hashCode``, one character at a time."""
+    values = [record_key]
+    if "," in record_key and ":" in record_key:
+        pairs = [piece.split(":", 1) for piece in re.split(r",(?=[^,:]+:)", record_key)]
+        values = [value for name, value in pairs if name in fields]
+    total = 1
+    for value in values:
+        text = value.encode("utf-16-le")
+        units = [int.from_bytes(text[at : at + 2], "little") for at in range(0, len(text), 2)]
+        of_value = 0
+        for unit in units:
+            of_value = (31 * of_value + unit) & 0xFFFFFFFF
+        total = (31 * total + of_value) & 0xFFFFFFFF
+    return (total & 0x7FFFFFFF) % count
+
+
+def _properties(root: Path) -> dict[str, str]:
+    lines = (root / ".hoodie/hoodie.properties").read_text().splitlines()
+    pairs = (line.partition("=") for line in lines if not line.startswith("#"))
+    return {key: value.replace("\\:", ":") for key, _, value in pairs}
+
+
+def _completed(files: dict[str, Path]) -> list[_Done]:
+    """Return the completed instants of the timeline, having checked that none is pending and none half there."""
+    names = {name: Path(name).name for name in files if Path(name).parent == Path(".hoodie/timeline")}
+    completed: list[_Done] = []
+    states: dict[tuple[str, bool], list[str]] = {}
+    for name, short in names.items():
+        done, pending = COMPLETED.fullmatch(short), PENDING.fullmatch(short)
+        assert done or pending, f"{name} is no instant"
+        if done:
+            completed.append(_Done(done["instant"], done["at"], done["action"], files[name].read_bytes()))
+        # A savepoint has the time of the write that it keeps.
+        states.setdefault(((done or pending)["instant"], "savepoint" in short), []).append(  # type: ignore[index]
+            f"completed {done['action']}" if done else short[18:]
+        )
+    for (instant, keeps), found in states.items():
+        action = next((one.split()[1] for one in found if one.startswith("completed ")), None)
+        service = next((one.partition(".")[0] for one in found if one.partition(".")[0] in MERGES), None)
+        if service is not None:
+            asked = [f"{service}.requested"]
+            # One that waits is for somebody else.
+            whole = sorted([f"completed {MERGES[service]}", *asked, f"{service}.inflight"])
+            assert sorted(found) in (asked, whole), found
+            continue
+        assert action is not None, f"{instant} is pending: {found}"
+        begun = "inflight" if action == "commit" else f"{action}.inflight"
+        asked = [] if keeps else [f"{action}.requested"]
+        assert sorted(found) == sorted([f"completed {action}", *asked, begun])
+    return completed
+
+
+def _archived(root: Path) -> list[_Done]:
+    """Return the instants of the archive, having checked that it is whole and repeats nothing."""
+    if not any((root / HISTORY).glob("*")):
+        return []
+    number = int((root / HISTORY / "_version_").read_text())
+    manifests = [int(one.name.partition("_")[2]) for one in (root / HISTORY).glob("manifest_*")]
+    assert number == max(manifests), "readers and writers go by one manifest"
+    done: list[_Done] = []
+    for one in json.loads((root / HISTORY / f"manifest_{number}").read_text())["files"]:
+        file, name = root / HISTORY / one["fileName"], ARCHIVED.fullmatch(one["fileName"])
+        assert name is not None
+        assert file.stat().st_size == one["fileLen"]
+        rows = pq.ParquetFile(file).read().to_pylist()
+        times = [row["instantTime"] for row in rows]
+        assert (min(times), max(times)) == (name["least"], name["greatest"]), "a file's name spans its instants"
+        done += [_Done(row["instantTime"], row["completionTime"], row["action"], row["metadata"]) for row in rows]
+    return done
+
+
+def _record(one: _Done) -> Mapping[str, Any]:
+    return _decoded(one.body)
+
+
+# Of copies of a table the same bytes come up again and again.
+@lru_cache(maxsize=1024)
+def _decoded(body: bytes) -> Mapping[str, Any]:
+    (record,) = list(fastavro.reader(io.BytesIO(body)))
+    assert isinstance(record, dict)
+    return record
+
+
+def _cleaned(clean: _Done) -> set[str]:
+    """Return the paths of the files that a clean says it took."""
+    said = _record(clean)
+    parts = said["partitionMetadata"].items()
+    taken = {f"{name}/{file}".lstrip("/") for name, part in parts for file in part["successDeleteFiles"]}
+    assert said["totalFilesDeleted"] == len(taken) > 0, f"the clean {clean.instant} says how many"
+    return taken
+
+
+def _kept(savepoint: _Done) -> list[str]:
+    parts = _record(savepoint)["partitionMetadata"]
+    return [f"{name}/{file}".lstrip("/") for name, part in parts.items() for file in part["savepointDataFile"]]
+
+
+def _assert_no_leftovers(files: dict[str, Path]) -> None:
+    """Assert that nothing lies about: no marker, heartbeat, spill, lock or temporary file."""
+    strangers = [
+        name
+        for name in files
+        if not (
+            KNOWN.fullmatch(name.removeprefix(".hoodie/"))
+            if name.startswith(".hoodie/")
+            else DATA_FILE.fullmatch(name.rpartition("/")[2])
+            or LOG_FILE.fullmatch(name.rpartition("/")[2])
+            or name.rpartition("/")[2] == METAFILE
+        )
+    ]
+    assert not strangers, strangers
+
+
+def _take(replay: _Replay, one: _Done) -> None:
+    """Apply one completed write, checking what its statistics say of themselves."""
+    metadata, instant = _record(one), one.instant
+    assert metadata["extraMetadata"]["schema"]
+    for partition, ids in (metadata.get("partitionToReplaceFileIds") or {}).items():
+        for file_id in ids:
+            known = [one for one in (replay.live, replay.logs) if (partition, file_id) in one]
+            assert known, f"{instant} replaces a file group that is not there"
+            for one_of_them in known:
+                del one_of_them[partition, file_id]
+    for partition, stats in metadata["partitionToWriteStats"].items():
+        for stat in stats:
+            assert stat["partitionPath"] == partition
+            assert stat["path"].rpartition("/")[0] == partition
+            file, group = stat["path"].rpartition("/")[2], (partition, stat["fileId"])
+            name = LOG_FILE.fullmatch(file) or DATA_FILE.fullmatch(file)
+            assert name is not None, stat["path"]
+            assert (name["file_id"], name["instant"]) == (stat["fileId"], instant)
+            replay.written[stat["path"]] = stat
+            if file.startswith("."):
+                base = replay.live.get(group)
+                joined = metadata["operationType"] == "LOG_COMPACT"
+                assert joined or stat["prevCommit"] == instant
+                assert not joined or base is None or stat["prevCommit"] == _instant_of(base)
+                assert (stat["logFiles"], stat["logOffset"]) == ([file], 0)
+                assert stat["logVersion"] == int(name["version"])
+                if group not in replay.live and group not in replay.logs:
+                    _assert_invented(stat, instant)
+                replay.logs.setdefault(group, {})[stat["path"]] = one.at
+                continue
+            newer = replay.live.get(group)
+            if newer is not None and _instant_of(newer) > instant:
+                continue  # a compaction that was planned before the file group was written anew
+            merged = replay.logs.get(group, {})
+            if not merged:
+                _assert_follows(stat, replay.live.get(group), instant)
+            replay.live[group] = stat
+            replay.logs[group] = {path: at for path, at in merged.items() if at >= instant}
+    of_merges = {"COMPACT": ("commit", True), "LOG_COMPACT": ("deltacommit", True)}
+    action = of_merges.get(metadata["operationType"], (one.action, False))
+    assert (one.action, bool(metadata["compacted"])) == action
+
+
+def _assert_follows(stat: Stats, previous: Stats | None, instant: str) -> None:
+    """Assert that a file's counts lead from the file group's previous file to it, and that a new group's id is ours."""
+    rows_before = 0 if previous is None else previous["numWrites"]
+    assert stat["numWrites"] == rows_before + stat["numInserts"] - stat["numDeletes"], "the counts add up"
+    if previous is None:
+        assert stat["prevCommit"] == "null"
+        _assert_invented(stat, instant)
+    else:
+        name = previous["path"].rpartition("/")[2]
+        assert stat["prevBaseFile"] == name
+        assert stat["prevCommit"] == _instant_of(previous)
+
+
+def _instant_of(stat: Stats) -> str:
+    name = DATA_FILE.fullmatch(stat["path"].rpartition("/")[2])
+    assert name is not None, stat["path"]
+    return name["instant"]
+
+
+def _assert_invented(stat: Stats, instant: str) -> None:
+    """Assert that a new file group's id is the one that every attempt invents."""
+    file_id, path = stat["fileId"], stat["partitionPath"]
+    if file_id[0].isdigit():
+        bucket = int(file_id[:8])
+        invented = str(uuid.uuid5(NAMESPACE, f"{instant}/{path}/{bucket}"))
+        assert file_id == f"{bucket:08d}{invented[8:]}-0", "every attempt invents this id"
+        return
+    by_number = (str(uuid.uuid5(NAMESPACE, f"{instant}/{path}/by {number}")) for number in range(MANY))
+    known = {f"{'abcdef'[int(one[0], 16) % 6]}{one[1:]}" for one in by_number}
+    assert file_id.rpartition("-")[0] in known, "every attempt invents this id"
+
+
+def _assert_log(file: Path, name: str, stat: Stats, instants: set[str]) -> None:
+    """Assert a log file's size, and its blocks with their rows."""
+    assert file.stat().st_size == stat["fileSizeInBytes"] == stat["totalWriteBytes"]
+    rows = 0
+    blocks = blocks_of(file)
+    for block in blocks:
+        assert block.headers[INSTANT] == LOG_FILE.fullmatch(file.name)["instant"], name  # type: ignore[index]
+        assert json.loads(block.headers[SCHEMA])["fields"][0]["name"] == "_hoodie_commit_time"
+        if block.kind == DELETE:
+            continue
+        some = block.rows.select(["_hoodie_commit_time", *_LABELS]).to_pydict()
+        rows += len(some["_hoodie_record_key"])
+        assert set(some["_hoodie_file_name"]) <= {stat["fileId"]}
+        assert set(some["_hoodie_partition_path"]) <= {stat["partitionPath"]}
+        assert set(some["_hoodie_commit_time"]) <= instants
+    behind = [block.kind for block in itertools.dropwhile(_asks_for_no_order, blocks)]
+    assert behind == sorted(behind, key=lambda kind: kind == DELETE), "deletes come after the rows of their append"
+    assert rows == stat["numWrites"]
+    new = stat["numInserts"]
+    assert (rows, 0) in {(stat["numUpdateWrites"], new), (new, stat["numUpdateWrites"])}, "nobody looks them up"
+
+
+def _asks_for_no_order(block: Block) -> bool:
+    """Return whether a block holds deletes whose ordering value is the Integer 0, judged by the last of them."""
+    return block.kind == DELETE and block.content.endswith(b"\x04\x00\x00")
+
+
+def _assert_file(file: Path, name: str, stat: Stats, instants: set[str]) -> None:
+    """Assert a data file's size, rows, footer and meta columns."""
+    assert file.stat().st_size == stat["fileSizeInBytes"] == stat["totalWriteBytes"]
+    found = base_bytes(file)
+    footer, rows = found.footer, found.rows
+    assert len(rows["_hoodie_record_key"]) == stat["numWrites"]
+    assert set(rows["_hoodie_file_name"]) <= {name.rpartition("/")[2]}
+    assert set(rows["_hoodie_partition_path"]) <= {stat["partitionPath"]}
+    assert set(rows["_hoodie_commit_time"]) <= instants
+    assert b"parquet.avro.schema" in footer
+    keys = rows["_hoodie_record_key"]
+    if keys:
+        span = (footer[b"hoodie_min_record_key"].decode(), footer[b"hoodie_max_record_key"].decode())
+        assert span == (min(keys, key=str.encode), max(keys, key=str.encode))
+
+
+_LABELS = ("_hoodie_file_name", "_hoodie_partition_path", "_hoodie_record_key")
+
+
+def _assert_partition(root: Path, partition: str) -> None:
+    assert (root / partition / METAFILE).is_file(), f"{partition!r} is no partition"
+    text = (root / partition / METAFILE).read_text()
+    depth = len(partition.split("/")) if partition else 0
+    assert f"partitionDepth={depth}" in text.splitlines()
+
+
+def _assert_keys(
+    root: Path, partition: str, replay: _Replay, buckets: int, properties: dict[str, str], *, unique: bool
+) -> None:
+    """Assert that each bucket is one file group, and that each key is where its hash says, once if it is unique."""
+    live = {file_id: stat for (where, file_id), stat in replay.live.items() if where == partition}
+    logged = {file_id: some for (where, file_id), some in replay.logs.items() if where == partition}
+    assert all(file_id[:8].isdigit() is bool(buckets) for file_id in {*live, *logged}), "buckets alone have numbers"
+    in_bases = [(file_id, base_bytes(root / stat["path"]).rows["_hoodie_record_key"]) for file_id, stat in live.items()]
+    if buckets:
+        counts = Counter(int(file_id[:8]) for file_id in {*live, *logged})
+        assert all(number == 1 for number in counts.values()), f"one file group a bucket: {counts}"
+        fields = properties["hoodie.bucket.index.hash.field"].split(",")
+        in_logs = [(file_id, _logged(root, names, "_hoodie_record_key")) for file_id, names in logged.items()]
+        for file_id, keys in [*in_bases, *in_logs]:
+            for key in keys:
+                assert java_bucket(key, fields, buckets) == int(file_id[:8]), f"{key!r} is in another bucket"
+    seen = Counter(key for _, keys in in_bases for key in keys)
+    assert not unique or all(number == 1 for number in seen.values()), "keys are unique within their partition"
+
+
+def _logged(root: Path, names: Iterable[str], column: str) -> list[str]:
+    """Return a column of all rows in some log files."""
+    blocks = (block for name in names for block in blocks_of(root / name) if block.kind != DELETE)
+    return [value for block in blocks for value in block.rows.column(column).to_pylist()]
+
+
+def _assert_unique_numbers(root: Path, replay: _Replay) -> None:
+    numbers: list[str] = []
+    for stat in replay.live.values():
+        rows = base_bytes(root / stat["path"]).rows
+        for at, number in zip(rows["_hoodie_commit_time"], rows["_hoodie_commit_seqno"], strict=True):
+            assert number.startswith(f"{at}_")
+            numbers.append(number)
+    logs = (name for some in replay.logs.values() for name in some)
+    # What was joined holds rows of other log files once more, and has the slice's instant for the previous one.
+    appended = (name for name in logs if f"_{replay.written[name]['prevCommit']}.log." in name)
+    numbers += _logged(root, appended, "_hoodie_commit_seqno")
+    assert len(set(numbers)) == len(numbers), "sequence numbers are unique"

@@ -1,0 +1,173 @@
+"""Archiving seen from outside: what must hold of a table before, in and after it, told from its files alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyhudi.errors import ConcurrentWriteError
+from pyhudi.operations.result import ServiceResult
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.settings import ArchiveSettings
+from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.storage import Storage, open_storage
+from support.drive import plan, rows_of, task, write
+from support.faults.faulty import FaultyStorage
+from support.faults.races import COLOCATED, SCHEMA, TABLE, rows
+from support.faults.stops import Stop
+from support.places import copied
+
+# Of six commits four go, in files of which two make one of the next level.
+SETTINGS = ArchiveSettings(min_commits=2, max_commits=3, batch=2)
+ROWS = [(f"k{number}",) for number in range(6)]
+HISTORY = ".hoodie/timeline/history"
+_COMPLETED = re.compile(r"(\d+)_(\d+)\.([a-z]+)")
+
+
+def written(table: Path, count: int, first: int = 0) -> Path:
+    """Write so many commits, each with a row of its own in a partition of its own: nobody repeats another's."""
+    for number in range(first, first + count):
+        options = {} if number else {"table": TABLE}
+        write(table, rows(chr(ord("a") + number), f"k{number}", value=number), write_id=f"id {number}", **options)
+    return table
+
+
+def tables(first: Path, place: Path) -> Iterator[tuple[int, Path]]:
+    """Yield copies of a table, each with the number of the step at which something is to happen."""
+    for number in range(1, 200):
+        table = place / f"t{number}"
+        copied(first, table)
+        yield number, table
+        shutil.rmtree(table)
+    raise AssertionError("there are more steps than this looks at")
+
+
+def move(table: Path | Storage, settings: ArchiveSettings = SETTINGS) -> ServiceResult:
+    """Archive."""
+    return archive(open_storage(str(table)) if isinstance(table, Path) else table, settings)
+
+
+def on_timeline(table: Path) -> dict[tuple[str, str, str], bytes]:
+    """Return what the completed instants on the timeline hold."""
+    found = ((_COMPLETED.fullmatch(path.name), path) for path in (table / ".hoodie/timeline").iterdir())
+    return {(match[1], match[2], match[3]): path.read_bytes() for match, path in found if match}
+
+
+def in_archive(table: Path) -> dict[tuple[str, str, str], bytes]:
+    """Return what the archived instants hold, by the manifest that ``_version_`` names."""
+    folder = table / HISTORY
+    if not (folder / "_version_").exists():
+        return {}
+    manifest = json.loads((folder / f"manifest_{(folder / '_version_').read_text()}").read_text())
+    found = {}
+    for one in manifest["files"]:
+        assert (folder / one["fileName"]).stat().st_size == one["fileLen"]
+        for row in pq.read_table(folder / one["fileName"]).to_pylist():
+            least, greatest, _ = one["fileName"].split("_")
+            assert least <= row["instantTime"] <= greatest
+            found[row["instantTime"], row["completionTime"], row["action"]] = row["metadata"]
+    return found
+
+
+def assert_tidy(table: Path) -> None:
+    """Assert that the archive is one that Apache Hudi goes on from, and that nobody is held up by what is over."""
+    folder = table / HISTORY
+    numbers = sorted(int(path.name.partition("_")[2]) for path in folder.glob("manifest_*"))
+    assert numbers[-1:] == [int((folder / "_version_").read_text())]
+    assert not list((table / ".hoodie/.pyhudi").glob("archiving/*"))
+    first = min(time for time, _, action in on_timeline(table) if action.endswith("commit"))
+    assert all(time < first for time, _, _ in in_archive(table))
+    left = [path.name for path in (table / ".hoodie/timeline").iterdir() if path.name.lstrip(".")[:17] < first]
+    assert left == []
+
+
+def check_nothing_is_lost(folder: Path) -> None:
+    """Assert that what leaves the timeline is in the archive, byte by byte, and that its rows stay."""
+    table = written(folder / "t", 6)
+    before = on_timeline(table)
+    done = move(table)
+
+    assert (done.instants, done.files) == (4, 0)
+    assert len(on_timeline(table)) == 2
+    assert on_timeline(table) | in_archive(table) == before
+    assert rows_of(table, "id") == [(f"k{number}",) for number in range(6)]
+    assert_tidy(table)
+    assert move(table).instants == 0
+
+
+def check_rolled_back_without_markers(folder: Path) -> None:
+    """Assert that a file does not become part of the table that a rollback by Apache Hudi left for want of markers."""
+    table = written(folder / "t", 6)
+    (source,) = (table / "c").glob("*.parquet")
+    later = int(source.stem.rpartition("_")[2]) + 1
+    # A file group of its own, as an insert makes it.
+    left = table / "c" / f"00000000-0000-4000-8000-000000000000-0_0-1-1_{later}.parquet"
+    shutil.copy(source, left)
+    logs = [table / "c" / f".{left.name[:38]}_{later}.log.{number}_0-1-1" for number in (1, 2)]
+    for one in logs:
+        one.write_bytes(b"#HUDI#")
+    expected = rows_of(table, "id")
+    done = move(table)
+
+    assert rows_of(table, "id") == expected
+    assert not any(one.exists() for one in (left, *logs))
+    assert (done.files, done.bytes) == (3, source.stat().st_size + 12)
+    assert done.instants == 4
+
+
+def check_replaced_groups_stay_away(folder: Path) -> None:
+    """Assert that what an overwrite replaced is not brought back while its files are there."""
+    table = written(folder / "t", 2)
+    write(table, rows("a", "over", value=9), operation="insert_overwrite")
+    written(table, 5, first=2)
+    expected = [*((f"k{number}",) for number in range(1, 7)), ("over",)]
+    done = move(table)
+
+    assert rows_of(table, "id") == expected
+    assert done.instants == 2
+    # A clean takes the files away, and with them the reason.
+    min((table / "a").glob("*.parquet"), key=lambda path: path.name.rpartition("_")[2]).unlink()
+    assert move(table).instants == 4
+    assert rows_of(table, "id") == expected
+    assert_tidy(table)
+
+
+def check_begins_late(folder: Path) -> None:
+    """Assert that a write planned before what is archived is seen by the archiver, or refused, whenever it begins."""
+    table, first = written(folder / "t", 3), folder / "first"
+    planned = plan(table, SCHEMA, settings=COLOCATED)
+    written(table, 3, first=3)
+    shutil.move(table, first)
+    refused = begun = 0
+    for number, copy in tables(first, folder):
+        # The plan knows its table by its path.
+        shutil.rmtree(table, ignore_errors=True)
+        copied(copy, table)
+        said: list[str] = []
+
+        def begin(said: list[str] = said) -> None:
+            try:
+                commit_write(planned, [task(planned, rows("w", "mine", value=1), 0)])
+            except ConcurrentWriteError:
+                abort_write(planned)
+            else:
+                said.append("mine")
+
+        stop = Stop(at=number, awake=True, meanwhile=begin)
+        move(FaultyStorage(open_storage(str(table)), stop))
+        name = f"step {number} ({stop.name_of(number)})"
+        expected = sorted([*ROWS, *((one,) for one in said)])
+        assert rows_of(table, "id") == expected, name
+        move(table)
+        assert rows_of(table, "id") == expected, name
+        assert len(on_timeline(table) | in_archive(table)) == 6 + len(said), name
+        if len(stop.steps) < number:
+            break
+        refused, begun = refused + (not said), begun + bool(said)
+    assert refused > 3
+    assert begun > 3

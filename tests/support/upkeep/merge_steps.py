@@ -1,0 +1,139 @@
+"""Compactions and log compactions that stop at each of their steps: the loops, and what holds of either's end."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhudi.errors import PyHudiError, RetryError
+from pyhudi.operations.inspect.validate import validate
+from pyhudi.operations.rollback.sweep import sweep
+from pyhudi.operations.services.compaction.compact import Means
+from pyhudi.storage import open_storage
+from pyhudi.storage.base import Storage
+from pyhudi.table.config import load_config
+from support.faults.faulty import Faults, FaultyStorage, Killed
+from support.faults.stops import Stop
+from support.made.compacting import IMPATIENT, means, merged
+from support.places import copied, state_of
+from support.rules.checks import assert_whole
+
+META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "p", "id", "value")
+Rows = list[tuple[Any, ...]]
+# The first of the steps that are tried, and each so many of them.
+Some = tuple[int, int]
+
+
+def some(every: int) -> list[Any]:
+    """Return all steps, which is slow, and a few."""
+    return [pytest.param((1, 1), marks=pytest.mark.slow), (1, every)]
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A service that merges log files.
+
+    Attributes:
+        act: Plans it and carries it out.
+        go_on: Does so in a table in which nobody is in the way.
+        check: Asserts that a table is as it leaves it, besides what holds of both.
+    """
+
+    act: Callable[[Storage, Means], object]
+    go_on: Callable[[Path], object]
+    check: Callable[[Path, str], None]
+
+    def attempt(self, table: Path, faults: Faults) -> None:
+        """Merge with a storage that counts steps; what another process left counts as dead."""
+        storage: Any = FaultyStorage(open_storage(str(table)), faults)
+        self.act(storage, means(storage))
+
+    def tables(self, made: Path, folder: Path, some: Some) -> Iterator[tuple[int, Path]]:
+        """Yield a copy of a table for some of the steps that it takes there."""
+        count = Faults()
+        self.attempt(copied(made, folder / "count"), count)
+        assert len(count.steps) > 60
+        for number in range(some[0], len(count.steps) + 1, some[1]):
+            table = copied(made, folder / f"t{number}")
+            yield number, table
+            shutil.rmtree(table)
+
+    def stopped(
+        self, made: Path, folder: Path, some: Some, meanwhile: Callable[[Path], object], *, ends: bool = False
+    ) -> Iterator[tuple[Path, str]]:
+        """Yield the tables in which it stopped at one of its steps while something else happened, and went on.
+
+        Args:
+            made: The table of which they are copies.
+            folder: Where they go.
+            some: At which steps.
+            meanwhile: What happens, given the table.
+            ends: Whether it must succeed whatever happened.
+        """
+        for number, table in self.tables(made, folder, some):
+            stop = Stop(at=number, awake=True, meanwhile=lambda table=table: meanwhile(table))  # type: ignore[misc]
+            with contextlib.nullcontext() if ends else contextlib.suppress(PyHudiError):
+                self.attempt(table, stop)
+            yield table, f"step {number} ({stop.name_of(number)})"
+
+    def failed(self, made: Path, folder: Path, some: Some, how: str) -> Iterator[tuple[Path, str]]:
+        """Yield the tables in which it failed before or after one of its steps, or was killed there."""
+        raised = seen = 0
+        for number, table in self.tables(made, folder, some):
+            faults = Faults(at=number, after=how == "after", kill=how == "killed")
+            seen += 1
+            try:
+                self.attempt(table, faults)
+            except (RetryError, Killed):
+                raised += 1
+            yield table, f"step {number} ({faults.name_of(number)})"
+        assert raised > seen // 2
+
+
+@dataclass
+class Ends:
+    """Goes on from what is left of a merge, once from each state, times and invented names aside.
+
+    Attributes:
+        merge: What is gone on with.
+        origin: The table of which all others are copies.
+    """
+
+    merge: Merge
+    origin: Path
+    _states: set[tuple[str, ...]] = field(default_factory=set)
+
+    def is_new(self, table: Path) -> bool:
+        """Return whether nobody has gone on from such a state."""
+        state = state_of(table, self.origin)
+        if state in self._states:
+            return False
+        self._states.add(state)
+        return True
+
+    def check(self, table: Path, name: str) -> bool:
+        """Merge and assert that the table holds what it did; return whether the state was a new one."""
+        if not self.is_new(table):
+            return False
+        before = merged(table, *META)
+        self.merge.go_on(table)
+        assert_merged(self.merge, table, before, name)
+        return True
+
+
+def assert_merged(merge: Merge, table: Path, before: Rows, name: str) -> None:
+    """Assert that a table holds what it did, as a merge leaves it, and that nothing is left over."""
+    assert merged(table, *META) == before, name
+    merge.check(table, name)
+    # What a process leaves that fails once all is done, the next write removes.
+    storage = open_storage(str(table))
+    sweep(storage, load_config(storage), IMPATIENT, own="")
+    left = [path for folder in (".temp", ".heartbeat") for path in (table / ".hoodie" / folder).rglob("*")]
+    assert [path for path in left if path.is_file()] == [], name
+    assert validate(storage, deep=True).to_pylist() == [], name
+    assert_whole(table)
