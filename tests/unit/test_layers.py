@@ -90,6 +90,20 @@ BOUND = re.compile(r"#.*(\bO\((?!rows?\b|n\b)[^)]+\)|\bone value\b)")
 CLASSIC_ONLY = {"SparkContext", "sparkContext", "rdd", "SQLContext", "py4j", "py4j.java_gateway"}
 CLASSIC_ONLY |= {"_jvm", "_jdf", "_jsc", "_sc", "_jsparkSession", "_jconf", "_jreader", "_jwrite"}
 
+# The rooms of what tests share, by the same rule.
+SUPPORT_RANKS = {
+    "tests/support": 0,
+    "tests/support/made": 1,
+    "tests/support/models": 1,
+    "tests/support/rules": 2,
+    "tests/support/bad_inputs": 2,
+    "tests/support/faults": 3,
+    "tests/support/recorded": 3,
+    "tests/support/sick": 3,
+    "tests/support/drawn": 4,
+    "tests/support/upkeep": 4,
+}
+
 MOST_MODULES = 15
 LONGEST_MODULE = 600
 LONGEST_FUNCTION = 60
@@ -101,6 +115,11 @@ def modules() -> list[str]:
         for folder in (*LAYERS, "pyspark_pyhudi")
         for path in (ROOT / folder).rglob("*.py")
     ) + sorted(path.name for path in ROOT.glob("*.py"))
+
+
+def shared_by_tests() -> list[str]:
+    found = (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests/support").rglob("*.py"))
+    return sorted(one for one in found if "/warm/" not in one)
 
 
 def imports(tree: ast.Module, module: str) -> Iterator[tuple[int, str, str]]:
@@ -142,6 +161,20 @@ def upward_imports(module: str, text: str) -> list[str]:
             continue
         if here is None or there is None or RANKS[there] >= RANKS[here]:
             found.append(f"{module}:{line}: {here} imports {there or source}")
+    return found
+
+
+def upward_imports_of_support(module: str, text: str) -> list[str]:
+    here = module.rpartition("/")[0]
+    found = []
+    for line, source, name in imports(ast.parse(text), module):
+        parts = ["tests", *source.removeprefix("pyhudi.tests.").split("."), name]
+        if parts[1] != "support":
+            continue
+        paths = ("/".join(parts[:end]) for end in (3, 2))
+        there = next(path for path in paths if path in SUPPORT_RANKS)
+        if here != there and SUPPORT_RANKS.get(there, 0) >= SUPPORT_RANKS.get(here, 0):
+            found.append(f"{module}:{line}: {here} imports {there}")
     return found
 
 
@@ -230,6 +263,14 @@ def test_a_module_keeps_the_rules_of_its_layer(module: str) -> None:
     assert [violation for rule in rules for violation in rule(module, text)] == []
 
 
+@pytest.mark.parametrize("module", shared_by_tests())
+def test_what_tests_share_keeps_the_rules_of_its_room(module: str) -> None:
+    text = (ROOT / module).read_text(encoding="utf-8")
+
+    assert module.rpartition("/")[0] in SUPPORT_RANKS
+    assert upward_imports_of_support(module, text) + long_module(module, text) == []
+
+
 @pytest.mark.parametrize("module", [one for one in modules() if layer_at(one) in {"connector", "pyspark_pyhudi"}])
 def test_nothing_reaches_behind_the_session(module: str) -> None:
     """What Spark Connect does not have: a SparkContext, RDDs, and objects of the JVM behind py4j."""
@@ -251,7 +292,7 @@ def test_every_folder_with_modules_is_a_known_room() -> None:
     assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == {*LAYERS, "pyspark_pyhudi"}
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", [*ROOMS, *SUPPORT_RANKS])
 def test_a_room_can_be_overlooked(room: str) -> None:
     named = [path.name for path in (ROOT / room).glob("*.py") if path.name != "__init__.py"]
 
@@ -277,6 +318,9 @@ def test_every_exception_from_the_io_rule_is_still_needed() -> None:
         (upward_imports, "timeline/timeline.py", "from .writers import owner"),
         (upward_imports, "operations/transaction/begin.py", "from ..write.task import run_task"),
         (upward_imports, "table/files/view.py", "from pyhudi import HudiTable"),
+        (upward_imports_of_support, "tests/support/made/logged.py", "from support.faults import races"),
+        (upward_imports_of_support, "tests/support/made/logged.py", "from ..models.model import Table"),
+        (upward_imports_of_support, "tests/support/drive.py", "from support.made.logged import append"),
         (absolute_imports, "table/files/view.py", "from pyhudi.timeline.instants import Instant"),
         (spark_imports, "operations/write/alone.py", "def f():\n    from pyspark.sql import SparkSession"),
         (io_uses, "table/files/view.py", "import os.path"),
@@ -307,6 +351,11 @@ def test_a_breach_is_found(rule, module: str, text: str) -> None:
             upward_imports,
             "connector/options/parsing.py",
             "from ...operations.result import R\nimport pyspark",
+        ),
+        (
+            upward_imports_of_support,
+            "tests/support/drawn/histories.py",
+            "from support import drive\nfrom support.places import Place\nfrom .upkept import upkeep",
         ),
         (
             io_uses,
