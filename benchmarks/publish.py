@@ -2,7 +2,8 @@
 
     python benchmarks/publish.py .bench/results.json
 
-A table stands between ``<!-- bench: name -->`` and ``<!-- end -->``.
+A table stands between ``<!-- bench: name -->`` and ``<!-- end -->``. Rows that the run did not measure stay as they
+are, so that a run of some systems publishes those; whoever publishes it says on the page which rows are of which run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from phases.sizes import SIZE, sizes
 from run import ROOT, of, table
 
 PAGES = ("README.md", "docs/performance.md")
-_TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
@@ -40,7 +41,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "loads": table(of(TURNS, seconds)),
         "promises": verdicts(seconds),
         "conditions": conditions(seconds),
-        "sizes": sizes(seconds),
+        "sizes": sizes(seconds) if of(SIZE, seconds) else "",
         "life": lives(seconds),
         "lookups": lookups(seconds),
         "tagging": tagging(seconds),
@@ -50,14 +51,41 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     }
 
 
+def rows_of(shown: str) -> dict[str, str]:
+    """Return the lines of a table by their first cell, without its two lines of heading."""
+    return {line.split("|")[1].strip(): line for line in shown.splitlines()[2:] if line.startswith("|")}
+
+
+def renewed(old: str, new: str) -> str:
+    """Return a table with the rows of a newer one in place of its own; what is new to it comes last."""
+    rows, heading = rows_of(new), new.splitlines()[:2]
+    if not rows:
+        return old
+    by_row = len(rows_of(old)) == len(old.splitlines()) - 2
+    return "\n".join([*heading, *(rows_of(old) | rows).values(), ""]) if by_row and old.startswith(heading[0]) else new
+
+
+def seconds_of(shown: str) -> dict[str, dict[str, float]]:
+    """Return what a table of seconds shows, by row and phase."""
+    phases = [cell.strip() for cell in shown.splitlines()[0].split("|")[2:-1]]
+    cells = {row: [cell.strip() for cell in line.split("|")[2:-1]] for row, line in rows_of(shown).items()}
+    return {
+        row: {phase: float(cell) for phase, cell in zip(phases, of_row, strict=True) if cell != "–"}
+        for row, of_row in cells.items()
+    }
+
+
 def main(results: Path) -> None:
-    """Rewrite the tables of all pages, and draw the picture."""
-    made = tables(json.loads(results.read_text(encoding="utf-8"))["seconds"])
+    """Renew the tables of all pages, and draw the picture."""
+    told = json.loads(results.read_text(encoding="utf-8"))
+    made = tables(told["seconds"])
     for name in PAGES:
         page = ROOT / name
         text = page.read_text(encoding="utf-8")
-        page.write_text(_TABLE.sub(lambda found: found[1] + made[found[2]] + found[3], text), encoding="utf-8")
-    draw(results, ROOT / "docs" / "benchmark.svg")
+        page.write_text(_TABLE.sub(lambda one: one[1] + renewed(one[3], made[one[2]]) + one[4], text), encoding="utf-8")
+    shown = {found[2]: found[3] for found in _TABLE.finditer(page.read_text(encoding="utf-8"))}
+    title = f"TPC-H lineitem, scale {told['scale']:g}, {told['machine']['cores']} cores"
+    draw(seconds_of(shown["systems"]), title, ROOT / "docs" / "benchmark.svg")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,9 @@
-"""Draw the benchmark's results as bars: one panel for each of load, upsert and two scans, one bar a system.
-
-python benchmarks/picture.py .bench/results.json docs/benchmark.svg
-"""
+"""Draw the systems' seconds as bars: one panel for each of load, upsert and two scans, one bar a system."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-
-from phases.limits import FLUSH, LIMIT
-from phases.loads import TURNS
-from phases.lookups import LOOKUP
 
 OURS, OTHERS = "#c2410c", "#94a3b8"
 PANELS = {
@@ -23,8 +14,8 @@ PANELS = {
 }
 
 
-def draw(results: Path, picture: Path) -> None:
-    """Write the picture of a results file; shorter bars are faster."""
+def draw(seconds: Mapping[str, Mapping[str, float]], title: str, picture: Path) -> None:
+    """Write the picture of seconds by system and phase; shorter bars are faster."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -32,26 +23,19 @@ def draw(results: Path, picture: Path) -> None:
     mpl.rcParams.update({"svg.hashsalt": "pyhudi", "svg.fonttype": "none", "font.size": 9})
     import matplotlib.pyplot as plt
 
-    told = json.loads(results.read_text(encoding="utf-8"))
-    seconds: Mapping[str, Mapping[str, float]] = told["seconds"]
     figure, axes = plt.subplots(2, 2, figsize=(11, 6.5), layout="constrained")
-    for axis, (title, phases) in zip(axes.flat, PANELS.items(), strict=True):
+    for axis, (panel, phases) in zip(axes.flat, PANELS.items(), strict=True):
         bars = {
             row: sum(by_phase[phase] for phase in phases) / len(phases)
             for row, by_phase in seconds.items()
-            if all(phase in by_phase for phase in phases) and not row.startswith((LIMIT, FLUSH, TURNS, LOOKUP))
+            if all(phase in by_phase for phase in phases)
         }
         bars = dict(sorted(bars.items(), key=lambda bar: bar[1], reverse=True))
         colors = [OURS if row.startswith("pyhudi") else OTHERS for row in bars]
         drawn = axis.barh(list(bars), list(bars.values()), color=colors)
         axis.bar_label(drawn, fmt="%.1f", padding=3)
-        axis.set_title(f"{title}, seconds", loc="left")
+        axis.set_title(f"{panel}, seconds", loc="left")
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0.12)
-    scale, machine = told["scale"], told["machine"]
-    figure.suptitle(f"TPC-H lineitem, scale {scale:g}, {machine['cores']} cores", x=0.01, ha="left")
+    figure.suptitle(title, x=0.01, ha="left")
     figure.savefig(picture, metadata={"Date": None})
-
-
-if __name__ == "__main__":
-    draw(Path(sys.argv[1]), Path(sys.argv[2]))
