@@ -60,6 +60,19 @@ def index_for(config: TableConfig, settings: LookupSettings | None = None) -> In
     return _offered(kind, config)(config, settings or LookupSettings())
 
 
+def noted_index_for(config: TableConfig) -> Index | None:
+    """Return the index of a table; None where it says neither which one nor how many buckets it has.
+
+    Args:
+        config: The table's properties.
+
+    Raises:
+        PyHudiError: See `index_for`.
+    """
+    says = config.generates_keys or config.bucket_count is not None or config.index_type not in {None, BUCKET}
+    return index_for(config) if says else None
+
+
 def computed_index_for(config: TableConfig) -> ComputedIndex:
     """Return the index of a table whose keys alone tell where they are.
 

@@ -24,6 +24,7 @@ class FileFormat:
         row_group_bytes: Arrow bytes of one row group.
         sort_columns: Columns that the rows of a file are sorted by; none for the order in which they come.
         bloom: What kind of bloom filter each file gets; None for none.
+        stamped: Whether files say that their rows are where the table's index has them.
     """
 
     schema: pa.Schema
@@ -32,6 +33,7 @@ class FileFormat:
     row_group_bytes: int
     sort_columns: tuple[str, ...] = ()
     bloom: BloomSettings | None = None
+    stamped: bool = True
 
 
 class BaseOutput:
@@ -69,6 +71,7 @@ class BaseOutput:
             compression=form.compression,
             row_group_bytes=form.row_group_bytes,
             bloom=form.bloom,
+            stamped=form.stamped,
             # Rows that are sorted are no longer told apart.
             previous=None if sorter is not None else previous,
         )

@@ -24,11 +24,11 @@ class ForeignRows:
     """Checks rows of files that pyhudi did not write.
 
     Attributes:
-        index: Says which bucket a key belongs to.
+        index: Says which bucket a key belongs to; None where the table does not tell which index it has.
         keys: Spells the keys of rows; None where the table generates them.
     """
 
-    index: Index
+    index: Index | None
     keys: KeyGenerator | None
 
     def check(self, rows: pa.RecordBatch, group: FileGroupId, file: DataFile) -> None:
@@ -43,7 +43,8 @@ class ForeignRows:
             BucketMisfitError: A key belongs to another bucket.
             UnsupportedTableError: A key is not the one that pyhudi makes of its row.
         """
-        check_bucket(self.index, rows.column(RECORD_KEY), group, file)
+        if self.index is not None:
+            check_bucket(self.index, rows.column(RECORD_KEY), group, file)
         if self.keys is not None:
             check_spelling(self.keys, rows, file)
 

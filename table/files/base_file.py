@@ -81,6 +81,7 @@ class BaseFileWriter:
         row_group_bytes: Arrow bytes that are gathered before a row group is written.
         bloom: What kind of bloom filter over the record keys the footer gets; None for none.
         previous: The open file whose rows are kept, from whose filter this one's may go on; None for none.
+        stamped: Whether the footer says that pyhudi wrote the file, so that nobody looks at its keys again.
     """
 
     def __init__(
@@ -93,8 +94,10 @@ class BaseFileWriter:
         row_group_bytes: int,
         bloom: BloomSettings | None = None,
         previous: BaseFileReader | None = None,
+        stamped: bool = True,
     ) -> None:
         self._stream = stream
+        self._stamp = {STAMP.decode(): VERSION} if stamped else {}
         self._compression = compression
         self._parquet: pq.ParquetWriter | None = None
         self._schema = schema
@@ -150,7 +153,7 @@ class BaseFileWriter:
         """Write the last row group and the footer."""
         self._flush()
         parquet = self._parquet or self._open(self._schema.empty_table())
-        footer = {"parquet.avro.schema": self._avro_schema, STAMP.decode(): VERSION, **_PROLEPTIC}
+        footer = {"parquet.avro.schema": self._avro_schema, **self._stamp, **_PROLEPTIC}
         if self._least is not None and self._greatest is not None:
             footer |= {MIN_KEY: self._least, MAX_KEY: self._greatest}
             footer[RANGE_CHECKSUM] = checksum(self._least.encode(), self._greatest.encode()).decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import (
     BucketMisfitError,
@@ -21,6 +22,7 @@ from pyhudi.operations.services.settings import CompactionSettings
 from pyhudi.operations.transaction.execution import claim
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
+from pyhudi.table.files.base_file import STAMP
 from pyhudi.timeline.held import pending_compactions
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.patience import Patience
@@ -38,6 +40,8 @@ from support.made.compacting import (
     slices,
     timeline_of,
 )
+from support.recorded.fixture_tables import unpack
+from support.recorded.recorded_merges import seen
 
 FIRST = [(f"k{n}", "a" if n % 2 else "b", 10, n) for n in range(8)]
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "p", "id", "value")
@@ -269,6 +273,19 @@ def test_keys_that_another_writer_put_into_a_wrong_bucket_are_refused(table: Pat
 
     assert merged(table, *META) == before
     assert base_files(table, schedule(table).instant or "0") == []
+
+
+def test_a_table_that_does_not_tell_its_number_of_buckets_is_compacted(tmp_path: Path) -> None:
+    """As Apache Hudi's do not; whoever writes to one tells the number, and its keys are held against that."""
+    path = unpack("v9_mor_parquet", tmp_path)
+    before = seen(path)
+
+    done = run(path)
+
+    assert seen(path) == before == seen(path, "read_optimized")
+    made = [one for one in Path(path).rglob(f"*_{done.instant}.parquet") if ".hoodie" not in one.parts]
+    assert made
+    assert not any(STAMP in (pq.read_metadata(one).metadata or {}) for one in made)
 
 
 def test_a_copy_on_write_table_has_nothing_to_compact(tmp_path: Path) -> None:

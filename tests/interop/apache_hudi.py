@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -99,12 +98,9 @@ class ApacheHudi:
 
     def write(self, table: Path, rows: pa.Table, options: Mapping[str, str], mode: str = "append") -> None:
         """Run one ``df.write.format("hudi")``, its metadata table without bounds of columns unless options say so."""
-        self.call("write", **self._write(table, rows, options, mode))
-
-    def _write(self, table: Path, rows: pa.Table, options: Mapping[str, str], mode: str) -> dict[str, Any]:
         path, schema = self.put_rows(rows), strict_schema(rows.schema)
         told = {**NO_BOUNDS, **options}
-        return {"table": str(table), "rows": str(path), "options": told, "mode": mode, "schema": schema}
+        self.call("write", table=str(table), rows=str(path), options=told, mode=mode, schema=schema)
 
     def read(self, table: Path, options: Mapping[str, str] | None = None) -> pa.Table:
         """Run one ``spark.read.format("hudi")`` and return all its rows, meta columns first."""
@@ -121,21 +117,6 @@ class ApacheHudi:
         """Run one SQL statement and return its rows."""
         rows: list[dict[str, Any]] = self.call("sql", text=text)
         return rows
-
-    def write_until_killed(self, table: Path, rows: pa.Table, options: Mapping[str, str]) -> str:
-        """Start a write and kill the whole process, as ``kill -9`` does, when its first data file appears.
-
-        Returns:
-            The requested time of the instant that stays behind, pending.
-        """
-        before = data_files(table)
-        self.send("write", **self._write(table, rows, options, "append"))
-        give_up = time.monotonic() + ANSWER_S
-        while not (new := data_files(table) - before) and time.monotonic() < give_up:
-            time.sleep(0.005)
-        self.kill()
-        assert new, "no data file appeared"
-        return new.pop().stem.split("_")[-1]
 
     def kill(self) -> None:
         """Kill Python and Java at once; neither gets to tidy up."""

@@ -43,14 +43,6 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheHudi]:
     process.close()
 
 
-@pytest.fixture
-def second_apache(tmp_path: Path) -> Iterator[ApacheHudi]:
-    """An Apache Hudi that a test may kill; on one core it writes one file after the other."""
-    process = ApacheHudi(tmp_path / "second-apache-hudi", master="local[1]")
-    yield process
-    process.close()
-
-
 @pytest.fixture(scope="session")
 def readers(spark: SparkSession, apache: ApacheHudi) -> Readers:
     """All readers."""

@@ -10,10 +10,11 @@ from interop.apache_hudi import ApacheHudi
 from pyhudi.errors import ConcurrentWriteError
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.storage import open_storage
-from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers.patience import Patience
 from support.faults.faulty import Faults, FaultyStorage, Killed
 from support.made.compacting import ALL, append, in_bases, means, merged, new_table, run, schedule, timeline_of
+from support.recorded.fixture_tables import unpack
+from support.recorded.recorded_merges import in_order, seen
 
 pytestmark = pytest.mark.interop
 
@@ -63,30 +64,19 @@ def test_apache_hudi_takes_up_what_we_left_in_the_middle(apache: ApacheHudi, tab
     assert sorted((row["p"], row["id"], row["value"]) for row in rows) == merged(table)
 
 
-def test_we_take_up_what_apache_hudi_left_in_the_middle(apache: ApacheHudi, table: Path) -> None:
-    """Nobody can tell whether it lives, so that the user has to say so."""
-    before = merged(table, *META)
-    apache.sql("set hoodie.metadata.enable=false")
-    few = "hoodie.compact.inline.max.delta.commits=1"
-    apache.sql(f"call run_compaction(op => 'schedule', path => '{table}', options => '{OPTIONS},{few}')")
-    timeline = timeline_of(table)
-    (pending,) = [one for one in timeline.pending if one.action == "compaction"]
-    time = pending.requested_time
-    timeline.files.start(Instant(time, "compaction", State.INFLIGHT))
-    file = next(one for one in table.glob("a/*.parquet"))
-    torn = file.with_name(f"{file.name.partition('_')[0]}_0-9-9_{time}.parquet")
-    torn.write_bytes(file.read_bytes()[:100])
-    marker = table / ".hoodie/.temp" / time / "a" / f"{torn.name}.marker.MERGE"
-    marker.parent.mkdir(parents=True)
-    marker.touch()
+def test_we_take_up_what_apache_hudi_left_in_the_middle(apache: ApacheHudi, tmp_path: Path) -> None:
+    """Killed when its first base file appeared; nobody can tell whether it lives, so that the user has to say so."""
+    table = Path(unpack("v9_killed_compaction", tmp_path))
+    before = seen(str(table))
+    (pending,) = [one for one in timeline_of(table).pending if one.action == "compaction"]
+    (torn,) = [one for one in table.rglob(f"*_{pending.requested_time}.parquet") if ".hoodie" not in one.parts]
 
     with pytest.raises(ConcurrentWriteError, match="EAGER"):
         run(table, patience=Patience())
     done = run(table, patience=Patience(eager=True))
 
-    assert done.instant == time
-    assert undone(table) == [(time, "compaction")]
+    assert done.instant == pending.requested_time
+    assert undone(table) == [(pending.requested_time, "compaction")]
     assert not torn.exists()
-    assert merged(table, *META) == before
-    rows = apache.read(table).to_pylist()
-    assert sorted((row["p"], row["id"], row["value"]) for row in rows) == merged(table) == in_bases(table)
+    assert seen(str(table)) == before == seen(str(table), "read_optimized")
+    assert in_order([{name: row[name] for name in before[0]} for row in apache.read(table).to_pylist()]) == before

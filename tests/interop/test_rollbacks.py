@@ -16,6 +16,7 @@ from interop.scenarios import BUCKETS, PARTITIONED, UNPARTITIONED, Model, Row, S
 from interop.writer import write_without_spark
 from pyhudi.errors import ConcurrentWriteError, from_spark
 from pyspark.sql import SparkSession
+from support.recorded.fixture_tables import unpack
 
 pytestmark = [
     pytest.mark.interop,
@@ -99,24 +100,23 @@ def test_apache_hudi_rolls_back_a_killed_write_of_ours(
     readers.check(table, model, by_spark=False)
 
 
-def test_pyhudi_rolls_back_a_killed_write_of_apache_hudi(
-    table: Path, model: Model, scenario: Scenario, second_apache: ApacheHudi, readers: Readers
-) -> None:
-    theirs = {**scenario.table_options, BUCKETS: "2"}
-    second_apache.write(table, scenario.table(newer(scenario)), theirs)
-    upserted(table, model, newer(scenario))
-    instant = second_apache.write_until_killed(table, scenario.table(scenario.rows(range(25, 60), 9, ts=9)), theirs)
-    assert pending(table) == {instant}
+def test_pyhudi_rolls_back_a_killed_write_of_apache_hudi(tmp_path: Path, scenario: Scenario, readers: Readers) -> None:
+    """Two upserts, and a third one that was killed when its first base file appeared."""
+    table, model = Path(unpack(f"v9_killed_write_{scenario.name}", tmp_path)), Model(scenario)
+    first, second = completed(table)
+    model.upsert(scenario.rows(range(30), 1, ts=1), first)
+    model.upsert(newer(scenario), second)
+    (instant,) = pending(table)
     assert any((table / ".hoodie" / ".temp" / instant).iterdir())
     readers.check(table, model, by_spark=False)
     rows = scenario.rows(range(35, 45), 3, ts=3)
 
     with pytest.raises(Exception, match="PyHudiError") as refused:
-        write(readers.spark, table, scenario.table(rows), {})
+        write(readers.spark, table, scenario.table(rows), {BUCKETS: "2"})
     assert isinstance(from_spark(refused.value), ConcurrentWriteError)
     assert instant in str(refused.value)
 
-    write(readers.spark, table, scenario.table(rows), EAGER)
+    write(readers.spark, table, scenario.table(rows), {**EAGER, BUCKETS: "2"})
     upserted(table, model, rows)
 
     assert pending(table) == set()

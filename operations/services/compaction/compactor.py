@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ....index.registry import index_for
+from ....index.registry import noted_index_for
 from ....storage.base import Storage, join
 from ....table.arrow.spill import local_spills
 from ....table.files.base_file import BaseFileReader
@@ -118,6 +118,7 @@ class Compactor:
             compression=self.compression,
             row_group_bytes=self.row_group_bytes,
             bloom=self.bloom,
+            stamped=foreign is None or foreign.index is not None,
         )
         with ExitStack() as stack:
             staged = storage.stage(path, self.work.aside)
@@ -143,7 +144,8 @@ class Compactor:
     def _foreign(self, piece: FileSlice, storage: Storage) -> ForeignRows | None:
         """Return what checks the rows of a slice; None where pyhudi wrote all of its files.
 
-        What is merged carries the stamp by which its keys are trusted from then on.
+        What is merged carries the stamp by which its keys are trusted from then on, unless the table does not tell
+        where they belong, as those that Apache Hudi made do not.
         """
         if all(log.instant_time in self.ours for log in piece.logs):
             if piece.base is None:
@@ -153,7 +155,7 @@ class Compactor:
                     return None
         config = self.work.config
         keys = None if config.generates_keys else KeyGenerator(config, self.schema)
-        return ForeignRows(index_for(config), keys)
+        return ForeignRows(noted_index_for(config), keys)
 
     def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
         """Return the columns that nobody looks into."""

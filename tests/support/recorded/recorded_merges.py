@@ -50,6 +50,12 @@ def shown(path: str, query: str) -> list[dict[str, Any]]:
     return told
 
 
+def seen(path: str, query: str = "snapshot") -> list[dict[str, Any]]:
+    """Return the rows that pyhudi shows, in order, less the names of the files, which a compaction changes."""
+    rows = in_order(shown(path, query))
+    return [{name: value for name, value in row.items() if name != "_hoodie_file_name"} for row in rows]
+
+
 def _text(value: Any) -> str:
     if isinstance(value, datetime.datetime) and value.tzinfo:
         value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
