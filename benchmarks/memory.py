@@ -18,9 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +59,29 @@ def batches(rows: int, *, ts: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(columns)
 
 
+def count_flushes() -> Callable[[], int]:
+    """Return what tells how often this process gave rows up to a log file or a spill, for want of memory."""
+    from pyhudi.operations.write.own_groups import OwnGroups
+    from pyhudi.table.arrow.spill import SpillWriter
+
+    count = 0
+    to_log, to_spill = OwnGroups.flush, SpillWriter.append
+
+    def flush(self: OwnGroups, route: Any, batches: Any) -> bool:
+        nonlocal count
+        taken = to_log(self, route, batches)
+        count += taken
+        return taken
+
+    def append(self: SpillWriter, *some: Any, **more: Any) -> None:
+        nonlocal count
+        count += 1
+        to_spill(self, *some, **more)
+
+    OwnGroups.flush, SpillWriter.append = flush, append  # type: ignore[method-assign]
+    return lambda: count
+
+
 def write(table: str, rows: int, ts: int, table_type: str, index: str, task_mib: int) -> None:
     """Do one whole write as a single task, in this process, and print what it did."""
     from pyhudi.operations.planning.plan import plan_write
@@ -82,12 +105,14 @@ def write(table: str, rows: int, ts: int, table_type: str, index: str, task_mib:
         ),
         write=WriteSettings(colocated=index == "BUCKET", task_max_size=task_mib * MIB),
     )
+    flushes = count_flushes()
     start = time.perf_counter()
     plan = plan_write(request)
     result = commit_write(plan, [run_task(plan, batches(rows, ts=ts), WriteToken(0, 0, 0))])
     seconds = round(time.perf_counter() - start, 1)
     size = result.bytes + result.log_bytes
-    print(json.dumps({"seconds": seconds, "inserts": result.inserts, "updates": result.updates, "bytes": size}))
+    counts = {"inserts": result.inserts, "updates": result.updates, "bytes": size, "flushes": flushes()}
+    print(json.dumps({"seconds": seconds, **counts}))
 
 
 def watched(command: Sequence[str], folder: str) -> tuple[dict[str, float], int]:
@@ -134,7 +159,8 @@ def main() -> None:
             done, peak = watched(command, table)
             print(
                 f"{name:<6} {done['inserts']:>11,} inserted {done['updates']:>11,} updated in {done['seconds']:>6} s, "
-                f"file of {done['bytes'] / MIB:,.0f} MiB, peak of {peak / MIB:,.0f} MiB",
+                f"file of {done['bytes'] / MIB:,.0f} MiB, peak of {peak / MIB:,.0f} MiB, "
+                f"{done['flushes']} flushes",
                 flush=True,
             )
             if done["inserts"] + done["updates"] != arguments.rows:
