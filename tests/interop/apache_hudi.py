@@ -24,6 +24,10 @@ PYTHON = Path(os.environ.get("PYHUDI_HUDI_PYTHON") or ROOT / ".venv-hudi" / "bin
 PROLEPTIC = {"org.apache.spark.version": "4.0.0"}
 # Bounds of every column in the metadata table cost a write as much as all the rest of it: whoever is about them asks.
 NO_BOUNDS = {"hoodie.metadata.index.column.stats.enable": "false"}
+# A look-up has a hundred tasks by default, for tables of some ten files.
+FEW_TASKS = {f"hoodie.{index}.index.parallelism": "2" for index in ("simple", "global.simple", "bloom")} | {
+    "hoodie.global.index.reconcile.parallelism": "2"
+}
 START_S = 900  # the first start on a machine fetches the bundle
 ANSWER_S = 300
 
@@ -97,9 +101,9 @@ class ApacheHudi:
         return path
 
     def write(self, table: Path, rows: pa.Table, options: Mapping[str, str], mode: str = "append") -> None:
-        """Run one ``df.write.format("hudi")``, its metadata table without bounds of columns unless options say so."""
+        """Run one ``df.write.format("hudi")``, without bounds of columns and by few tasks unless options say so."""
         path, schema = self.put_rows(rows), strict_schema(rows.schema)
-        told = {**NO_BOUNDS, **options}
+        told = {**NO_BOUNDS, **FEW_TASKS, **options}
         self.call("write", table=str(table), rows=str(path), options=told, mode=mode, schema=schema)
 
     def read(self, table: Path, options: Mapping[str, str] | None = None) -> pa.Table:
