@@ -48,8 +48,6 @@ HISTORY_PATH = "hoodie.timeline.history.path"
 ARCHIVE_FOLDER = "hoodie.archivelog.folder"
 CDC_ENABLED = "hoodie.table.cdc.enabled"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
-METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
-INDEX_DEFINITIONS_PATH = "hoodie.table.index.defs.path"
 CREATE_SCHEMA = "hoodie.table.create.schema"
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 

@@ -21,6 +21,7 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.arrow.spill import local_spills
 from pyhudi.table.config import load_config
+from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.files.base_file import file_schema
 from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.logs.delete_block import Deletes
@@ -110,38 +111,11 @@ def append(
         bucket = 1 - found_bucket if misplaced else found_bucket
         known = [one for one in view.slices(partition) if bucket_of(one) == bucket]
         file_id = known[0] if known else new_bucket_file_id(at, partition, bucket)
-        name = LogFileName(file_id, at, 1, WriteToken(0, 0, len(stats))).format()
-        sink = pa.BufferOutputStream()
-        log = LogFileWriter(
-            sink, instant_time=at, schema=file_schema(found), avro_schema=avro_schema(found, config.name, meta=True)
-        )
         rowed = [number for number in numbers if number < len(some)]
-        if rowed:
-            log.add_rows(_with_meta(everything.take(pa.array(rowed)), at, file_id))
         deleted = [gone[number - len(some)] for number in numbers if number >= len(some)]
-        if deleted:
-            log.add_deletes(_deletes(deleted))
-        log.close()
-        body = sink.getvalue().to_pybytes()
-        write_partition_metafile(storage, partition, at)
-        storage.write(f"{partition}/{name}", body)
-        stats.setdefault(partition, []).append(
-            WriteStat(
-                file_id=file_id,
-                path=f"{partition}/{name}",
-                prev_commit=at,
-                num_writes=len(rowed),
-                num_update_writes=len(rowed),
-                num_deletes=len(deleted),
-                file_size_in_bytes=len(body),
-                total_write_bytes=len(body),
-                partition_path=partition,
-                log_files=[name],
-                log_version=1,
-                log_offset=0,
-                base_file="",
-            )
-        )
+        log = LogFileName(file_id, at, 1, WriteToken(0, 0, len(stats)))
+        stat = _write_log(storage, config, found, partition, log, everything.take(pa.array(rowed, pa.int64())), deleted)
+        stats.setdefault(partition, []).append(stat)
     body = CommitMetadata(
         partition_to_write_stats=stats,
         extra_metadata={"schema": avro_schema(found, config.name)},
@@ -154,6 +128,44 @@ def append(
     while format_time(int(time.time() * 1000), config.timezone) <= done:
         time.sleep(0.001)
     return at
+
+
+def _write_log(
+    storage: Storage,
+    config: TableConfig,
+    schema: pa.Schema,
+    partition: str,
+    log: LogFileName,
+    rows: pa.RecordBatch,
+    deleted: Sequence[tuple[str, str, int | None]],
+) -> WriteStat:
+    name, at = log.format(), log.instant_time
+    sink = pa.BufferOutputStream()
+    avro = avro_schema(schema, config.name, meta=True)
+    writer = LogFileWriter(sink, instant_time=at, schema=file_schema(schema), avro_schema=avro)
+    if rows.num_rows:
+        writer.add_rows(_with_meta(rows, at, log.file_id))
+    if deleted:
+        writer.add_deletes(_deletes(deleted))
+    writer.close()
+    body = sink.getvalue().to_pybytes()
+    write_partition_metafile(storage, partition, at)
+    storage.write(f"{partition}/{name}", body)
+    return WriteStat(
+        file_id=log.file_id,
+        path=f"{partition}/{name}",
+        prev_commit=at,
+        num_writes=rows.num_rows,
+        num_update_writes=rows.num_rows,
+        num_deletes=len(deleted),
+        file_size_in_bytes=len(body),
+        total_write_bytes=len(body),
+        partition_path=partition,
+        log_files=[name],
+        log_version=1,
+        log_offset=0,
+        base_file="",
+    )
 
 
 def means(storage: Storage, **changes: Any) -> Means:
