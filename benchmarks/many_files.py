@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from figures.tables import table_of
 from processes import environment
 from systems import DELTA, ICEBERG
 
@@ -55,12 +56,7 @@ def measure(partitions: int = 1000, groups: int = 40, systems: tuple[str, ...] =
 
 def many_files(seconds: Mapping[str, Mapping[str, float]]) -> str:
     """Return a table of the seconds and of the driver's Python memory."""
-    lines = [f"| | {' | '.join(PHASES)} |", f"|---|{'---:|' * len(PHASES)}"]
-    for row, found in seconds.items():
-        if row.startswith(MANY):
-            cells = [f"{found[phase]:.1f}" if phase in found else "–" for phase in PHASES]
-            lines.append(f"| {row.removeprefix(MANY)} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+    return table_of(seconds, PHASES, MANY, digits=1)
 
 
 def timed(phases: dict[str, float], phase: str, work: Callable[[], Any]) -> Any:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from figures.promises import verdicts
+from figures.tables import table_of
 from indexes import INDEX, filters, groups, tagging
 from indexes import measure as measure_indexes
 from lineitem import prepare
@@ -72,15 +73,13 @@ def drive(
 
 def table(seconds: Seconds, base: Mapping[str, float] | None = None) -> str:
     """Return a table of seconds, or of their ratio to those of `base`."""
-    lines = [f"| | {' | '.join(PHASES)} |", f"|---|{'---:|' * len(PHASES)}"]
-    for row, by_phase in seconds.items():
-        cells = []
-        for phase in PHASES:
-            known = phase in by_phase and (base is None or phase in base)
-            value = by_phase[phase] / (base[phase] if base else 1) if known else 0.0
-            cells.append(f"{value:.2f}" if known else "–")
-        lines.append(f"| {row} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+    if base is None:
+        return table_of(seconds, PHASES)
+    ratios = {
+        row: {phase: value / base[phase] for phase, value in of_row.items() if phase in base}
+        for row, of_row in seconds.items()
+    }
+    return table_of(ratios, PHASES)
 
 
 def of(kind: str, seconds: Seconds) -> dict[str, Mapping[str, float]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from figures.tables import table_of
 from lineitem import KEYS, ORDERING, PARTITION, PARTS, TERMS, point_key
 
 if TYPE_CHECKING:
@@ -138,8 +139,4 @@ def expect(folder: Path, scale: float) -> list[Any]:
 
 def conditions(seconds: Mapping[str, Mapping[str, float]]) -> str:
     """Return a table of the seconds."""
-    lines = [f"| | {' | '.join(PHASES)} |", f"|---|{'---:|' * len(PHASES)}"]
-    for row, took in seconds.items():
-        if row.startswith(ROWS):
-            lines.append(f"| {row.removeprefix(ROWS)} | {' | '.join(f'{took[phase]:.2f}' for phase in PHASES)} |")
-    return "\n".join([*lines, ""])
+    return table_of(seconds, PHASES, ROWS)

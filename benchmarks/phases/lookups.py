@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from figures.tables import table_of
 from lineitem import TERMS
 
 if TYPE_CHECKING:
@@ -64,8 +65,4 @@ def _found(run: Run) -> list[Any]:
 
 def lookups(rows: Mapping[str, Mapping[str, float]]) -> str:
     """Return a table of the seconds of loads and upserts."""
-    lines = [f"| | {' | '.join(PHASES)} |", f"|---|{'---:|' * len(PHASES)}"]
-    for row, found in rows.items():
-        if row.startswith(LOOKUP):
-            lines.append(f"| {row.removeprefix(LOOKUP)} | {' | '.join(f'{found[phase]:.2f}' for phase in PHASES)} |")
-    return "\n".join([*lines, ""])
+    return table_of(rows, PHASES, LOOKUP)
