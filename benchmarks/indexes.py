@@ -59,6 +59,8 @@ FED = {"as many keys as it is made for": 60_000, "its greatest number": 100_000,
 UPDATES, UPDATED_FILES = 100, 400
 # Of a table that is loaded and upserted by whole writes, in files of some 100,000 rows.
 UPSERTED, LARGEST = 2_000_000, 6 << 20
+# Of so many upserts that know no footer the middle one counts: finding takes some hundredths of a second.
+UPSERTS = 7
 # What finding keys in the order of time may take of an upsert of 1% of them.
 MOST = 0.1
 
@@ -233,12 +235,16 @@ def _upsert(name: str, rows: int) -> dict[str, float]:
         # An upsert would deal new keys out over all new files.
         _write(f"{folder}/t", name, np.arange(rows), settings, operation="bulk_insert")
         newest = np.arange(rows - rows // 100, rows)
-        start = time.perf_counter()
-        result = _write(f"{folder}/t", name, newest, settings)
-        seconds = time.perf_counter() - start
-    if result.updates != len(newest):
-        raise SystemExit(f"{name} found {result.updates} of {len(newest)} keys")
-    return {"upsert": seconds, "finding": result.lookup.seconds}
+        runs: list[tuple[float, float]] = []
+        for _ in range(UPSERTS):
+            bloom.FOOTERS = KeyFooters()
+            start = time.perf_counter()
+            result = _write(f"{folder}/t", name, newest, settings)
+            runs.append((time.perf_counter() - start, result.lookup.seconds))
+            if result.updates != len(newest):
+                raise SystemExit(f"{name} found {result.updates} of {len(newest)} keys")
+    upsert, finding = sorted(runs, key=lambda run: run[1] / run[0])[UPSERTS // 2]
+    return {"upsert": upsert, "finding": finding}
 
 
 def _write(
@@ -310,8 +316,8 @@ def groups(rows: Mapping[str, Mapping[str, float]]) -> str:
         lines += ["", f"To find {UPDATES} keys in a table of {UPDATED_FILES} files, {said}."]
     for name, found in _of(UPSERT, rows):
         share = found["finding"] / found["upsert"]
-        mark = "" if share <= MOST or name != "BLOOM" else f", which misses its promise of {MOST:.0%}"
-        lines += ["", f"Of an upsert of the newest 1% of two million keys, {name} took {share:.1%}{mark}."]
+        mark = "" if share <= MOST else f", which misses its promise of {MOST:.0%}"
+        lines += ["", f"Of an upsert of the newest 1% of two million keys without Spark, {name} took {share:.1%}{mark}."]
     return "\n".join([*lines, ""])
 
 

@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 
 from ..storage.base import Storage
 from ..storage.parallel import for_each
+from ..table.arrow.string_order import unique_in_order
 from ..table.files.file_group import FileSlice
 from ..table.files.names import FileGroupId
 from ..table.files.view import FileView
 from .base import NOT_FOUND, Buckets, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
 from .settings import LookupSettings
-from .slice_keys import Hits, WantedKeys
+from .slice_keys import MOST_SORTED, Hits, WantedKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ class TableLookup(LookupIndex):
         began = time.monotonic()
         found = _Found(len(rows))
         searches = [
-            _KeyedSearch.of(search, rows, sort=self.sorts_keys) for search in self.searches(rows, view, storage)
+            _KeyedSearch.of(search, rows, sort=self.sorts_keys or len(rows) <= MOST_SORTED)
+            for search in self.searches(rows, view, storage)
         ]
         units = [(search, piece) for search in searches for piece in search.pieces]
         looks = look([(search.wanted, piece) for search, piece in units])
@@ -152,13 +154,11 @@ class _KeyedSearch:
     def of(cls, search: Search, rows: KeyedRows, *, sort: bool) -> _KeyedSearch:
         positions = np.arange(len(rows)) if search.rows is None else search.rows
         keys = rows.record_keys if search.rows is None else rows.record_keys.take(pa.array(positions))
-        encoded = pc.dictionary_encode(keys)
-        unique, key_of_row = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         if sort:
-            order = pc.sort_indices(unique).to_numpy().astype(np.int64)
-            place = np.empty(len(order), np.int64)
-            place[order] = np.arange(len(order))
-            unique, key_of_row = unique.take(pa.array(order)), place[key_of_row]
+            unique, key_of_row = unique_in_order(keys)
+        else:
+            encoded = pc.dictionary_encode(keys)
+            unique, key_of_row = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return cls(positions, search.pieces, WantedKeys.of(unique, is_sorted=sort), key_of_row)
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from ..errors import NullKeyError
 from ..storage.base import Storage
 from ..table.arrow.arrays import span_of
+from ..table.arrow.string_order import in_order
 from ..table.files.base_file import BaseFileReader
 from ..table.files.bloom_filter import FilterKeys
 from ..table.files.file_group import BaseFile, FileSlice, LogFile
@@ -28,6 +29,10 @@ MOST_SORTED = 1 << 20
 
 # Where one of so many keys is found, each is marked; fewer are put in order.
 _MANY = 64
+
+# So many keys of a batch tell whether any lie beyond the wanted ones: to hash a key costs ten times what to compare it
+# does, and where keys come in the order of time few of a file have to be hashed.
+_TOLD_BY = 16
 
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 
@@ -59,7 +64,7 @@ class WantedKeys:
         if is_sorted:
             bounds = keys
         elif len(keys) <= MOST_SORTED:
-            bounds = keys.take(pc.sort_indices(keys))
+            bounds = in_order(keys)
         else:
             span = pc.min_max(keys)
             bounds = pa.array([span["min"].as_py(), span["max"].as_py()], pa.string())  # O(1)
@@ -81,6 +86,18 @@ class WantedKeys:
             return (greatest is None or first <= greatest) and (least is None or least <= last)
         start, end = span_of(self.bounds, least, greatest)
         return start < end
+
+    def near(self, keys: pa.StringArray) -> pa.StringArray:
+        """Return those of some keys that lie between the least and the greatest wanted one; all, if most seem to."""
+        if not len(self) or not len(keys):
+            return keys
+        some = keys.take(pa.array(np.linspace(0, len(keys) - 1, _TOLD_BY, dtype=np.int64)))
+        if pc.all(self._between(some)).as_py():  # O(1)
+            return keys
+        return keys.filter(self._between(keys))
+
+    def _between(self, keys: pa.StringArray) -> pa.BooleanArray:
+        return pc.and_(pc.greater_equal(keys, self.bounds[0]), pc.less_equal(keys, self.bounds[-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +242,7 @@ def _keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringAr
 
 def _found(batches: Iterable[pa.StringArray], wanted: WantedKeys) -> Positions:
     """Return the positions of the wanted keys that are among others, each once."""
-    found = [wanted.probe.find(keys) for keys in batches]
+    found = [wanted.probe.find(wanted.near(keys)) for keys in batches]
     met = np.concatenate([np.zeros(0, np.int64), *(positions[positions >= 0] for positions in found)])
     if _MANY * len(met) < len(wanted):
         return np.unique(met)

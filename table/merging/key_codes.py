@@ -35,7 +35,7 @@ def key_codes(keys: pa.Array) -> Codes | None:
     del ordered
     if len(keys) <= _SOME:
         return _by_dictionary(keys)
-    order = np.argsort(hashes, kind="stable")
+    order = np.argsort(hashes)
     hashes = hashes[order]
     like_the_last = hashes[1:] == hashes[:-1]
     del hashes

@@ -43,7 +43,7 @@ class KeyProbe:
         hashes = hash64(keys)
         seen = np.zeros(1 << min(_MOST_BITS, (_SPACE_FOR_A_KEY * len(keys)).bit_length()), np.bool_)
         seen[_low_bits(hashes, seen)] = True
-        order = np.argsort(hashes, kind="stable")
+        order = np.argsort(hashes)
         ordered = hashes[order]
         # Of millions of keys each array of theirs counts.
         del hashes

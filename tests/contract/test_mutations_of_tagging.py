@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from pyhudi.index import bloom, lookup, slice_keys
@@ -118,9 +119,18 @@ def other_copies_of_a_key_are_forgotten(patch: Patch) -> None:
 
 
 def keys_are_not_ordered_before_ranges_cut_them(patch: Patch) -> None:
-    original = WantedKeys.of
-    patch.setattr(BloomIndex, "sorts_keys", False)
-    patch.setattr(WantedKeys, "of", lambda keys, is_sorted=False: original(keys, is_sorted=is_sorted))
+    def unique(keys: pa.StringArray) -> tuple[pa.StringArray, Any]:
+        encoded = pc.dictionary_encode(keys)
+        return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
+
+    patch.setattr(lookup, "unique_in_order", unique)
+
+
+def the_greatest_key_is_taken_for_one_beyond(patch: Patch) -> None:
+    between = WantedKeys._between
+    patch.setattr(
+        WantedKeys, "_between", lambda self, keys: pc.and_(between(self, keys), pc.less(keys, self.bounds[-1]))
+    )
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [
@@ -130,6 +140,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (ranges_leave_their_last_key_out, check_bloom),
     (a_false_positive_is_taken, check_bloom),
     (footers_are_known_by_their_table_alone, check_bloom),
+    (the_greatest_key_is_taken_for_one_beyond, check_simple),
     (log_files_are_passed_over, check_bloom),
     (log_files_are_passed_over, check_simple),
     (a_key_of_another_hash_is_taken, check_simple),

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from pyhudi.errors import CorruptFileError, NullKeyError
-from pyhudi.index import bloom, slice_keys
+from pyhudi.index import bloom, lookup, slice_keys
 from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.lookup import TableLookup
 from pyhudi.index.settings import LookupSettings
@@ -183,7 +183,8 @@ def test_row_groups_that_no_key_lies_between_are_not_read(
     assert (of_two.figures.bytes - footers) * 20 < (of_all.figures.bytes - footers) < of_all.figures.bytes
 
     # Too many keys to be sorted: what lies between the first and the last is read.
-    monkeypatch.setattr(slice_keys, "MOST_SORTED", 1)
+    for module in (lookup, slice_keys):
+        monkeypatch.setattr(module, "MOST_SORTED", 1)
     unsorted = tag(SimpleIndex(), files, ("p", "k31"), ("p", "k79"), ("p", "k32"))
     assert (homes(unsorted), unsorted.figures.candidates) == ([groups[3], groups[7], groups[3]], 5)
 

@@ -1,0 +1,78 @@
+"""Strings in the order of their bytes, whole columns at a time: as Arrow sorts them, mostly in a fraction of its time.
+
+Keys are numbers, times and UUIDs for the most part: of one length, and told apart by a few places. Eight of these make
+a number, and numbers are sorted quickly. Where the strings do not come out in order so, Arrow sorts them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+Words = np.ndarray[Any, np.dtype[np.uint64]]
+
+_WORD = 8
+_TOLD_BY = 1_024
+
+
+def in_order(strings: pa.StringArray) -> pa.StringArray:
+    """Return strings in the order of their bytes.
+
+    Args:
+        strings: n strings, none null.
+    """
+    quick = _sorted(strings)
+    return strings.take(pc.sort_indices(strings)) if quick is None else quick[0]
+
+
+def unique_in_order(strings: pa.StringArray) -> tuple[pa.StringArray, Positions]:
+    """Return each string once, in the order of their bytes, and the place of each given one among those.
+
+    Args:
+        strings: n strings, none null.
+    """
+    quick = _sorted(strings)
+    if quick is not None:
+        return quick[0], _inverse(quick[1])
+    encoded = pc.dictionary_encode(strings)
+    order = pc.sort_indices(encoded.dictionary)
+    places = _inverse(order.to_numpy().astype(np.int64))
+    return encoded.dictionary.take(order), places[encoded.indices.to_numpy(zero_copy_only=False)]
+
+
+def _sorted(strings: pa.StringArray) -> tuple[pa.StringArray, Positions] | None:
+    """Return unique strings of one length in order, with the position that each had; None where they are others."""
+    words = _words(strings)
+    if words is None:
+        return None
+    order: Positions = np.argsort(words)
+    found = strings.take(pa.array(order))
+    return (found, order) if pc.all(pc.less(found[:-1], found[1:])).as_py() else None  # one value
+
+
+def _words(strings: pa.StringArray) -> Words | None:
+    """Return bytes in which strings of one length differ, by the first ones, as numbers; None where lengths differ."""
+    if not len(strings):
+        return None
+    _, ends, text = strings.buffers()
+    offsets = np.frombuffer(ends, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    length = int(offsets[1] - offsets[0])
+    if not length or (np.diff(offsets) != length).any():
+        return None
+    rows = np.frombuffer(text, np.uint8)[offsets[0] : offsets[-1]].reshape(-1, length)
+    some = rows[:: max(len(rows) // _TOLD_BY, 1)]
+    differ = np.flatnonzero((some != some[0]).any(axis=0))[:_WORD]
+    words = np.zeros(len(rows), np.uint64)
+    for place in differ:  # at most eight
+        words = (words << np.uint64(8)) | rows[:, place]
+    return words
+
+
+def _inverse(order: Positions) -> Positions:
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places
