@@ -21,10 +21,10 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
 from pyhudi.table.config.property_keys import GLOBAL_INDEXES, LOOKUP_INDEXES
-from pyhudi.table.schema.columns import FILE_GROUP, POSITION
+from pyhudi.table.schema.columns import FILE_GROUP, FILE_NAME, POSITION
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
-from support.drawn.lookups import located
+from support.drawn.lookups import joined_by, located
 from support.drawn.spread_everywhere import located_in_tasks
 from support.drawn.upkept import Life
 from support.drive import carry_out, plan, rows_of, task, write
@@ -131,15 +131,24 @@ class _Writes:
     def _write(self, step: Step) -> None:
         model = self.life.model
         planned, parts = self._planned(step, self.bounds)
-        expected = model.apply(step.as_dealt())
-        if expected is None:
+        if model.moment().apply(step.as_dealt()) is None:
             with pytest.raises(DuplicateKeyError):
                 commit_write(planned, run_tasks(planned, parts, self.chance))
             abort_write(planned)
             return
         done = commit_write(planned, run_tasks(planned, parts, self.chance))
+        expected = self._taken(step, parts)
         assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
         self.life.wrote(done)
+
+    def _taken(self, step: Step, parts: Sequence[pa.Table]) -> Counts | None:
+        """Have the dict take a write of some parts that is done, and return its counts."""
+        model = self.life.model
+        if isinstance(model, LookedUpModel):
+            shown = rows_of(self.life.table, "p", "id", FILE_NAME)
+            model.placed = {(str(p), str(key)): str(name).partition("_")[0] for p, key, name in shown}
+            model.aimed = {name for part in parts for name in joined_by(part)}
+        return model.apply(step.as_dealt())
 
     def _merge(self, drawn: Step) -> None:
         """Merge; where it looked before another write that changed a row of its own, only at its second try."""
@@ -157,9 +166,9 @@ class _Writes:
                 self.life.conflicts += 1
         step, changed = merged(drawn, model, unique=unique)
         planned, parts = self._planned(step, based_on(table, self.bounds, changed.counts()))
-        assert model.apply(step.as_dealt()) is not None
-        assert model.tuples() == changed.tuples(), "what is written is what the merge says"
         done = commit_write(planned, run_tasks(planned, parts, self.chance))
+        assert self._taken(step, parts) is not None
+        assert model.tuples() == changed.tuples(), "what is written is what the merge says"
         assert RowCounts(done.inserts, done.updates, done.deletes, done.moved) == changed.counts()
         self.life.changes.append(changed.counts())
         self.life.wrote(done)

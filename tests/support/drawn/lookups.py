@@ -11,9 +11,9 @@ import pytest
 from pyhudi.errors import CommitConflictError
 from pyhudi.index.base import NOT_FOUND, KeyedRows
 from pyhudi.index.settings import FileSizes, LookupSettings
-from pyhudi.index.small_files import GroupSizes, deal
 from pyhudi.operations.locating import group_jobs
-from pyhudi.operations.planning.operation import REPLACING
+from pyhudi.operations.locating.group_jobs import shares_of
+from pyhudi.operations.planning.operation import DELETE, REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings, Upkeep
@@ -108,16 +108,23 @@ def located(work: WritePlan, parts: Sequence[pa.Table]) -> list[pa.Table]:
     return [_located(work, part.combine_chunks(), view, storage, keys) for part in parts]
 
 
+def joined_by(part: pa.Table) -> set[str]:
+    """Return the file ids that rows name which say where they go, of those file groups that new keys join."""
+    said = part.column(FILE_GROUP).unique().to_pylist() if FILE_GROUP in part.column_names else []
+    names = {text.rpartition("/")[2] for text in said}
+    return {name[1:] for name in names if name.startswith("+") and not name[1:].isdecimal()}
+
+
 def _located(work: WritePlan, part: pa.Table, view: FileView, storage: Storage, keys: KeyGenerator) -> pa.Table:
     batch = part.to_batches()[0]
     record_keys, paths = keys.record_keys(batch), keys.partition_paths(batch)
     tags = work.lookup.tag(KeyedRows(record_keys, paths), view, storage)
     found = [work.rules.meeting is not Meeting.ADD and code != NOT_FOUND for code in tags.codes.tolist()]
     path = paths[0].as_py()
-    sizes = work.settings.lookup.sizes
-    groups = GroupSizes.of(view, [path], sizes)
     new = {key for key, there in zip(record_keys.to_pylist(), found, strict=True) if not there}
-    shares = deal({path: len(new)}, groups, sizes, sizes.record_bytes, work.instant_time)
+    sizes, timeline = work.settings.lookup.sizes, snapshot(work.transaction, storage)
+    joinable = None if work.operation == DELETE else view
+    shares = shares_of(work.config, sizes, joinable, timeline, {path: len(new)}, work.instant_time)
     places = shares[path].take(hash64(record_keys)).tolist() if new else []
     joined = {shares[path].shares[place].file_id for place, there in zip(places, found, strict=False) if not there}
     spelled = []

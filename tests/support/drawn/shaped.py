@@ -188,7 +188,6 @@ def adding(history: Sequence[Step]) -> list[Step]:
 def _bounds(shape: Shape, seed: int) -> WriteSettings:
     """Return how much a task keeps in memory, and whom it takes for dead."""
     bounds = replace(WAYS[shape["way"]], logs=LogSettings(block_format=shape["log"]))
-    # Which small file takes new keys in is a matter of bytes, of which the dict of log files knows nothing.
-    sizes = FileSizes(small=0) if shape["type"] == "mor" else SIZES[seed % len(SIZES)]
+    sizes = SIZES[seed % len(SIZES)]
     bounds = replace(bounds, lookup=LookupSettings(sizes=sizes, moves_rows=moves_rows(shape, seed)))
     return replace(bounds, patience=IMPATIENT) if shape["service"] == "rollback" else bounds

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from support.models.logged_model import Group, Logged, LoggedModel, without_copies
+from support.models.logged_model import Group, Logged, without_copies
 from support.models.looked_up_model import LookedUpModel
 from support.models.model import Counts, Key, Model, Row, Step, key_of, stamp
 
@@ -74,27 +74,29 @@ class EverywhereModel(Model):
 class EverywhereLoggedModel(LookedUpModel):
     """The rows of a merge-on-read table by the file group that they are in.
 
-    What models of log files keep by key is kept here by a spot: a partition, a key, and the number of the write that
-    opened the file group, of which each opens one a partition. A row that moves leaves a delete in a log file of the
+    What models of log files keep by key is kept here by a spot: a partition, a key, and a file group. A row that moves
+    leaves a delete in a log file of the
     file group where it was, which has the key until that is merged: a row that comes back meets it there, unless the
     key is elsewhere by now.
 
     Attributes:
         moves: Whether rows move to the partition with which they come; else they are updated where their key is.
         names: What a record key is made of.
+        based: Which write made the newest base file of each file group.
     """
 
     moves: bool = True
     names: Sequence[str] = ("id",)
+    based: dict[Group, int] = field(default_factory=dict)
 
-    def home(self, key: Key) -> int:
+    def home(self, key: Key) -> Hashable:
         """Return the file group of a spot."""
         return key[2]
 
     def apply(self, step: Step) -> Counts | None:
         """Take one write, for which the keys of base and log files count as there."""
         self.writes += 1
-        return LoggedModel.apply(self, step)
+        return self._joining(step)
 
     def _merge(self, rows: Iterable[Row], *, deletes: bool) -> Counts:
         counts, new = Counts(), []
@@ -110,8 +112,7 @@ class EverywhereLoggedModel(LookedUpModel):
             meets = self._met(spots, row)
             self._leave(elsewhere, stamp(row), counts)
             for spot in meets:
-                self._log(spot, Logged(row, stamp(row)))
-                counts.updates += 1
+                counts.updates += self._put(spot, row)
             if not meets:
                 new.append(row)
         self._add(new, counts)
@@ -154,7 +155,9 @@ class EverywhereLoggedModel(LookedUpModel):
     def _spots(self, row: Row) -> list[Key]:
         """Return every file group that has the key of a row, be it deleted there by a log file."""
         there = {key for key, rows in self.bases.items() if rows} | self.stood
-        return sorted((key for key in there if same_key(self.names, key, row)), key=self.home)
+        return sorted(
+            (key for key in there if same_key(self.names, key, row)), key=lambda key: self.based[self._group(key)]
+        )
 
     def _met(self, spots: Sequence[Key], row: Row) -> list[Key]:
         """Return the places of its key that a row goes to: live ones, else the last that a log file took it from."""
@@ -167,16 +170,39 @@ class EverywhereLoggedModel(LookedUpModel):
     def _newer(self, spot: Key, row: Row) -> bool:
         return self.ordered and any(stamp(one) > stamp(row) for one in self.rows[spot])
 
+    def _put(self, spot: Key, row: Row) -> bool:
+        """Have a row meet what is in a place, and return whether it counts: log files take what comes."""
+        if self._group(spot) not in self.joined:
+            self._log(spot, Logged(row, stamp(row)))
+        elif self._newer(spot, row):
+            return False
+        else:
+            self.rows[spot] = [row]
+        return True
+
     def _leave(self, spots: Sequence[Key], at: int | None, counts: Counts) -> None:
         for spot in spots:
-            self._log(spot, Logged(None, at))
+            if self._group(spot) not in self.joined:
+                self._log(spot, Logged(None, at))
+            elif self.ordered and at is not None and any(stamp(one) > at for one in self.rows[spot]):
+                continue
+            else:
+                del self.rows[spot]
             counts.deletes += 1
 
+    def _holding(self, key: Key) -> set[Group]:
+        there = {*(spot for spot, rows in self.bases.items() if rows), *self.stood}
+        return {self._group(spot) for spot in there if spot[:2] == key}
+
+    def _write_bases(self, groups: set[Group]) -> None:
+        super()._write_bases(groups)
+        self.based |= dict.fromkeys(groups, self.writes)
+
     def _add(self, rows: Sequence[Row], counts: Counts) -> None:
-        """Open file groups for rows of new keys."""
-        for row in rows:
-            self.rows[(*key_of(row), self.writes)] = [row]
-        self._write_bases({(str(row["p"]), self.writes) for row in rows})
+        """Write rows of new keys to the base files of the file groups that they joined or opened."""
+        spots = {(*key_of(row), self.placed.get(key_of(row), self.writes)): row for row in rows}
+        self.rows |= {spot: [row] for spot, row in spots.items()}
+        self._write_bases({self._group(spot) for spot in spots})
         counts.inserts += len(rows)
 
 

@@ -127,8 +127,8 @@ class LoggedModel(Model):
         """Join log files, which changes nothing of what they say."""
 
     def _merge(self, rows: Iterable[Row], *, deletes: bool) -> Counts:
-        """Log what each task has of file groups that are there, nobody looking what that is; the rest makes bases."""
-        there = set(self.groups)
+        """Log what each task has of file groups that are appended to, nobody looking; the rest makes bases."""
+        there = self._appended()
         new = [row for row in rows if self._group(key_of(row)) not in there]
         counts = super()._merge(new, deletes=deletes)
         self._write_bases({self._group(key_of(row)) for row in new if key_of(row) in self.rows})
@@ -191,6 +191,10 @@ class LoggedModel(Model):
         """Have a pending compaction mean nothing to file groups whose base files are newer, or that are gone."""
         if self.planned is not None:
             self.planned.groups -= groups
+
+    def _appended(self) -> set[Group]:
+        """Return the file groups to which a write appends what it has for them."""
+        return set(self.groups)
 
     def _group(self, key: Key) -> Group:
         return key[0], self.bucket_of(key)

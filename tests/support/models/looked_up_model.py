@@ -1,8 +1,8 @@
-"""What a merge-on-read table of looked-up keys should hold, where each write opens file groups for its new keys."""
+"""What a merge-on-read table of looked-up keys should hold, given the file groups that a write put new keys in."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from support.models.logged_model import Group, Logged, LoggedModel
@@ -18,7 +18,11 @@ class LookedUpModel(LoggedModel):
         homes: The file group of each key that was ever in one.
         stood: The keys of which a log file has a row, whether or not a later one deletes it.
         stood_since: The same of log files that a pending compaction leaves.
-        writes: Counts the writes, of which each opens one file group a partition.
+        writes: Counts the writes.
+        placed: Where the write that is being taken left each row that it left: which file groups new keys joined, or
+            opened, is a matter of bytes, and told. A new key of which nothing is told left no row.
+        aimed: The file groups that rows were told to join, some of which may leave no row.
+        joined: The file groups of earlier writes that new keys join, whose base files the write makes anew.
     """
 
     alone: bool = True
@@ -26,6 +30,9 @@ class LookedUpModel(LoggedModel):
     stood: set[Key] = field(default_factory=set)
     stood_since: set[Key] = field(default_factory=set)
     writes: int = 0
+    placed: Mapping[Key, str] = field(default_factory=dict)
+    aimed: Collection[str] = ()
+    joined: set[Group] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.bucket_of = self.home
@@ -37,7 +44,7 @@ class LookedUpModel(LoggedModel):
 
     def home(self, key: Key) -> Hashable:
         """Return the file group of a key: a new one where it was in none."""
-        return self.homes.get(key, self.writes)
+        return self.homes.get(key, self.placed.get(key, self.writes))
 
     def apply(self, step: Step) -> Counts | None:
         """Take one write, for which the keys of base and log files count as there."""
@@ -47,7 +54,26 @@ class LookedUpModel(LoggedModel):
                 # What log files say of it is in a file group that has it no more.
                 for place in (self.homes, self.logs, *([self.planned.since] if self.planned else [])):
                     place.pop(key, None)
-        return super().apply(step)
+        return self._joining(step)
+
+    def _joining(self, step: Step) -> Counts | None:
+        """Take one write whose new keys join the file groups that they were told to be in."""
+        self.joined = {group for group in self.groups if group[1] in self.aimed}
+        for key, name in self.placed.items():
+            self.joined |= {(key[0], name)} & (self.groups - self._holding(key))
+        assert not self.joined & {self._group(key) for key in self.logs}, "rows that join log files would be hidden"
+        assert self.planned is None or not self.joined & self.planned.held, "what joins a plan's base file is lost"
+        assert len({path for path, _ in self.joined}) == len(self.joined), "one small file of a partition is enough"
+        counts = super().apply(step)
+        self.placed, self.aimed, self.joined = {}, (), set()
+        return counts
+
+    def _holding(self, key: Key) -> set[Group]:
+        """Return the file groups in which a key was found."""
+        return {(key[0], self.homes[key])} if key in self.homes else set()
+
+    def _appended(self) -> set[Group]:
+        return super()._appended() - self.joined
 
     def schedule(self) -> None:
         """Plan to write base files anew."""
