@@ -317,7 +317,8 @@ def groups(rows: Mapping[str, Mapping[str, float]]) -> str:
     for name, found in _of(UPSERT, rows):
         share = found["finding"] / found["upsert"]
         mark = "" if share <= MOST else f", which misses its promise of {MOST:.0%}"
-        lines += ["", f"Of an upsert of the newest 1% of two million keys without Spark, {name} took {share:.1%}{mark}."]
+        upsert = "an upsert of the newest 1% of two million keys, without Spark"
+        lines += ["", f"Of {upsert}, {name} took {share:.1%}{mark}."]
     return "\n".join([*lines, ""])
 
 
