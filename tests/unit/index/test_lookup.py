@@ -100,12 +100,13 @@ def test_keys_that_only_log_files_have_are_found_there(index: TableLookup) -> No
     files = KeyedFiles()
     base = files.add("p", ["a", "b"], bloom=SMALL)
     files.add_log("p", base, rows=["c"])
-    logs_only = files.add_log("p", None, rows=["d"])
-    files.add_log("p", logs_only, rows=["e"], deletes=["d"])
+    logs_only = files.add_log("q", None, rows=["d"])
+    files.add_log("q", logs_only, rows=["e"], deletes=["d"])
 
-    found = homes(tag(index, files, *(("p", key) for key in "abcdef")))
-
-    assert found == [base, base, base, logs_only, logs_only, None]
+    assert homes(tag(index, files, *(("p", key) for key in "abcx"))) == [base, base, base, None]
+    tags = tag(index, files, *(("q", key) for key in "dex"))
+    assert homes(tags) == [logs_only, logs_only, None]
+    assert tags.figures.bytes == sum(log.size for log in files.slices("q")[logs_only.file_id].logs)
 
 
 @every_index
@@ -203,6 +204,33 @@ def test_ranges_leave_out_files_and_filters_most_of_the_rest(
     assert homes(tags)[2] is None
     assert (tags.figures.files, tags.figures.candidates, tags.figures.false_positives) == (11, 2, 0)
     assert (homes(without), without.figures.candidates) == ([groups[3]], 1)
+
+
+def test_row_groups_of_keys_that_a_filter_denies_are_not_read() -> None:
+    files = KeyedFiles()
+    group = files.add("p", [f"k{number:02}" for number in range(40)], bloom=SMALL, rows_a_group=2)
+    absent = [("p", f"k{number:02}x") for number in range(40)]
+
+    alone = tag(BloomIndex(), files, ("p", "k31"))
+    among = tag(BloomIndex(), files, *absent, ("p", "k31"))
+
+    assert homes(among) == [*[None] * 40, group]
+    assert among.figures.bytes == alone.figures.bytes
+
+
+@pytest.mark.parametrize("few", [0, 10])
+@pytest.mark.parametrize(("prunes", "found"), [(True, False), (False, True)])
+def test_ranges_rule_nothing_out_where_they_are_not_to_be_looked_at(
+    monkeypatch: pytest.MonkeyPatch, prunes: bool, found: bool, few: int
+) -> None:
+    """Whether a footer is known or not, and its filter asked or not; by a range that is wrong one can tell."""
+    monkeypatch.setattr(bloom, "FEW", few)
+    files, index = KeyedFiles(), BloomIndex(LookupSettings(prunes_by_ranges=prunes))
+    group = files.add("p", ["m"], bloom=SMALL)
+    files.say(group, {MIN_KEY: "x", MAX_KEY: "y"})
+
+    for _ in range(2):
+        assert homes(tag(index, files, ("p", "m"), ("p", "xx"))) == [group if found else None, None]
 
 
 def test_a_false_positive_is_counted_and_never_taken() -> None:

@@ -190,6 +190,17 @@ def test_keys_between_two_positions_are_held_as_single_ones_are(keys: list[str],
     assert found == [bool(held.may_hold(pa.array([key]))[0]) for key in keys[start:end]]
 
 
+def test_filters_that_hash_keys_more_often_are_asked_for_the_same_ones() -> None:
+    """What the first filter had worked out is not enough for the second."""
+    keys = [f"key {number}" for number in range(200)]
+    asked = FilterKeys(pa.array(keys))
+    for false_positives in (0.5, 1e-9):
+        held = filter_of(footer_of(keys[:10], BloomSettings(10, false_positives)))
+        assert held.may_hold_between(asked, 0, 200).tolist() == held.may_hold(pa.array(keys)).tolist()
+
+    assert held.may_hold_between(asked, 0, 200).sum() == 10
+
+
 @settings(max_examples=50)
 @given(KEYS, KEYS, st.integers(1, 7), st.booleans())
 def test_a_filter_never_denies_a_key_that_it_holds(
