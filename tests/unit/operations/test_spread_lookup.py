@@ -17,13 +17,17 @@ from pyhudi.index.registry import lookup_for
 from pyhudi.index.settings import LookupSettings
 from pyhudi.operations.planning.spread_lookup import LookTask, SeenTable, overlapping, tag_spread
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
+from pyhudi.table.config import TableConfig, load_config
+from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
+from pyhudi.table.files.base_file import MIN_KEY
 from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.timeline.timeline import load_timeline
 from support.drawn.lookups import APART, TABLE, rows
+from support.drawn.upkept import OFF
 from support.drive import read, write
+from support.made.keyed_files import KeyedFiles
 
 
 def sent(value: Any) -> Any:
@@ -41,6 +45,10 @@ class Tasks:
         return [sent(call)(sent(unit)) for unit in units]
 
 
+# Log files stay: nothing merges them.
+QUIET = replace(APART, upkeep=OFF)
+
+
 class Made:
     """A table of three partitions, with keys in order of time and some that are twice."""
 
@@ -49,13 +57,14 @@ class Made:
         table = replace(TABLE, index_type=kind, table_type=table_type)
         for start in range(0, 60, 20):
             for p in "abc":
-                write(path, rows(*range(100 + start, 120 + start), value=1, p=p), table=table, settings=APART)
-        write(path, rows(105, 150, value=2, p="b"), operation="insert", settings=APART)
-        write(path, rows(101, 141, value=3, p="c"), settings=APART)
+                write(path, rows(*range(100 + start, 120 + start), value=1, p=p), table=table, settings=QUIET)
+        write(path, rows(105, 150, value=2, p="b"), operation="insert", settings=QUIET)
+        write(path, rows(101, 141, value=3, p="c"), settings=QUIET)
         self.path = path
         self.storage = open_storage(str(path))
         self.config = load_config(self.storage)
         self.timeline = load_timeline(self.storage, self.config)
+        assert any(piece.logs for piece in self.view().all_slices()) == (table_type == MERGE_ON_READ)
         self.seen = SeenTable.at(self.timeline, self.config, partial(open_storage, str(path)))
 
     def view(self) -> Any:
@@ -67,9 +76,12 @@ class Made:
         return found
 
 
-@pytest.fixture(params=[("SIMPLE", "COPY_ON_WRITE"), ("BLOOM", "COPY_ON_WRITE"), ("BLOOM", "MERGE_ON_READ")], ids=str)
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
-    return Made(tmp_path, *request.param)
+KINDS = [("SIMPLE", COPY_ON_WRITE), ("BLOOM", COPY_ON_WRITE), ("BLOOM", MERGE_ON_READ)]
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=str)
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return Made(tmp_path_factory.mktemp("made"), *request.param)
 
 
 def keyed(*keys: tuple[str, int]) -> KeyedRows:
@@ -79,7 +91,7 @@ def keyed(*keys: tuple[str, int]) -> KeyedRows:
 
 @pytest.mark.parametrize("most", [1, 4, 100])
 def test_tasks_find_what_one_process_finds(made: Made, most: int) -> None:
-    wanted = keyed(*((path, number) for number in (99, 101, 105, 141, 150, 150, 170) for path in "abcd"))
+    wanted = keyed(*((path, number) for number in (150, 170, 105, 99, 150, 141, 101) for path in "abcd"))
     task = LookTask(made.seen, made.index())
     tasks = Tasks()
 
@@ -134,3 +146,19 @@ def test_only_files_beyond_the_keys_are_left_out(made: Made) -> None:
     assert left == [piece for piece in every if meets(piece)]
     assert 0 < len(left) < len(every)
     assert len(tasks.shares) <= 2
+
+
+@pytest.mark.parametrize(
+    ("span", "expected"), [(("a", "b"), []), (("a", "c"), [0]), (("e", "f"), [0]), (("d", "d"), [0]), (("f", "z"), [])]
+)
+def test_files_that_do_not_tell_their_keys_stay_and_bounds_belong_to_a_range(
+    span: tuple[str, str], expected: list[int]
+) -> None:
+    files = KeyedFiles()
+    groups = [files.add("p", keys) for keys in (["c", "e"], ["x", "z"])]
+    files.say(groups[1], {MIN_KEY: None})
+    table = SeenTable(lambda: files.storage, TableConfig.new(name="t", record_key_fields=("id",)), (), None)
+
+    left = overlapping(table, files.all_slices(), {"p": span}, lambda call, units: [call(one) for one in units], 4)
+
+    assert [piece.group for piece in left] == [groups[number] for number in [*expected, 1]]
