@@ -15,6 +15,7 @@ from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage.base import Folder
 from pyhudi.storage.local import LocalStorage
 from support.drive import write
+from support.recorded.fixture_tables import unpack
 
 PLACES = ("a", "b", "c", "d")
 FIRST, SECOND = Compare("n", "<", 10), Compare("n", ">=", 30)
@@ -53,6 +54,31 @@ def test_footers_leave_out_files_whose_slices_have_no_log_files(table: str) -> N
     assert left(snapshot, AnyOf(((Compare("n", "=", 25),), (Compare("n", "=", 35),)))) == logged + "cd"
     assert left(snapshot, AnyOf(((Compare("n", "=", 25), IsNull("n")), (Compare("p", "=", "d"),)))) == logged + "d"
     assert left(open_snapshot(table, bases_alone=True), FIRST) == ("a" if logged else "")
+
+
+def test_of_files_that_are_known_not_to_hold_a_key_none_is_opened_again(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    open_input = LocalStorage.open_input
+    monkeypatch.setattr(LocalStorage, "open_input", lambda self, path: opened.append(path) or open_input(self, path))
+    key = Compare("_hoodie_record_key", "=", "35")
+    logged = [one.partition_path for one in open_snapshot(table).slices() if one.logs]
+    stays = "abd" if logged else "ad"  # Keys from "0" to "9" are around it.
+    assert left(open_snapshot(table), key) == stays
+    opened.clear()
+
+    assert left(open_snapshot(table), key) == stays
+    again = {path.partition("/")[0] for path in opened if path.endswith(".parquet")}
+    assert again == {"a", "d"} - {*logged}
+
+
+def test_slices_without_base_files_stay_whatever_key_is_looked_for(tmp_path: Path) -> None:
+    snapshot = open_snapshot(unpack("v9_mor_log_only", tmp_path))
+    slices = snapshot.slices()
+
+    assert [one.base for one in slices] == [None] * 2
+    assert snapshot.slices_of_keys([Compare("_hoodie_record_key", "=", "nowhere")]) == slices
 
 
 def test_of_more_files_the_footers_are_left_to_others(table: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.table.arrow.spill import local_spills
 from pyhudi.table.config import TableConfig
 from pyhudi.table.files.base_file import BaseFileWriter, file_schema
+from pyhudi.table.files.bloom_filter import BloomSettings
 from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile
 from pyhudi.table.files.logs.delete_block import Deletes
 from pyhudi.table.files.logs.log_file import LogFileWriter
@@ -53,12 +54,19 @@ class Slice:
         """The slice."""
         return FileSlice(FileGroupId("", FILE_ID), BASE_TIME, self.base, tuple(self.logs))
 
-    def add_base(self, rows: Sequence[dict[str, Any]], *, row_group_bytes: int = 1 << 20) -> None:
+    def add_base(
+        self, rows: Sequence[dict[str, Any]], *, row_group_bytes: int = 1 << 20, bloom: BloomSettings | None = None
+    ) -> None:
         """Write the base file."""
         path = f"{FILE_ID}_0-0-0_{BASE_TIME}.parquet"
         sink = pa.BufferOutputStream()
         writer = BaseFileWriter(
-            sink, file_schema(self.schema), self._avro(), compression="zstd", row_group_bytes=row_group_bytes
+            sink,
+            file_schema(self.schema),
+            self._avro(),
+            compression="zstd",
+            row_group_bytes=row_group_bytes,
+            bloom=bloom,
         )
         for start in range(0, len(rows), 100):
             writer.write(self._batch(rows[start : start + 100], self.schema, BASE_TIME))

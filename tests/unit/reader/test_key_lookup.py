@@ -100,9 +100,20 @@ def test_a_whole_file_is_left_out_by_its_footer() -> None:
     assert groups(parquet(keys, footer(keys, bloom=True)), Compare("id", "=", 5)) == [1]
 
 
+def test_what_else_is_looked_for_does_not_make_a_file_hold_a_key() -> None:
+    search = Search.of([Compare("id", "=", 4)], SCHEMA, CONFIG).with_more([Compare("id", ">", 0)])
+
+    assert search.row_groups(parquet(["1", "2", "5", "6"]), "f") == []
+
+
 def test_nothing_is_left_out_by_keys_that_the_predicates_do_not_fix() -> None:
     strange = TableConfig({**CONFIG.properties, "hoodie.table.keygenerator.type": "my.Own"})
 
+    untyped = {"hoodie.table.keygenerator.type": "CUSTOM", "hoodie.table.partition.fields": "line"}
+
+    unnoted = {"hoodie.table.keygenerator.type": "COMPLEX", "hoodie.table.version": "8"}
+
     assert Search.of([Compare("id", "=", 1)], SCHEMA, CONFIG).keys.to_pylist() == ["1"]
-    for config in (keyed("id", "line"), strange, None):
+    others = [TableConfig({**CONFIG.properties, **changes}) for changes in (untyped, unnoted)]
+    for config in (keyed("id", "line"), strange, *others, None):
         assert Search.of([Compare("id", "=", 1)], SCHEMA, config).keys is None

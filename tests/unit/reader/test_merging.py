@@ -10,13 +10,16 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import MissingFileError, UnsupportedTableError
 from pyhudi.reader.merging import MergeTerms, merge_slice
+from pyhudi.reader.plan import Piece, Split
 from pyhudi.reader.predicates import Compare, Predicate
 from pyhudi.reader.query import Changes
+from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.reader.window import CommitTimes
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.config import TableConfig, load_config, update_config
+from pyhudi.table.files.bloom_filter import BloomSettings
 from pyhudi.table.schema.columns import with_meta
 from support.made.log_slices import BASE_TIME, Gone, Rows, Slice
 from support.models.past import Past, rows_of
@@ -89,6 +92,24 @@ def test_row_groups_are_left_out_where_none_of_their_rows_could_win(
     found = values(one, config, predicate)
     assert len(found) == 99
     assert ("a02", 7) in found
+
+
+@pytest.mark.parametrize("logged", [False, True])
+def test_base_rows_are_left_out_where_a_filter_denies_the_key_looked_for(storage: Storage, logged: bool) -> None:
+    one = Slice(storage, SCHEMA)
+    one.add_base([row(f"a{n:02}", 10, n) for n in range(0, 100, 2)], bloom=BloomSettings(100, 1e-6))
+    if logged:
+        one.add_log(Rows([row("a51", 20, 7)]))
+    base = one.piece.base_file
+    split = Split((Piece(base.path, "", None, base.size, one.piece if logged else None),))
+
+    def shown(key: str) -> list[str]:
+        asked, terms = pa.schema([SCHEMA.field("id")]), MergeTerms(EVENT)
+        found = scan(storage, split, asked, [Compare("id", "=", key)], with_meta(SCHEMA), terms=terms)
+        return [key for batch in found for key in batch.column(0).to_pylist()]
+
+    assert shown("a51") == ["a51"] * logged
+    assert "a50" in shown("a50")
 
 
 @pytest.mark.parametrize("gone", [False, True])

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.reader.predicates import Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
 from pyhudi.reader.statistics import matching_row_groups
+from pyhudi.table.files.footers import text_bound
 
 UTC = datetime.timezone.utc
 
@@ -151,3 +152,8 @@ def test_a_row_group_that_holds_a_string_is_never_left_out(groups, wanted: str) 
     ):
         expected = {n for n, values in enumerate(groups) if any(v is not None and holds(v) for v in values)}
         assert expected <= set(matching_row_groups(file, [predicate], schema))
+
+
+def test_a_bound_that_a_writer_cut_inside_a_character_is_none() -> None:
+    """What is left of it would be less than the texts that it bounds."""
+    assert [text_bound(raw) for raw in ("a", b"a", "aé".encode(), "aé".encode()[:-1])] == ["a", "a", "aé", None]
