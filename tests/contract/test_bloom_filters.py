@@ -9,14 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.index.bloom import filters_for
 from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.services.settings import CompactionSettings, Upkeep
 from pyhudi.table.config import TableConfig
+from pyhudi.table.config.property_keys import MERGE_ON_READ
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import FILTER, TYPE_CODE, BloomFilter, BloomFilterBuilder, BloomSettings
 from support.attempts import rows
 from support.drive import DEFAULTS, KEYED, write
 from support.made.compacting import append, new_table, run, slices
+from support.recorded.fixture_tables import unpack
 
 BLOOM = BloomSettings(entries=4, false_positives=0.01, most_entries=8)
+LOGGED = replace(KEYED, table_type=MERGE_ON_READ)
 ASKED = replace(DEFAULTS, bloom_filter=True, lookup=replace(DEFAULTS.lookup, bloom=BLOOM))
 
 
@@ -54,21 +58,31 @@ def test_each_base_file_of_a_write_has_a_filter_over_all_its_keys(tmp_path: Path
 
 def test_keys_that_stay_are_not_put_into_filters_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t"
-    write(path, rows(*range(100), value=1), table=KEYED, settings=ASKED)
+    settings = replace(ASKED, lookup=replace(DEFAULTS.lookup, bloom=BloomSettings(entries=100)))
+    write(path, rows(*range(100), value=1), table=KEYED, settings=settings)
     added: list[str] = []
     add = BloomFilterBuilder.add
     monkeypatch.setattr(BloomFilterBuilder, "add", lambda self, keys: added.extend(keys.to_pylist()) or add(self, keys))
 
-    write(path, rows(5, 6, 1000, 1001, value=2, ts=2), settings=ASKED)
+    asked: list[str] = []
+    may_hold = BloomFilter.may_hold
+    monkeypatch.setattr(
+        BloomFilter, "may_hold", lambda self, keys: asked.extend(keys.to_pylist()) or may_hold(self, keys)
+    )
 
-    assert set(added) <= {"1000", "1001"}
+    write(path, rows(5, 6, 1000, 1001, value=2, ts=2), settings=settings)
+
+    assert sorted(added) == ["k1000", "k1001"]
+    assert sorted(asked) == ["k1000", "k1001", "k5", "k6"]
     assert filters_of(path, anew=False) == [True, True]
 
 
 def test_files_that_are_sorted_have_filters_too(tmp_path: Path) -> None:
     path = tmp_path / "t"
     settings = replace(ASKED, bulk_insert_sort_columns=("value",))
-    write(path, rows(*range(20), value=1), table=KEYED, operation="bulk_insert", settings=settings)
+    for start in (0, 20):
+        some = rows(*range(start, start + 20), value=start)
+        write(path, some, table=KEYED, operation="bulk_insert", settings=settings)
 
     assert filters_of(path) == [True, True]
 
@@ -89,6 +103,29 @@ def test_a_compaction_writes_filters(tmp_path: Path) -> None:
 
     assert all(filters_of(path))
     assert not any(piece.logs for piece in slices(path))
+
+
+def test_a_compaction_after_a_write_makes_the_filters_that_the_write_would(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    settings = replace(ASKED, upkeep=Upkeep(compaction=CompactionSettings(delta_commits=2)))
+    for value in (1, 2):
+        write(path, rows(*range(20), value=value, ts=value), table=LOGGED, settings=settings)
+
+    assert not any(piece.logs for piece in slices(path))
+    assert filters_of(path) == [True, True]
+
+
+def test_a_compaction_writes_filters_where_nothing_says_which_index_a_table_has(tmp_path: Path) -> None:
+    """Apache Hudi's bloom index, which it may have, fails on a file without."""
+    path = Path(unpack("v9_lookup_simple_mor", tmp_path))
+    merged = {piece.group for piece in slices(path) if piece.logs}
+
+    assert run(path).file_groups == len(merged) > 0
+    assert merged == {
+        piece.group
+        for piece in slices(path)
+        if FILTER.encode() in pq.read_metadata(path / piece.base_file.path).metadata
+    }
 
 
 @pytest.mark.parametrize(
