@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 from pyhudi.errors import DuplicateKeyError, KeyNotFoundError, PlacementError
+from pyhudi.index import lookup
 from pyhudi.index.base import LookupFigures
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.inspect.history import last_commit
@@ -216,16 +219,20 @@ def test_more_than_one_host_should_merge_is_refused_before_and_after_the_lookup(
     assert_healthy(tmp_path)
 
 
-def test_what_a_lookup_took_is_told_by_the_commit_and_by_the_table(tmp_path: Path) -> None:
+def test_what_a_lookup_took_is_told_by_the_commit_and_by_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path, [rows(1, value=1), rows(1, value=1, p="b")], table=TABLE, settings=APART)
     write(tmp_path, rows(2, value=1), settings=APART)
+    monkeypatch.setattr(lookup, "time", SimpleNamespace(monotonic=count(100, 2.5).__next__))
     done = write(tmp_path, rows(1, 3, value=2), settings=APART)
 
     assert (done.lookup.files, done.lookup.candidates, done.lookup.bytes > 0) == (2, done.lookup.candidates, True)
     assert "lookup" in done.seconds
     kept = last_commit(open_storage(str(tmp_path)))
     assert kept is not None
-    assert kept.lookup == replace(done.lookup, seconds=kept.lookup.seconds)
+    assert kept.lookup == done.lookup
+    assert done.lookup.seconds == 2.5
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyhudi.errors import CommitConflictError, PartitionValueError, PlacementError, PyHudiError, UnsupportedTypeError
+from pyhudi.index.base import LookupFigures
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
@@ -46,6 +48,17 @@ def test_new_keys_of_a_known_file_group_have_its_base_file_made_anew(tmp_path: P
     assert rows_of(tmp_path, "id", "value") == [("k1", 2), ("k2", 1), ("k3", 3)]
     assert FILE_GROUP not in read(tmp_path).column_names
     assert_healthy(tmp_path)
+
+
+def test_what_the_lookup_of_placed_rows_took_is_told_by_their_write(tmp_path: Path) -> None:
+    """Those who placed them say it."""
+    write(tmp_path, rows(1, value=1), table=TABLE, settings=APART)
+    took = LookupFigures(files=4, candidates=3, false_positives=2, bytes=900, seconds=1.5)
+    some = said(rows(1, value=2), home(tmp_path, 1))
+
+    done = carry_out(plan(tmp_path, some.schema, settings=replace(PLACED, looked_up=took)), [some])
+
+    assert done.lookup == took
 
 
 WRONG = [
