@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.settings import FileSizes, LookupSettings
+from pyhudi.operations.locating import adoption
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.files.base_file import STAMP
@@ -29,8 +30,8 @@ def rows(*keys: int, ts: int) -> pa.Table:
 def as_another_writer(table: Path, key: str) -> None:
     """Take our stamp off the base files, and spell each key so, ``{}`` being its value."""
     before, after = key.split("{}")
-    for file in table.glob("*.parquet"):
-        found = pq.read_table(file)
+    for file in table.rglob("*.parquet"):
+        found = pq.read_table(file, partitioning=None)
         keys = pc.binary_join_element_wise(before, found.column("id").cast(pa.string()), after, "")
         footer = {name: value for name, value in (found.schema.metadata or {}).items() if name != STAMP}
         found = found.set_column(2, "_hoodie_record_key", keys).replace_schema_metadata(footer)
@@ -107,3 +108,26 @@ def test_keys_that_are_looked_up_are_found_or_spelt_as_the_table_spells_them(
     ):
         write(tmp_path, new, operation=operation, settings=apart)
     assert rows_of(tmp_path, "id", "ts") == before
+
+
+def test_keys_that_are_unique_in_the_table_are_held_against_the_spelling_of_all_partitions(tmp_path: Path) -> None:
+    def some(key: int, p: str) -> pa.Table:
+        return rows(key, ts=1).append_column("p", pa.array([p]))
+
+    made = replace(COMPLEX, index_type="GLOBAL_SIMPLE", bucket_count=None, partition_fields=("p",))
+    write(tmp_path, some(1, "a"), table=made)
+    as_another_writer(tmp_path, "{}")
+
+    with pytest.raises(UnsupportedTableError, match=r"holds the record key '1' for a row whose key pyhudi spells"):
+        write(tmp_path, some(1, "b"))
+    assert rows_of(tmp_path, "id", "p") == [(1, "a")]
+
+
+def test_our_own_files_in_which_no_key_was_found_are_not_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they spell is known."""
+    write(tmp_path, rows(1, ts=1), table=replace(COMPLEX, index_type="SIMPLE", bucket_count=None))
+    monkeypatch.setattr(adoption, "check_spelling", lambda *_: pytest.fail("looked into"))
+
+    assert write(tmp_path, rows(2, ts=1)).inserts == 1
