@@ -149,13 +149,13 @@ def look_up(
     table = SeenTable.at(timeline, work.target.config, work.reach)
     if not isinstance(index, TableLookup):
         return _asked(keyed, AskTask(table, index), work, keep)
+    task = LookTask(table, index)
     if met.rows <= FEW_KEYS:
-        return _few(keyed, LookTask(table, index), work, view)
+        return _few(keyed, task, work, view)
     slices = for_each(work.storage, view.slices, met.counts)
-    pieces = candidates = [piece for one in slices for piece in one.values()]
-    if index.sorts_keys and index.settings.prunes_by_ranges:
-        # So many keys leave no bloom filter without a hit; their ranges rule files out where keys are in order of time.
-        candidates = overlapping(table, pieces, met.bounds, work.spread, spark_tasks(keyed.sparkSession))
+    pieces = [piece for one in slices for piece in one.values()]
+    # So many keys leave no bloom filter without a hit; their ranges rule files out where keys are in order of time.
+    candidates = overlapping(task, pieces, met.bounds, work.spread, spark_tasks(keyed.sparkSession))
     found = _many(keyed, met, table, work.storage, candidates, keep)
     if found is None or (work.revives and _has_copies(found.keys)):
         return None

@@ -118,10 +118,10 @@ class UniqueKeys:
             return self.keep(found), LookupFigures()
         if self.met.rows <= FEW_KEYS:
             return self._few(winners, self.index, view)
-        pieces = candidates = view.all_slices()
-        if self.index.sorts_keys and self.index.settings.prunes_by_ranges:
-            spans = dict.fromkeys((piece.partition_path for piece in pieces), self.met.between)
-            candidates = overlapping(self.table, pieces, spans, self.work.spread, self._tasks(winners))
+        pieces = view.all_slices()
+        spans = dict.fromkeys((piece.partition_path for piece in pieces), self.met.between)
+        task = LookTask(self.table, self.index)
+        candidates = overlapping(task, pieces, spans, self.work.spread, self._tasks(winners))
         if not candidates:
             return local_frame(winners, _NO_PLACES), LookupFigures(len(pieces))
         spark, between = winners.sparkSession, self.met.between

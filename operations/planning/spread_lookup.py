@@ -112,12 +112,14 @@ class RangesTask:
 
 
 def overlapping(
-    table: SeenTable, pieces: Sequence[FileSlice], spans: Mapping[str, tuple[str, str]], spread: Executor, most: int
+    task: LookTask, pieces: Sequence[FileSlice], spans: Mapping[str, tuple[str, str]], spread: Executor, most: int
 ) -> list[FileSlice]:
     """Return the slices that may hold keys of some ranges, by what the footers of their base files say.
 
+    Those are all of them where the table's index goes by no ranges.
+
     Args:
-        table: The table.
+        task: What is done with the slices.
         pieces: Slices; those with log files stay, because nothing tells of their keys.
         spans: The least and the greatest wanted key of each partition, in the order of their bytes.
         spread: Runs the tasks that read footers.
@@ -126,11 +128,13 @@ def overlapping(
     Raises:
         PyHudiError: A footer cannot be read.
     """
+    if not (task.index.sorts_keys and task.index.settings.prunes_by_ranges):
+        return list(pieces)
     plain = [piece for piece in pieces if not piece.logs]
     files = [piece.base_file for piece in plain]
     size = max(1, math.ceil(len(files) / most))
     shares = [files[start : start + size] for start in range(0, len(files), size)]
-    ranges = [one for found in spread(RangesTask(table), shares) for one in found]
+    ranges = [one for found in spread(RangesTask(task.table), shares) for one in found]
     apart = {
         piece.group
         for piece, one in zip(plain, ranges, strict=True)

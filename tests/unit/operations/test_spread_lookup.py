@@ -12,9 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.index.base import KeyedRows
+from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.lookup import TableLookup
 from pyhudi.index.registry import lookup_for
 from pyhudi.index.settings import LookupSettings
+from pyhudi.index.simple import SimpleIndex
 from pyhudi.operations.planning.spread_lookup import LookTask, SeenTable, overlapping, tag_spread
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config
@@ -22,6 +24,7 @@ from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
 from pyhudi.table.files.base_file import MIN_KEY
 from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.lost import open_view
+from pyhudi.table.files.names import FileGroupId
 from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.timeline.timeline import load_timeline
 from support.drawn.lookups import APART, TABLE, rows
@@ -136,7 +139,7 @@ def test_only_files_beyond_the_keys_are_left_out(made: Made) -> None:
     tasks = Tasks()
     every = made.view().all_slices()
 
-    left = overlapping(made.seen, every, spans, tasks, 2)
+    left = overlapping(LookTask(made.seen, BloomIndex()), every, spans, tasks, 2)
 
     def meets(piece: FileSlice) -> bool:
         least, greatest = spans[piece.partition_path]
@@ -159,6 +162,13 @@ def test_files_that_do_not_tell_their_keys_stay_and_bounds_belong_to_a_range(
     files.say(groups[1], {MIN_KEY: None})
     table = SeenTable(lambda: files.storage, TableConfig.new(name="t", record_key_fields=("id",)), (), None)
 
-    left = overlapping(table, files.all_slices(), {"p": span}, lambda call, units: [call(one) for one in units], 4)
+    def left(index: TableLookup) -> list[FileGroupId]:
+        def here(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
+            return [call(one) for one in units]
 
-    assert [piece.group for piece in left] == [groups[number] for number in [*expected, 1]]
+        found = overlapping(LookTask(table, index), files.all_slices(), {"p": span}, here, 4)
+        return [piece.group for piece in found]
+
+    assert left(BloomIndex()) == [groups[number] for number in [*expected, 1]]
+    assert left(BloomIndex(LookupSettings(prunes_by_ranges=False))) == groups
+    assert left(SimpleIndex()) == groups
