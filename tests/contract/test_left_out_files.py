@@ -81,6 +81,12 @@ def test_slices_without_base_files_stay_whatever_key_is_looked_for(tmp_path: Pat
     assert snapshot.slices_of_keys([Compare("_hoodie_record_key", "=", "nowhere")]) == slices
 
 
+def test_where_no_key_can_be_meant_not_even_slices_with_log_files_stay(table: str) -> None:
+    both = [Compare("_hoodie_record_key", "=", key) for key in ("1", "2")]
+
+    assert left(open_snapshot(table), *both) == ""
+
+
 def test_of_more_files_the_footers_are_left_to_others(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "_MOST_FOOTERS", 1)
 
