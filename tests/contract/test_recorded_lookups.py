@@ -5,7 +5,6 @@ None of them says which index it has, because Apache Hudi keeps no note of it.
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from support.drive import rows_of, write
 from support.recorded.fixture_tables import TABLES, recorded, unpack
+from support.recorded.recorded_lookups import as_table, content_of, held
 from support.recorded.recorded_merges import check_recorded
 from support.rules.health import codes, errors
 from support.sick.spoiling import make_healthy, of_two_minds
@@ -30,18 +30,7 @@ from support.sick.spoiling import rows as spoiled_rows
 
 NAMES = sorted(one.stem for one in TABLES.glob("v9_lookup_*.zip"))
 BLOOMS = [name for name in NAMES if "bloom" in name]
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("p", pa.string()),
-        ("name", pa.string()),
-        ("ts", pa.int64()),
-        ("_hoodie_is_deleted", pa.bool_()),
-    ]
-)
 MIB = 1 << 20
-
-Key = tuple[str, str]
 
 
 def test_there_is_a_table_of_each_index_and_type() -> None:
@@ -108,25 +97,6 @@ def test_a_slice_with_log_files_is_read_whatever_its_base_file_says(name: str, t
 
     assert logged
     assert [one for one in snapshot.slices_of_keys([Compare("id", "=", "nowhere")]) if one.logs] == logged
-
-
-def content_of(name: str) -> dict[Key, tuple[str, int]]:
-    return {(row["p"], row["id"]): (row["name"], row["ts"]) for row in recorded(name)}
-
-
-def as_table(rows: dict[Key, tuple[str | None, int]], *, deleted: bool = False) -> pa.Table:
-    whole = [
-        {"id": k, "p": p, "name": name, "ts": ts, "_hoodie_is_deleted": deleted} for (p, k), (name, ts) in rows.items()
-    ]
-    return pa.Table.from_pylist(whole, SCHEMA)
-
-
-def held(path: str) -> dict[Key, tuple[Any, ...]]:
-    """Return what the table holds, each key once."""
-    rows = rows_of(path, "p", "id", "name", "ts")
-    twice = [key for key, count in Counter(row[:2] for row in rows).items() if count > 1]
-    assert not twice
-    return {(str(row[0]), str(row[1])): row[2:] for row in rows}
 
 
 def properties(path: str) -> dict[str, str]:

@@ -17,4 +17,4 @@ def test_a_table_of_apache_hudi_reads_as_it_read_it(name: str, tmp_path: Path) -
 
 def test_there_is_a_table_of_each_kind() -> None:
     """Or one that was lost would be missed by no test."""
-    assert len(NAMES) == 23
+    assert len(NAMES) == 29

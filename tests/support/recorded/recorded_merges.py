@@ -13,7 +13,7 @@ from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from support.recorded.fixture_tables import TABLES, recorded, unpack
 
-NAMES = sorted(one.stem for kind in ("v9_mor_*", "v8_*") for one in TABLES.glob(f"{kind}.zip"))
+NAMES = sorted(one.stem for kind in ("v9_mor_*", "v9_packed_*", "v8_*") for one in TABLES.glob(f"{kind}.zip"))
 # Without copy-on-write ones.
 LOGGED = [
     name
