@@ -25,16 +25,16 @@ INDEX, OPERATION = "hoodie.index.type", "hoodie.datasource.write.operation"
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 JAVA, OURS = "Apache Hudi", "pyhudi"
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
-# Each write opens files of its own for new keys, so that there are many to choose from.
 OPTIONS = {
     **{key: value for key, value in SMALL.items() if key != INDEX},
-    "hoodie.parquet.small.file.limit": "0",
     "hoodie.compact.inline": "false",
     # So few that filters grow, and that some of the keys that a file lacks are taken for present.
     "hoodie.index.bloom.num_entries": "10",
     "hoodie.index.bloom.fpp": "0.05",
     "hoodie.bloom.index.filter.dynamic.max.entries": "20",
 }
+# Each write opens files of its own for new keys, so that there are many to choose from.
+APART = {"hoodie.parquet.small.file.limit": "0"}
 
 Row = tuple[str, str, int, int]
 
@@ -54,6 +54,7 @@ class Shared:
         theirs: Options that Apache Hudi needs with each write, beside `OPTIONS`.
         ours: What pyhudi is told of a table that says nothing; nothing of one of its own.
         is_global: Whether a key is unique in the table.
+        places: Where new keys go, as both are told with each write.
         content: The rows, by key and, where it is not, by partition.
     """
 
@@ -62,6 +63,7 @@ class Shared:
     theirs: dict[str, str]
     ours: dict[str, str]
     is_global: bool = False
+    places: dict[str, str] = field(default_factory=lambda: APART)
     content: dict[tuple[str, str], Row] = field(default_factory=dict)
 
     def write(self, writer: str, numbers: Iterable[int], ts: int, value: int, *, moved: int = 0) -> None:
@@ -92,9 +94,9 @@ class Shared:
     def _run(self, writer: str, rows: list[Row], operation: str) -> None:
         table = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
         if writer == JAVA:
-            self.apache.write(self.path, table, {**OPTIONS, **self.theirs, OPERATION: operation})
+            self.apache.write(self.path, table, {**OPTIONS, **self.places, **self.theirs, OPERATION: operation})
         else:
-            write_without_spark(self.path, table, {**OPTIONS, **self.ours, OPERATION: operation})
+            write_without_spark(self.path, table, {**OPTIONS, **self.places, **self.ours, OPERATION: operation})
 
     def _identity(self, row: Row) -> tuple[str, str]:
         return row[0], "" if self.is_global else row[1]
@@ -104,8 +106,12 @@ def _tuples(rows: pa.Table) -> list[Row]:
     return sorted(zip(*(rows.column(name).to_pylist() for name in SCHEMA.names), strict=True))
 
 
-# The other four: tables of theirs continued by us are recorded, and theirs finds our rows with each of the two kinds on
-# each type of table in the test below, and with the global ones in test_moved_rows.py.
+def file_groups(table: Path) -> set[str]:
+    """Return the ids of the file groups that have base files."""
+    return {file.name.partition("_")[0] for file in data_files(table)}
+
+
+# The other four are in test_version_8.py, and tables of theirs that we continue are recorded.
 @pytest.mark.parametrize(
     ("index", "table_type", "first"),
     [
@@ -126,8 +132,11 @@ def test_each_finds_the_rows_of_the_other(
     table.write(first, range(0, 60), ts=1, value=1)
     table.write(second, range(30, 90), ts=2, value=2)
     table.check()
+    # From here on new keys join small files, the other's too.
+    table.places, groups = {}, file_groups(table.path)
     table.write(first, range(60, 100), ts=3, value=3)
-    table.write(second, range(20, 30), ts=0, value=4)
+    table.write(second, [*range(20, 30), 70, 100], ts=0, value=4)
+    assert file_groups(table.path) == groups
     table.delete(second, range(0, 100, 7))
     table.check()
     table.delete(first, [*range(3, 100, 11), 500])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from interop.apache_hudi import ApacheHudi
+from interop.apache_hudi import ApacheHudi, data_files
 from interop.instants import properties
 from interop.readers import read_hudi_rs
 from interop.scenarios import BUCKETS
@@ -195,6 +195,32 @@ def test_both_write_a_table_without_ordering_fields(tmp_path: Path, older: Apach
     both.ours("k1 0, k4 0", "delete")
     both.check()
     both.theirs("k0 2, k1 1, k4 3")
+    both.check()
+
+
+# The other four are in test_lookup_indexes.py.
+@pytest.mark.parametrize(
+    ("index", "kind"),
+    [
+        ("SIMPLE", "MERGE_ON_READ"),
+        ("BLOOM", "COPY_ON_WRITE"),
+        ("GLOBAL_SIMPLE", "COPY_ON_WRITE"),
+        ("GLOBAL_BLOOM", "MERGE_ON_READ"),
+    ],
+)
+def test_each_finds_the_rows_of_the_other(index: str, kind: str, tmp_path: Path, older: ApacheHudi) -> None:
+    """Whose small files take in new keys, which on merge on read makes base files of their groups."""
+    options = {key: value for key, value in OPTIONS.items() if key != BUCKETS}
+    said = {"hoodie.index.type": index, "hoodie.datasource.write.table.type": kind}
+    both = Both(tmp_path / "t", older, {**options, **said})
+    both.ours(BASE)
+    files = data_files(both.path)
+    both.theirs("k0 20, k1 5, -k2 20, -k3 5, n20 10, n21 10")
+    assert len(data_files(both.path) - files) == len(files), "of each group, and of no other"
+    both.ours("k0 15, k1 20, k4 20, n20 20, -n21 20, n22 10, n23 10")
+    both.theirs("k5 0, n22 0", "delete")
+    both.ours("k6 0, n20 0", "delete")
+    both.theirs("k0 30, k4 5, n23 20, n24 10, n25 10")
     both.check()
 
 
