@@ -107,7 +107,7 @@ class LookupFigures:
         files: Base files and log-only slices that could have held a key, before anything was ruled out.
         candidates: Those that ranges and filters did not rule out, whose keys were read.
         false_positives: Those of the candidates in which no wanted key was found.
-        bytes: Read from footers and key columns.
+        bytes: Read from footers and key columns, but for what Spark's own reader reads of them for very many keys.
         seconds: From the first file to the last.
     """
 
