@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -45,7 +45,7 @@ def by_tasks(spark: SparkSession, reader: HudiReader, splits: Sequence[Split]) -
         splits: At least one.
     """
     told = list(splits)
-    if len(pickle.dumps(told)) > MOST_BYTES:
+    if not _is_small(told):
         return None
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,3 +72,30 @@ def by_tasks(spark: SparkSession, reader: HudiReader, splits: Sequence[Split]) -
     except ImportError:
         # Spark wants pandas of some version for it, of which nothing here is used.
         return None
+
+
+class _FullError(Exception):
+    """More bytes came than there is room for."""
+
+
+class _Room:
+    """Takes some bytes, keeps none, and refuses more."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._left -= size
+        if self._left < 0:
+            raise _FullError
+        return size
+
+
+def _is_small(told: Sequence[Split]) -> bool:
+    """Return whether splits may travel with every task; of a large table no more are packed than it takes to see."""
+    try:
+        pickle.Pickler(_Room(MOST_BYTES)).dump(told)
+    except _FullError:
+        return False
+    return True
