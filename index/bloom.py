@@ -25,7 +25,7 @@ _MANY = 8
 class BloomIndex(TableLookup):
     """Finds a record key in its partition by the footers of base files, and by the keys of those that may hold it."""
 
-    sorts_keys: ClassVar[bool] = True
+    reads_ranges: ClassVar[bool] = True
 
     def look(self, storage: Storage, piece: FileSlice, wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:
         """Return which of some keys one file slice holds; its log files, which have no filters, are read."""

@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..storage.base import Storage
 from ..storage.parallel import for_each
@@ -23,7 +22,7 @@ from ..table.files.names import FileGroupId
 from ..table.files.view import FileView
 from .base import NOT_FOUND, Buckets, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
 from .settings import LookupSettings
-from .slice_keys import MOST_SORTED, Hits, WantedKeys
+from .slice_keys import Hits, WantedKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,8 @@ class Search:
     pieces: Sequence[FileSlice]
 
 
-Unit = tuple[WantedKeys, FileSlice]
-"""Some keys, and a slice in which they are looked for."""
+Unit = tuple[pa.StringArray, FileSlice]
+"""Unique keys in the order of their bytes, and a slice in which they are looked for."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,8 @@ class TableLookup(LookupIndex):
 
     settings: LookupSettings = field(default_factory=LookupSettings)
 
-    # Whether it finds keys by ranges, which takes them in their order.
-    sorts_keys: ClassVar[bool] = False
+    # Whether it leaves files out by the ranges in their footers.
+    reads_ranges: ClassVar[bool] = False
 
     @property
     def is_global(self) -> bool:
@@ -68,7 +67,7 @@ class TableLookup(LookupIndex):
         Args:
             storage: Rooted at the table.
             piece: The slice.
-            wanted: The keys, in the order of their bytes if `sorts_keys`.
+            wanted: The keys, in the order of their bytes.
             sees: Returns whether the blocks of an instant, given its requested time, may be seen.
         """
 
@@ -100,7 +99,18 @@ class TableLookup(LookupIndex):
         """
 
         def look(units: Sequence[Unit]) -> list[Hits]:
-            return for_each(storage, lambda unit: self.look(storage, unit[1], unit[0], view.sees), units, computes=True)
+            # Those of one search are one array, which is made ready once.
+            apart = {id(keys): keys for keys, _ in units}
+            ready = {each: WantedKeys.of(keys) for each, keys in apart.items()}
+
+            def find(number: int) -> Hits:
+                keys, piece = units[number]
+                return self.look(storage, piece, ready[id(keys)], view.sees)
+
+            # What is updated is new for the most part, and a file that holds some takes the longest: it begins first.
+            order = sorted(range(len(units)), key=lambda number: units[number][1].base_time, reverse=True)
+            found = dict(zip(order, for_each(storage, find, order, computes=True), strict=True))
+            return [found[number] for number in range(len(units))]
 
         return self.tag_by(rows, view, storage, look)
 
@@ -113,16 +123,14 @@ class TableLookup(LookupIndex):
             rows: Rows of one write, or of a part of it; a key may come several times.
             view: The table's file slices as of the write's watermark.
             storage: Rooted at the table.
-            look: Returns what `look` does for each pair of keys and a slice; pairs of the same keys come together.
+            look: Returns what `look` does for each pair of keys and a slice; pairs of the same keys, which are one
+                array, come together.
         """
         began = time.monotonic()
         found = _Found(len(rows))
-        searches = [
-            _KeyedSearch.of(search, rows, sort=self.sorts_keys or len(rows) <= MOST_SORTED)
-            for search in self.searches(rows, view, storage)
-        ]
+        searches = [_KeyedSearch.of(search, rows) for search in self.searches(rows, view, storage)]
         units = [(search, piece) for search in searches for piece in search.pieces]
-        looks = look([(search.wanted, piece) for search, piece in units])
+        looks = look([(search.keys, piece) for search, piece in units])
         hits = {id(search): list[tuple[FileGroupId, Hits]]() for search in searches}
         for (search, piece), seen in zip(units, looks, strict=True):
             hits[id(search)].append((piece.group, seen))
@@ -147,19 +155,15 @@ class _KeyedSearch:
 
     rows: Positions
     pieces: Sequence[FileSlice]
-    wanted: WantedKeys
+    keys: pa.StringArray
     key_of_row: Positions
 
     @classmethod
-    def of(cls, search: Search, rows: KeyedRows, *, sort: bool) -> _KeyedSearch:
+    def of(cls, search: Search, rows: KeyedRows) -> _KeyedSearch:
         positions = np.arange(len(rows)) if search.rows is None else search.rows
         keys = rows.record_keys if search.rows is None else rows.record_keys.take(pa.array(positions))
-        if sort:
-            unique, key_of_row = unique_in_order(keys)
-        else:
-            encoded = pc.dictionary_encode(keys)
-            unique, key_of_row = encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        return cls(positions, search.pieces, WantedKeys.of(unique, is_sorted=sort), key_of_row)
+        unique, key_of_row = unique_in_order(keys)
+        return cls(positions, search.pieces, unique, key_of_row)
 
 
 class _Found:
@@ -173,7 +177,7 @@ class _Found:
 
     def add(self, search: _KeyedSearch, hits: Sequence[tuple[FileGroupId, Hits]]) -> None:
         """Take what was found in the slices of one search; of several that hold a key the first one is its home."""
-        home = np.full(len(search.wanted), NOT_FOUND, np.int32)
+        home = np.full(len(search.keys), NOT_FOUND, np.int32)
         again: list[tuple[Positions, int]] = []
         for group, seen in hits:
             if not len(seen.positions):

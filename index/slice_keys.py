@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from ..errors import NullKeyError
 from ..storage.base import Storage
 from ..table.arrow.arrays import span_of
-from ..table.arrow.string_order import in_order
 from ..table.files.base_file import BaseFileReader
 from ..table.files.bloom_filter import FilterKeys
 from ..table.files.file_group import BaseFile, FileSlice, LogFile
@@ -23,9 +22,6 @@ from ..table.files.logs.log_scan import effective_blocks
 from ..table.merging.key_probe import KeyProbe
 from ..table.schema.columns import RECORD_KEY
 from .base import Positions
-
-# To sort more keys costs more than the row groups spare which lie between two of them.
-MOST_SORTED = 1 << 20
 
 # Where one of so many keys is found, each is marked; fewer are put in order.
 _MANY = 64
@@ -42,49 +38,35 @@ class WantedKeys:
     """Unique record keys that are looked for.
 
     Attributes:
-        keys: n keys.
+        keys: n keys in the order of their bytes.
         probe: Finds keys of files among them.
-        bounds: Keys in order, between which files may lie that hold none of them: all, or the least and the greatest.
         filtered: The keys as filters are asked for them.
     """
 
     keys: pa.StringArray
     probe: KeyProbe
-    bounds: pa.StringArray
     filtered: FilterKeys
 
     @classmethod
-    def of(cls, keys: pa.StringArray, *, is_sorted: bool = False) -> WantedKeys:
-        """Return unique keys, ready to be found.
+    def of(cls, keys: pa.StringArray) -> WantedKeys:
+        """Return keys, ready to be found.
 
         Args:
-            keys: n unique keys, none null.
-            is_sorted: Whether they come in the order of their bytes.
+            keys: n unique keys in the order of their bytes, none null.
         """
-        if is_sorted:
-            bounds = keys
-        elif len(keys) <= MOST_SORTED:
-            bounds = in_order(keys)
-        else:
-            span = pc.min_max(keys)
-            bounds = pa.array([span["min"].as_py(), span["max"].as_py()], pa.string())  # O(1)
-        return cls(keys, KeyProbe.over(keys), bounds, FilterKeys(keys))
+        return cls(keys, KeyProbe.over(keys), FilterKeys(keys))
 
     def __len__(self) -> int:
         """Return n."""
         return len(self.keys)
 
     def some(self, positions: Positions) -> WantedKeys:
-        """Return some of the keys, given their positions in ascending order; keys in order stay so."""
-        is_sorted = self.bounds is self.keys
-        return WantedKeys.of(self.keys.take(pa.array(positions)), is_sorted=is_sorted)
+        """Return some of the keys, given their positions in ascending order."""
+        return WantedKeys.of(self.keys.take(pa.array(positions)))
 
     def any_between(self, least: str | None, greatest: str | None) -> bool:
         """Return whether a key may lie between two texts, both included; None for no bound."""
-        if len(self.bounds) < len(self.keys):
-            first, last = self.bounds[0].as_py(), self.bounds[1].as_py()  # O(1)
-            return (greatest is None or first <= greatest) and (least is None or least <= last)
-        start, end = span_of(self.bounds, least, greatest)
+        start, end = span_of(self.keys, least, greatest)
         return start < end
 
     def near(self, keys: pa.StringArray) -> pa.StringArray:
@@ -97,7 +79,7 @@ class WantedKeys:
         return keys.filter(self._between(keys))
 
     def _between(self, keys: pa.StringArray) -> pa.BooleanArray:
-        return pc.and_(pc.greater_equal(keys, self.bounds[0]), pc.less_equal(keys, self.bounds[-1]))
+        return pc.and_(pc.greater_equal(keys, self.keys[0]), pc.less_equal(keys, self.keys[-1]))
 
 
 @dataclass(frozen=True, slots=True)

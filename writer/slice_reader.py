@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..index.slice_keys import WantedKeys
 from ..storage.base import Storage
+from ..table.arrow.arrays import span_of
 from ..table.arrow.spill import SpillWriter
+from ..table.arrow.string_order import in_order
 from ..table.config import TableConfig
 from ..table.files.file_group import FileSlice
 from ..table.files.footers import text_bounds
@@ -64,10 +65,11 @@ class SliceReader:
         Raises:
             CorruptFileError: A file cannot be read.
         """
-        wanted = WantedKeys.of(keys)
+        wanted = in_order(keys)
 
         def row_groups(parquet: pq.ParquetFile) -> list[int]:
             bounds = enumerate(text_bounds(parquet, RECORD_KEY))
-            return [number for number, (least, greatest) in bounds if wanted.any_between(least, greatest)]
+            spans = ((number, span_of(wanted, *span)) for number, span in bounds)
+            return [number for number, (start, end) in spans if start < end]
 
         return self.merged(piece).batches(columns, row_groups=row_groups)

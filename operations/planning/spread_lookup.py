@@ -90,7 +90,7 @@ class LookTask:
         storage, sees = self.table.open()
         found = []
         for keys, pieces in share:
-            wanted = WantedKeys.of(keys, is_sorted=self.index.sorts_keys)
+            wanted = WantedKeys.of(keys)
             found += [self.index.look(storage, piece, wanted, sees) for piece in pieces]
         return found
 
@@ -128,7 +128,7 @@ def overlapping(
     Raises:
         PyHudiError: A footer cannot be read.
     """
-    if not (task.index.sorts_keys and task.index.settings.prunes_by_ranges):
+    if not (task.index.reads_ranges and task.index.settings.prunes_by_ranges):
         return list(pieces)
     plain = [piece for piece in pieces if not piece.logs]
     files = [piece.base_file for piece in plain]
@@ -174,7 +174,7 @@ def tag_spread(task: LookTask, rows: KeyedRows, view: FileView, storage: Storage
 def _shares(units: Sequence[Unit], size: int, keys: int) -> Iterator[list[_Wanted]]:
     """Yield what each task is to do: up to so many slices, and so many pairs of a key and a slice, at least one."""
     share: list[_Wanted] = []
-    last: WantedKeys | None = None
+    last: pa.StringArray | None = None
     slices, pairs = 0, 0
     for wanted, piece in units:
         if share and (slices == size or pairs + len(wanted) > keys):
@@ -183,7 +183,7 @@ def _shares(units: Sequence[Unit], size: int, keys: int) -> Iterator[list[_Wante
         if wanted is last:
             share[-1] = (share[-1][0], (*share[-1][1], piece))
         else:
-            share.append((wanted.keys, (piece,)))
+            share.append((wanted, (piece,)))
         last, slices, pairs = wanted, slices + 1, pairs + len(wanted)
     if share:
         yield share

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import mask
+
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -25,8 +27,7 @@ def in_order(strings: pa.StringArray) -> pa.StringArray:
     Args:
         strings: n strings, none null.
     """
-    quick = _sorted(strings)
-    return strings.take(pc.sort_indices(strings)) if quick is None else quick[0]
+    return (_sorted(strings) or _sorted_by_arrow(strings))[0]
 
 
 def unique_in_order(strings: pa.StringArray) -> tuple[pa.StringArray, Positions]:
@@ -35,23 +36,27 @@ def unique_in_order(strings: pa.StringArray) -> tuple[pa.StringArray, Positions]
     Args:
         strings: n strings, none null.
     """
-    quick = _sorted(strings)
-    if quick is not None:
-        return quick[0], _inverse(quick[1])
-    encoded = pc.dictionary_encode(strings)
-    order = pc.sort_indices(encoded.dictionary)
-    places = _inverse(order.to_numpy().astype(np.int64))
-    return encoded.dictionary.take(order), places[encoded.indices.to_numpy(zero_copy_only=False)]
+    ordered, order = _sorted(strings) or _sorted_by_arrow(strings)
+    is_first = np.ones(len(ordered), np.bool_)
+    is_first[1:] = mask(pc.less(ordered[:-1], ordered[1:]))
+    places = np.empty(len(ordered), np.int64)
+    places[order] = np.cumsum(is_first) - 1
+    return ordered if is_first.all() else ordered.filter(pa.array(is_first)), places
 
 
 def _sorted(strings: pa.StringArray) -> tuple[pa.StringArray, Positions] | None:
-    """Return unique strings of one length in order, with the position that each had; None where they are others."""
+    """Return strings of one length in order, with the position that each had; None where that takes Arrow."""
     words = _words(strings)
     if words is None:
         return None
     order: Positions = np.argsort(words)
     found = strings.take(pa.array(order))
-    return (found, order) if pc.all(pc.less(found[:-1], found[1:])).as_py() else None  # one value
+    return (found, order) if pc.all(pc.less_equal(found[:-1], found[1:])).as_py() else None  # one value
+
+
+def _sorted_by_arrow(strings: pa.StringArray) -> tuple[pa.StringArray, Positions]:
+    order = pc.sort_indices(strings)
+    return strings.take(order), order.to_numpy().astype(np.int64)
 
 
 def _words(strings: pa.StringArray) -> Words | None:
@@ -70,9 +75,3 @@ def _words(strings: pa.StringArray) -> Words | None:
     for place in differ:  # at most eight
         words = (words << np.uint64(8)) | rows[:, place]
     return words
-
-
-def _inverse(order: Positions) -> Positions:
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    return places

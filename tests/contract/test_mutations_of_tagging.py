@@ -105,11 +105,11 @@ def a_key_of_another_hash_is_taken(patch: Patch) -> None:
 def all_rows_of_a_key_but_the_last_are_forgotten(patch: Patch) -> None:
     original = lookup._KeyedSearch.of
 
-    def of(search: Any, rows: Any, *, sort: bool) -> Any:
-        made = original(search, rows, sort=sort)
+    def of(search: Any, rows: Any) -> Any:
+        made = original(search, rows)
         _, last = np.unique(made.key_of_row[::-1], return_index=True)
         kept = np.sort(len(made.key_of_row) - 1 - last)
-        return lookup._KeyedSearch(made.rows[kept], made.pieces, made.wanted, made.key_of_row[kept])
+        return lookup._KeyedSearch(made.rows[kept], made.pieces, made.keys, made.key_of_row[kept])
 
     patch.setattr(lookup._KeyedSearch, "of", of)
 
@@ -128,9 +128,7 @@ def keys_are_not_ordered_before_ranges_cut_them(patch: Patch) -> None:
 
 def the_greatest_key_is_taken_for_one_beyond(patch: Patch) -> None:
     between = WantedKeys._between
-    patch.setattr(
-        WantedKeys, "_between", lambda self, keys: pc.and_(between(self, keys), pc.less(keys, self.bounds[-1]))
-    )
+    patch.setattr(WantedKeys, "_between", lambda self, keys: pc.and_(between(self, keys), pc.less(keys, self.keys[-1])))
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [

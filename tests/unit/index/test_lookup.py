@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from pyhudi.errors import CorruptFileError, NullKeyError
-from pyhudi.index import bloom, lookup, slice_keys
+from pyhudi.index import bloom
 from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.lookup import TableLookup
 from pyhudi.index.settings import LookupSettings
@@ -168,9 +168,7 @@ def scattered() -> Iterator[tuple[KeyedFiles, list[FileGroupId]]]:
     yield files, groups
 
 
-def test_row_groups_that_no_key_lies_between_are_not_read(
-    scattered: tuple[KeyedFiles, list[FileGroupId]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_row_groups_that_no_key_lies_between_are_not_read(scattered: tuple[KeyedFiles, list[FileGroupId]]) -> None:
     files, groups = scattered
     everything = [("p", f"k{file}{number}") for file in range(10) for number in range(10)]
 
@@ -182,12 +180,6 @@ def test_row_groups_that_no_key_lies_between_are_not_read(
     footers = tag(SimpleIndex(), files, ("p", "z")).figures.bytes
     # Two row groups of fifty, beside all footers.
     assert (of_two.figures.bytes - footers) * 20 < (of_all.figures.bytes - footers) < of_all.figures.bytes
-
-    # Too many keys to be sorted: what lies between the first and the last is read.
-    for module in (lookup, slice_keys):
-        monkeypatch.setattr(module, "MOST_SORTED", 1)
-    unsorted = tag(SimpleIndex(), files, ("p", "k31"), ("p", "k79"), ("p", "k32"))
-    assert (homes(unsorted), unsorted.figures.candidates) == ([groups[3], groups[7], groups[3]], 5)
 
 
 def test_ranges_leave_out_files_and_filters_most_of_the_rest(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyhudi.index.base import KeyedRows
@@ -17,6 +20,7 @@ from pyhudi.index.lookup import TableLookup
 from pyhudi.index.registry import lookup_for
 from pyhudi.index.settings import LookupSettings
 from pyhudi.index.simple import SimpleIndex
+from pyhudi.index.slice_keys import Hits
 from pyhudi.operations.planning.spread_lookup import LookTask, SeenTable, overlapping, tag_spread
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config
@@ -172,3 +176,41 @@ def test_files_that_do_not_tell_their_keys_stay_and_bounds_belong_to_a_range(
     assert left(BloomIndex()) == [groups[number] for number in [*expected, 1]]
     assert left(BloomIndex(LookupSettings(prunes_by_ranges=False))) == groups
     assert left(SimpleIndex()) == groups
+
+
+@pytest.mark.parametrize("kind", ["SIMPLE", "BLOOM"])
+@pytest.mark.parametrize("parts", [1, 40])
+def test_what_the_driver_holds_of_as_many_keys_as_it_takes(tmp_path: Path, kind: str, parts: int) -> None:
+    """Beside keys of 36 bytes about 200 a key, and one copy of them for all tasks, however many slices look."""
+    count = 1 << 18
+    letters = np.frombuffer(b"0123456789abcdef", np.uint8)[np.random.default_rng(5).integers(0, 16, (count, 36))]
+    ends = pa.py_buffer(np.arange(count + 1, dtype=np.int32) * 36)
+    keys = pa.StringArray.from_buffers(count, ends, pa.py_buffer(letters.tobytes()))
+    numbers = pa.array(np.arange(count, dtype=np.int32) % parts)
+    paths = pa.DictionaryArray.from_arrays(numbers, pa.array([f"p{number}" for number in range(parts)]))
+    index = lookup_for(TableConfig.new(name="t", record_key_fields=["id"], index_type=kind), LookupSettings())
+    assert isinstance(index, TableLookup)
+    packed: list[int] = []
+
+    def spread(_: Any, shares: Sequence[Any]) -> list[Any]:
+        packed.append(len(pickle.dumps(shares)))
+        return [[Hits.none() for _, pieces in share for _ in pieces] for share in shares]
+
+    def slices(path: str) -> dict[str, FileSlice]:
+        groups = [FileGroupId(path, str(number)) for number in range(40 // parts)]
+        return {group.file_id: FileSlice(group, "1", None) for group in groups}
+
+    view: Any = SimpleNamespace(slices=slices)
+    task: Any = SimpleNamespace(index=index)
+    pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        tag_spread(task, KeyedRows(keys, paths), view, open_storage(str(tmp_path)), spread, 200)
+        peak = pool.max_memory() + tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+
+    assert packed[0] < keys.nbytes + (1 << 16)
+    assert peak < 256 * count, f"{peak / count:.0f} bytes a key"
