@@ -288,6 +288,46 @@ class Between:
         return found
 
 
+class _StoppedError(Exception):
+    """Nothing is to be written."""
+
+
+@pytest.mark.parametrize("index", ["BLOOM", pytest.param("GLOBAL_SIMPLE", marks=pytest.mark.slow)])
+def test_keys_come_to_the_driver_up_to_a_bound_and_are_joined_beyond(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str
+) -> None:
+    table = create(spark, tmp_path / "t", COLUMNS, index=index)
+    df = made(spark, "sequence(0, 29)", 1)
+    table.upsert(df)
+    collected: list[int] = []
+    joined: list[Any] = []
+    collect, join = type(df).toArrow, table_keys.table_keys
+
+    def counted(frame: DataFrame) -> Any:
+        found = collect(frame)
+        collected.append(found.num_rows)
+        return found
+
+    def noted(*args: Any, **given: Any) -> Any:
+        joined.append(args)
+        return join(*args, **given)
+
+    def stop() -> None:
+        raise _StoppedError
+
+    monkeypatch.setattr(type(df), "toArrow", counted)
+    for bound in (30, 29):
+        for module in (found_keys, unique_keys):
+            monkeypatch.setattr(module, "FEW_KEYS", bound)
+            monkeypatch.setattr(module, "table_keys", noted)
+        Between(monkeypatch, stop)
+        with pytest.raises(_StoppedError):
+            table.upsert(df, **PLACED)
+
+        assert (max(collected), len(joined)) == ((30, 0) if bound == 30 else (3, 1)), "no more than partitions"
+        collected.clear()
+
+
 @pytest.mark.parametrize(
     ("mine", "theirs", "conflict"),
     [
