@@ -173,6 +173,8 @@ def test_many_new_keys_open_several_file_groups_by_the_size_of_a_row(tmp_path: P
     assert {len(found) for found in homes(tmp_path).values()} == {1}
     write(tmp_path, [rows(*range(0, 1000, 3), value=2), rows(*range(1, 1000, 3), value=2)], settings=settings)
     assert len(slices(tmp_path)) == 10
+    # What was written tells that a row takes less than was guessed.
+    assert write(tmp_path, rows(*range(1000, 2000), value=1), settings=settings).files == 1
     assert_healthy(tmp_path)
 
 
@@ -288,3 +290,18 @@ def test_generated_keys_are_looked_up_nowhere_whatever_the_table_says(tmp_path: 
 
     assert not work.looks_up
     assert carry_out(work, [table]).inserts == 2
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_few_small_files_of_a_partition_take_new_keys_in_where_rows_are_appended(tmp_path: Path, most: int) -> None:
+    table = tmp_path / "t"
+    for key in (1, 2):
+        write(table, rows(key, value=1), table=LOGGED, settings=APART)
+    small = {piece.file_id for piece in slices(table)}
+    largest = max(piece.size for piece in slices(table)) + 20 * 100
+    sizes = FileSizes(small=largest, largest=largest, record_bytes=100, most_rewritten=most)
+    done = write(table, rows(*range(3, 43), value=2), settings=WriteSettings(lookup=LookupSettings(sizes=sizes)))
+
+    joined = {home(table, key) for key in range(3, 43)} & small
+    assert (len(small), len(joined), done.files) == (2, most, 2)
+    assert_healthy(table)
