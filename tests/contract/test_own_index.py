@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 import sys
 import unittest
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pyhudi.operations.indexing import news
+from pyhudi.operations.indexing.news import find_news
+from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
 from pyhudi.testing.outside_indexes import OutsideIndexContract
+from support.drawn.lookups import APART, TABLE, rows
+from support.drive import write
 
 PAGE = Path(__file__).parents[2] / "docs" / "indexes.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -66,3 +74,28 @@ def test_the_contract_finds_what_is_wrong_with_an_index(line: str, spoilt: str, 
 
     assert result.testsRun == 1
     assert not result.wasSuccessful()
+
+
+def test_all_file_groups_are_news_where_the_archive_tells_not_what_writes_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archives = Upkeep(CleanSettings(commits=1), ArchiveSettings(min_commits=1, max_commits=1))
+    settings = replace(APART, upkeep=archives)
+    for number in range(7):
+        write(tmp_path, rows(number, value=number), table=TABLE, settings=settings)
+        if not number:
+            storage = open_storage(str(tmp_path))
+            config = load_config(storage)
+            first = find_news(storage, config, None)
+            assert first is not None
+            assert first.anew
+
+    told = find_news(storage, config, first.until)
+    monkeypatch.setattr(news, "archived_bodies", lambda *_: {})
+    untold = find_news(storage, config, first.until)
+
+    assert told is not None
+    assert untold is not None
+    assert (told.anew, untold.anew) == (False, True)
+    known = {file.group for file in told.groups}
+    assert len({file.group for file in untold.groups} - known) == 1, "the first write's, which was known"

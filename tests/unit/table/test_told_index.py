@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import uuid
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.files.names import FileGroupId, new_bucket_file_id
-from pyhudi.table.told_index import ToldIndex, is_unnoted, mixed, told_by, with_told
+from pyhudi.table.told_index import ToldIndex, is_unnoted, mixed, told_by, told_index, with_told
 
 BUCKETS = ToldIndex("BUCKET")
 LOOKUP = ToldIndex("SIMPLE")
@@ -90,3 +92,17 @@ def test_what_is_told_is_in_the_properties_unless_it_is_buckets() -> None:
     assert with_told(plain, BUCKETS) is plain
     assert not is_unnoted(TableConfig.new(name="t", record_key_fields=["id"], bucket_count=2))
     assert not is_unnoted(TableConfig.new(name="t", record_key_fields=[], index_type=None))
+
+
+def test_a_table_without_file_groups_is_told_by_those_that_were_replaced() -> None:
+    def of(*replaced: FileGroupId, live: tuple[FileGroupId, ...] = ()) -> ToldIndex:
+        def shown(groups: tuple[FileGroupId, ...]) -> Any:
+            return lambda path: {one.file_id: SimpleNamespace(id=one) for one in groups if one.partition_path == path}
+
+        view: Any = SimpleNamespace(groups=shown(live), replaced_groups=shown(replaced))
+        return told_index(view, ["p", "q"])
+
+    assert of(bucket(3), bucket(1, "q")) == BUCKETS
+    assert of(bucket(3), live=tuple(others(2))) == LOOKUP
+    assert of(bucket(3), *others(40)) == LOOKUP, "what is gone contradicts nothing"
+    assert of() == LOOKUP
