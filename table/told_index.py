@@ -45,6 +45,12 @@ def is_unnoted(config: TableConfig) -> bool:
     return not config.generates_keys and config.index_type is None
 
 
+def bucket_by_name(file_id: str) -> int | None:
+    """Return the bucket that a file id names, None where no table has as many: one random UUID in forty has digits."""
+    number = bucket_of(file_id)
+    return None if number is None or number >= _MOST_BUCKETS else number
+
+
 def told_by(groups: Iterable[FileGroupId]) -> ToldIndex:
     """Return the index that file groups belong to, which may be none at all.
 
@@ -54,8 +60,8 @@ def told_by(groups: Iterable[FileGroupId]) -> ToldIndex:
     buckets: list[tuple[int, FileGroupId]] = []
     others: list[FileGroupId] = []
     for group in groups:
-        number = bucket_of(group.file_id)
-        if number is None or number >= _MOST_BUCKETS:
+        number = bucket_by_name(group.file_id)
+        if number is None:
             others.append(group)
         else:
             buckets.append((number, group))

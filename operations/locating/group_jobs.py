@@ -19,9 +19,10 @@ from ...table.arrow.string_hash import hash64
 from ...table.config import TableConfig
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.file_group import FileSlice
-from ...table.files.names import FileGroupId, bucket_of
+from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.schema.columns import RECORD_KEY
+from ...table.told_index import bucket_by_name
 from ...timeline.held import clustered_groups, held_groups, pending_compactions
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
@@ -143,7 +144,7 @@ def shares_of(
         found = GroupSizes.of(view, counts, sizes, held=held, appends=appends).small
         # What looks like a bucket is left to its keys, by which writers with a bucket index would look for it.
         groups = GroupSizes(
-            {path: tuple(one for one in small if bucket_of(one.file_id) is None) for path, small in found.items()}
+            {path: tuple(one for one in small if bucket_by_name(one.file_id) is None) for path, small in found.items()}
         )
     return deal(counts, groups, sizes, learned_record_bytes(timeline, sizes), instant_time)
 
