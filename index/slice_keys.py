@@ -11,11 +11,10 @@ import pyarrow.compute as pc
 
 from ..errors import NullKeyError
 from ..storage.base import Storage
-from ..table.arrow.arrays import span_of
 from ..table.files.base_file import BaseFileReader
 from ..table.files.bloom_filter import FilterKeys
 from ..table.files.file_group import BaseFile, FileSlice, LogFile
-from ..table.files.footers import leaves_of, text_bounds
+from ..table.files.footers import leaves_of, row_groups_around
 from ..table.files.logs.log_contents import rows_of
 from ..table.files.logs.log_file import read_blocks
 from ..table.files.logs.log_scan import effective_blocks
@@ -63,11 +62,6 @@ class WantedKeys:
     def some(self, positions: Positions) -> WantedKeys:
         """Return some of the keys, given their positions in ascending order."""
         return WantedKeys.of(self.keys.take(pa.array(positions)))
-
-    def any_between(self, least: str | None, greatest: str | None) -> bool:
-        """Return whether a key may lie between two texts, both included; None for no bound."""
-        start, end = span_of(self.keys, least, greatest)
-        return start < end
 
     def near(self, keys: pa.StringArray) -> pa.StringArray:
         """Return those of some keys that lie between the least and the greatest wanted one; all, if most seem to."""
@@ -168,11 +162,7 @@ def hits_of_base(base: BaseFileReader, file: BaseFile, wanted: WantedKeys) -> Hi
         NullKeyError: It holds rows without a record key.
     """
     metadata = base.parquet.metadata
-    groups = [
-        number
-        for number, (least, greatest) in enumerate(text_bounds(base.parquet, RECORD_KEY))
-        if wanted.any_between(least, greatest)
-    ]
+    groups = row_groups_around(base.parquet, RECORD_KEY, wanted.keys)
     leaves = leaves_of(base.parquet, (RECORD_KEY,))
     chunks = (metadata.row_group(number).column(leaf) for number in groups for leaf in leaves)
     nbytes = metadata.serialized_size + sum(chunk.total_compressed_size for chunk in chunks)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import TableConfigError, UnsupportedTableError
 from ..table.arrow.arrays import span_of
+from ..table.arrow.string_order import in_order
 from ..table.config import TableConfig
 from ..table.files.key_footers import KeyFooter
 from ..table.schema.columns import RECORD_KEY
@@ -57,7 +57,7 @@ class Search:
             except (UnsupportedTableError, TableConfigError):
                 # A table can be read without the key generator that writes it.
                 keys = None
-        return cls(tuple(predicates), schema, None if keys is None else keys.take(pc.sort_indices(keys)))
+        return cls(tuple(predicates), schema, None if keys is None else in_order(keys))
 
     def with_more(self, predicates: Sequence[Predicate]) -> Search:
         """Return a search by more predicates, which say nothing of keys."""

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..storage.base import Storage
-from ..table.arrow.arrays import span_of
 from ..table.arrow.spill import SpillWriter
 from ..table.arrow.string_order import in_order
 from ..table.config import TableConfig
 from ..table.files.file_group import FileSlice
-from ..table.files.footers import text_bounds
+from ..table.files.footers import row_groups_around
 from ..table.schema.columns import RECORD_KEY
 from ..table.slices.merged_slice import MergedSlice
 
@@ -68,8 +67,6 @@ class SliceReader:
         wanted = in_order(keys)
 
         def row_groups(parquet: pq.ParquetFile) -> list[int]:
-            bounds = enumerate(text_bounds(parquet, RECORD_KEY))
-            spans = ((number, span_of(wanted, *span)) for number, span in bounds)
-            return [number for number, (start, end) in spans if start < end]
+            return row_groups_around(parquet, RECORD_KEY, wanted)
 
         return self.merged(piece).batches(columns, row_groups=row_groups)

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .arrays import mask
+from .string_hash import Words, string_buffers
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
-Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 _WORD = 8
 _TOLD_BY = 1_024
@@ -61,14 +61,11 @@ def _sorted_by_arrow(strings: pa.StringArray) -> tuple[pa.StringArray, Positions
 
 def _words(strings: pa.StringArray) -> Words | None:
     """Return bytes in which strings of one length differ, by the first ones, as numbers; None where lengths differ."""
-    if not len(strings):
-        return None
-    _, ends, text = strings.buffers()
-    offsets = np.frombuffer(ends, np.int32)[strings.offset : strings.offset + len(strings) + 1]
-    length = int(offsets[1] - offsets[0])
+    data, offsets = string_buffers(strings)
+    length = len(data) // max(len(strings), 1)
     if not length or (np.diff(offsets) != length).any():
         return None
-    rows = np.frombuffer(text, np.uint8)[offsets[0] : offsets[-1]].reshape(-1, length)
+    rows = data.reshape(-1, length)
     some = rows[:: max(len(rows) // _TOLD_BY, 1)]
     differ = np.flatnonzero((some != some[0]).any(axis=0))[:_WORD]
     words = np.zeros(len(rows), np.uint64)

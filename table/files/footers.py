@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ..arrow.arrays import span_of
+
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
@@ -49,6 +51,18 @@ def text_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[str | None, 
         else:
             found.append((text_bound(known.min_raw), text_bound(known.max_raw)))
     return found
+
+
+def row_groups_around(parquet: pq.ParquetFile, column: str, texts: pa.StringArray) -> list[int]:
+    """Return the numbers of the row groups that may hold one of some texts, by the bounds that the footer tells.
+
+    Args:
+        parquet: An open file.
+        column: A string column at the top.
+        texts: In the order of their bytes.
+    """
+    spans = (span_of(texts, *bounds) for bounds in text_bounds(parquet, column))
+    return [number for number, (start, end) in enumerate(spans) if start < end]
 
 
 def text_bound(raw: Any) -> str | None:

@@ -15,7 +15,7 @@ from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.lookup import TableLookup
 from pyhudi.index.simple import SimpleIndex
 from pyhudi.index.slice_keys import Hits, WantedKeys
-from pyhudi.table.files import key_footers
+from pyhudi.table.files import footers, key_footers
 from pyhudi.table.files.bloom_filter import BloomFilter
 from pyhudi.table.files.key_footers import KeyFooters
 from pyhudi.table.merging.key_probe import KeyProbe
@@ -69,7 +69,7 @@ def ranges_are_compared_as_numbers(patch: Patch) -> None:
 
 
 def bounds_of_row_groups_are_compared_as_numbers(patch: Patch) -> None:
-    patch.setattr(slice_keys, "span_of", as_numbers)
+    patch.setattr(footers, "span_of", as_numbers)
 
 
 def ranges_leave_their_last_key_out(patch: Patch) -> None:

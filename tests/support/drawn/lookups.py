@@ -29,7 +29,7 @@ from pyhudi.table.files.view import FileView
 from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.merging.merger import Meeting
 from pyhudi.table.schema.columns import FILE_GROUP
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.timeline.timeline import Timeline, load_timeline
 from support.drive import plan, read, rows_of, task, write
 from support.made.clustering import request_clustering, take_back
 from support.places import Place, below
@@ -105,7 +105,7 @@ def located(work: WritePlan, parts: Sequence[pa.Table]) -> list[pa.Table]:
     timeline = snapshot(work.transaction, storage)
     view = open_view(storage, timeline)
     keys = KeyGenerator(work.config, work.schema)
-    return [_located(work, part.combine_chunks(), view, storage, keys) for part in parts]
+    return [_located(work, part.combine_chunks(), view, timeline, storage, keys) for part in parts]
 
 
 def joined_by(part: pa.Table) -> set[str]:
@@ -115,14 +115,16 @@ def joined_by(part: pa.Table) -> set[str]:
     return {name[1:] for name in names if name.startswith("+") and not name[1:].isdecimal()}
 
 
-def _located(work: WritePlan, part: pa.Table, view: FileView, storage: Storage, keys: KeyGenerator) -> pa.Table:
+def _located(
+    work: WritePlan, part: pa.Table, view: FileView, timeline: Timeline, storage: Storage, keys: KeyGenerator
+) -> pa.Table:
     batch = part.to_batches()[0]
     record_keys, paths = keys.record_keys(batch), keys.partition_paths(batch)
     tags = work.lookup.tag(KeyedRows(record_keys, paths), view, storage)
     found = [work.rules.meeting is not Meeting.ADD and code != NOT_FOUND for code in tags.codes.tolist()]
     path = paths[0].as_py()
     new = {key for key, there in zip(record_keys.to_pylist(), found, strict=True) if not there}
-    sizes, timeline = work.settings.lookup.sizes, snapshot(work.transaction, storage)
+    sizes = work.settings.lookup.sizes
     joinable = None if work.operation == DELETE else view
     shares = shares_of(work.config, sizes, joinable, timeline, {path: len(new)}, work.instant_time)
     places = shares[path].take(hash64(record_keys)).tolist() if new else []

@@ -75,9 +75,8 @@ class EverywhereLoggedModel(LookedUpModel):
     """The rows of a merge-on-read table by the file group that they are in.
 
     What models of log files keep by key is kept here by a spot: a partition, a key, and a file group. A row that moves
-    leaves a delete in a log file of the
-    file group where it was, which has the key until that is merged: a row that comes back meets it there, unless the
-    key is elsewhere by now.
+    leaves a delete in a log file of the file group where it was, which has the key until that is merged: a row that
+    comes back meets it there, unless the key is elsewhere by now.
 
     Attributes:
         moves: Whether rows move to the partition with which they come; else they are updated where their key is.
@@ -107,7 +106,7 @@ class EverywhereLoggedModel(LookedUpModel):
                 self._leave(spots, None if deletes else stamp(row), counts)
                 continue
             elsewhere = [spot for spot in spots if self.moves and spot[0] != row["p"] and spot in self.rows]
-            if any(self._newer(spot, row) for spot in elsewhere):
+            if any(self._newer(spot, stamp(row)) for spot in elsewhere):
                 continue
             meets = self._met(spots, row)
             self._leave(elsewhere, stamp(row), counts)
@@ -154,10 +153,11 @@ class EverywhereLoggedModel(LookedUpModel):
 
     def _spots(self, row: Row) -> list[Key]:
         """Return every file group that has the key of a row, be it deleted there by a log file."""
-        there = {key for key, rows in self.bases.items() if rows} | self.stood
-        return sorted(
-            (key for key in there if same_key(self.names, key, row)), key=lambda key: self.based[self._group(key)]
-        )
+        spots = [spot for spot in self._there() if same_key(self.names, spot, row)]
+        return sorted(spots, key=lambda spot: self.based[self._group(spot)])
+
+    def _there(self) -> set[Key]:
+        return {spot for spot, rows in self.bases.items() if rows} | self.stood
 
     def _met(self, spots: Sequence[Key], row: Row) -> list[Key]:
         """Return the places of its key that a row goes to: live ones, else the last that a log file took it from."""
@@ -167,14 +167,14 @@ class EverywhereLoggedModel(LookedUpModel):
             return own[-1:]
         return [spot for spot in live if spot in own] if self.moves else live
 
-    def _newer(self, spot: Key, row: Row) -> bool:
-        return self.ordered and any(stamp(one) > stamp(row) for one in self.rows[spot])
+    def _newer(self, spot: Key, at: int | None) -> bool:
+        return self.ordered and at is not None and any(stamp(one) > at for one in self.rows[spot])
 
     def _put(self, spot: Key, row: Row) -> bool:
         """Have a row meet what is in a place, and return whether it counts: log files take what comes."""
         if self._group(spot) not in self.joined:
             self._log(spot, Logged(row, stamp(row)))
-        elif self._newer(spot, row):
+        elif self._newer(spot, stamp(row)):
             return False
         else:
             self.rows[spot] = [row]
@@ -184,15 +184,14 @@ class EverywhereLoggedModel(LookedUpModel):
         for spot in spots:
             if self._group(spot) not in self.joined:
                 self._log(spot, Logged(None, at))
-            elif self.ordered and at is not None and any(stamp(one) > at for one in self.rows[spot]):
+            elif self._newer(spot, at):
                 continue
             else:
                 del self.rows[spot]
             counts.deletes += 1
 
     def _holding(self, key: Key) -> set[Group]:
-        there = {*(spot for spot, rows in self.bases.items() if rows), *self.stood}
-        return {self._group(spot) for spot in there if spot[:2] == key}
+        return {self._group(spot) for spot in self._there() if spot[:2] == key}
 
     def _write_bases(self, groups: set[Group]) -> None:
         super()._write_bases(groups)
