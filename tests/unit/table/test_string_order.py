@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
+from pyhudi.table.arrow import string_order
 from pyhudi.table.arrow.string_order import in_order, unique_in_order
 
 # Of one length and of many; with characters whose bytes come in another order than those of Java's units.
@@ -38,3 +40,17 @@ def test_places_in_which_few_of_many_strings_differ_count() -> None:
     assert (unique[0].as_py(), unique[1].as_py(), unique[-1].as_py()) == ("a10001", "b10000", "c10002")
     assert unique.equals(odd.take(pc.sort_indices(odd)))
     assert unique.take(pa.array(places)).equals(odd)
+
+
+def test_many_uuids_are_told_apart_without_arrow() -> None:
+    """Eight of their digits alone would be the same in two of so many."""
+    draw = np.random.default_rng(3).integers(0, 16, (200_000, 36))
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)[draw]
+    digits[:, [8, 13, 18, 23]] = ord("-")
+    ends = pa.py_buffer(np.arange(len(digits) + 1, dtype=np.int32) * 36)
+    keys = pa.StringArray.from_buffers(len(digits), ends, pa.py_buffer(digits.tobytes()))
+
+    found = string_order._sorted(keys)
+
+    assert found is not None
+    assert found[0].equals(keys.take(pc.sort_indices(keys)))
