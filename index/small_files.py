@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..table.files.names import new_file_id
+from ..table.files.names import bucket_by_name, new_file_id
 from ..table.files.view import FileView
 from .base import Buckets
 from .settings import FileSizes
@@ -60,7 +60,8 @@ class GroupSizes:
         """Return the small files of some partitions.
 
         A slice with log files is none, as rows that join it would have to be merged with them first. Nor is a slice
-        that a pending compaction or clustering is going to read: what joins it then would be lost.
+        that a pending compaction or clustering is going to read: what joins it then would be lost. What looks like a
+        bucket is left to its keys, by which writers with a bucket index would look for it.
 
         Args:
             view: The table's file slices as of the write's watermark.
@@ -74,7 +75,10 @@ class GroupSizes:
             files = sorted(
                 SmallFile(piece.base.size, piece.file_id)
                 for piece in view.slices(path).values()
-                if piece.base is not None and not piece.logs and (path, piece.file_id) not in held
+                if piece.base is not None
+                and not piece.logs
+                and (path, piece.file_id) not in held
+                and bucket_by_name(piece.file_id) is None
             )
             small = tuple(one for one in files if one.size < sizes.small)
             found[path] = small[: max(sizes.most_rewritten, 0)] if appends else small

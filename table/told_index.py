@@ -15,12 +15,10 @@ from ..storage.base import Storage
 from ..timeline.timeline import load_timeline
 from .config import property_keys as key
 from .config.table_config import TableConfig
-from .files.names import FileGroupId, bucket_of
+from .files.names import FileGroupId, bucket_by_name
 from .files.view import FileView
 from .files.written import read_written
 
-# No table has as many buckets in a partition.
-_MOST_BUCKETS = 100_000
 _RANDOM_IDS = 16**8
 # Random ids that begin as buckets do are taken for such where that is less likely than this.
 _HARDLY_EVER = 1e-4
@@ -43,12 +41,6 @@ class ToldIndex:
 def is_unnoted(config: TableConfig) -> bool:
     """Return whether a table has record keys, and says nothing of where they are."""
     return not config.generates_keys and config.index_type is None
-
-
-def bucket_by_name(file_id: str) -> int | None:
-    """Return the bucket that a file id names, None where no table has as many: one random UUID in forty has digits."""
-    number = bucket_of(file_id)
-    return None if number is None or number >= _MOST_BUCKETS else number
 
 
 def told_by(groups: Iterable[FileGroupId]) -> ToldIndex:

@@ -22,7 +22,6 @@ from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.schema.columns import RECORD_KEY
-from ...table.told_index import bucket_by_name
 from ...timeline.held import clustered_groups, held_groups, pending_compactions
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
@@ -141,11 +140,7 @@ def shares_of(
     if view is not None:
         held = {*held_groups(pending_compactions(timeline)), *clustered_groups(timeline)}
         appends = config.table_type == MERGE_ON_READ
-        found = GroupSizes.of(view, counts, sizes, held=held, appends=appends).small
-        # What looks like a bucket is left to its keys, by which writers with a bucket index would look for it.
-        groups = GroupSizes(
-            {path: tuple(one for one in small if bucket_by_name(one.file_id) is None) for path, small in found.items()}
-        )
+        groups = GroupSizes.of(view, counts, sizes, held=held, appends=appends)
     return deal(counts, groups, sizes, learned_record_bytes(timeline, sizes), instant_time)
 
 

@@ -20,6 +20,8 @@ _LOG = re.compile(
 )
 _BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?=-)")
 _MAX_BUCKET = 10**8
+# No table has as many buckets in a partition.
+_MOST_BUCKETS = 100_000
 
 # Fixed for ever: every writer of one instant must invent the same file id for the same bucket.
 NAMESPACE = uuid.UUID("5a4cb0ba-5b4a-5d0c-8d75-3c2a2f5c6e1e")
@@ -136,6 +138,12 @@ def bucket_of(file_id: str) -> int | None:
     """Return the bucket that a file id belongs to, None where it has no bucket number in front."""
     match = _BUCKET.match(file_id)
     return None if match is None else int(match["bucket"])
+
+
+def bucket_by_name(file_id: str) -> int | None:
+    """Return the bucket that a file id names, None where no table has as many: one random UUID in forty has digits."""
+    number = bucket_of(file_id)
+    return None if number is None or number >= _MOST_BUCKETS else number
 
 
 def new_file_id(instant_time: str, partition_path: str, writer: int) -> str:

@@ -20,6 +20,7 @@ SIZES = FileSizes(small=1000, largest=1200, record_bytes=10)
 SMALL = st.lists(st.integers(0, 999), max_size=6).map(
     lambda found: tuple(sorted(SmallFile(size, f"f{number}") for number, size in enumerate(found)))
 )
+BUCKET = "00000003-b959-4a51-93cf-1e7a3f5f2d11-0"
 LOG = LogFile("p/.log", 10, LogFileName("logged", INSTANT, 1))
 
 
@@ -67,7 +68,7 @@ def check_portions(rows: int, small: tuple[SmallFile, ...], seed: int, cuts: Seq
 
 
 def check_candidates(sizes: FileSizes, appends: bool, expected: list[str]) -> None:
-    """Small files have no logs and are held by nobody."""
+    """Small files have no logs, are held by nobody, and are no buckets by their names."""
     known = dict(
         [
             group("b", 500),
@@ -77,6 +78,7 @@ def check_candidates(sizes: FileSizes, appends: bool, expected: list[str]) -> No
             group("held", 10),
             group("logged", 10, (LOG,)),
             group("log only", None, (LOG,)),
+            group(BUCKET, 5),
         ]
     )
     held = {("p", "held"), ("q", "d")}

@@ -105,5 +105,7 @@ def test_record_keys_that_only_count_up_are_dealt_out_evenly_too() -> None:
         (FileSizes(small=-1), False, []),
     ],
 )
-def test_small_files_have_no_logs_and_are_held_by_nobody(sizes: FileSizes, appends: bool, expected: list[str]) -> None:
+def test_small_files_have_no_logs_are_held_by_nobody_and_are_no_buckets(
+    sizes: FileSizes, appends: bool, expected: list[str]
+) -> None:
     check_candidates(sizes, appends, expected)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.table.files.names import BaseFileName, LogFileName, WriteToken, bucket_of, new_bucket_file_id
+from pyhudi.table.files.names import (
+    BaseFileName,
+    LogFileName,
+    WriteToken,
+    bucket_by_name,
+    bucket_of,
+    new_bucket_file_id,
+)
 
 FILE_IDS = st.from_regex(r"[A-Za-z0-9]{1,12}(-[A-Za-z0-9]{1,6}){0,4}", fullmatch=True)
 INSTANTS = st.from_regex(r"[0-9]{17}", fullmatch=True)
@@ -94,3 +101,14 @@ def test_the_file_id_of_a_new_bucket_tells_its_bucket(instant: str, partition: s
 def test_a_bucket_of_nine_digits_is_refused() -> None:
     with pytest.raises(ValueError, match="100000000"):
         new_bucket_file_id("20261121030404561", "", 100_000_000)
+
+
+def test_digits_that_no_number_of_buckets_reaches_name_no_bucket() -> None:
+    tail = "4d0b-8b7c-9632ba746358-0"
+
+    assert [bucket_by_name(f"{text}-b959-{tail}") for text in ("00000007", "00099999", "00100000", "11104325")] == [
+        7,
+        99_999,
+        None,
+        None,
+    ]

@@ -11,7 +11,7 @@ import pytest
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.files.names import FileGroupId, new_bucket_file_id
-from pyhudi.table.told_index import ToldIndex, bucket_by_name, is_unnoted, mixed, told_by, told_index, with_told
+from pyhudi.table.told_index import ToldIndex, is_unnoted, mixed, told_by, told_index, with_told
 
 BUCKETS = ToldIndex("BUCKET")
 LOOKUP = ToldIndex("SIMPLE")
@@ -106,14 +106,3 @@ def test_a_table_without_file_groups_is_told_by_those_that_were_replaced() -> No
     assert of(bucket(3), live=tuple(others(2))) == LOOKUP
     assert of(bucket(3), *others(40)) == LOOKUP, "what is gone contradicts nothing"
     assert of() == LOOKUP
-
-
-def test_digits_that_no_number_of_buckets_reaches_name_no_bucket() -> None:
-    tail = "4d0b-8b7c-9632ba746358-0"
-
-    assert [bucket_by_name(f"{text}-b959-{tail}") for text in ("00000007", "00099999", "00100000", "11104325")] == [
-        7,
-        99_999,
-        None,
-        None,
-    ]
