@@ -46,10 +46,12 @@ def span_of(ordered: pa.StringArray, least: str | None, greatest: str | None) ->
         greatest: Where they end.
     """
     places = range(len(ordered))
-    start = 0 if least is None else bisect_left(places, True, key=lambda at: ordered[at].as_py() >= least)  # O(log n)
     end = len(ordered)
     if greatest is not None:
         end = bisect_left(places, True, key=lambda at: ordered[at].as_py() > greatest)  # O(log n)
+    start = 0
+    if least is not None:
+        start = bisect_left(places, True, hi=end, key=lambda at: ordered[at].as_py() >= least)  # O(log n)
     return start, end
 
 
