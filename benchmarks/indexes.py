@@ -60,7 +60,7 @@ UPDATES, UPDATED_FILES = 100, 400
 # Of a table that is loaded and upserted by whole writes, in files of some 100,000 rows.
 UPSERTED, LARGEST = 2_000_000, 6 << 20
 # Of so many upserts that know no footer the middle one counts: finding takes some hundredths of a second.
-UPSERTS = 7
+UPSERTS = 31
 # What finding keys in the order of time may take of an upsert of 1% of them.
 MOST = 0.1
 
