@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[2] / "docs" / "indexes.md"
 JOB = """
-import json, sys
+import json, os, sys
 from pyhudi import HudiTable
 from pyspark.sql import SparkSession
 
@@ -33,13 +33,23 @@ last = HudiTable(spark, path).upsert(
     **{"hoodie.pyhudi.place.rows": "always"},
 )
 found = table.to_df()
-asked = HudiTable.create(spark, path + "2", rows, record_key="id", partition_by="p", index="shared", options=own)
+asked = HudiTable.create(
+    spark, path + "2", rows, record_key="id", partition_by="p", index="shared", options=own, table_type="MERGE_ON_READ"
+)
 asked.upsert(rows, **own)
 by_tasks = asked.upsert(
     spark.range(90, 110).selectExpr("cast(id as string) id", "cast(id % 3 as string) p", "2 n"),
     **own,
     **{"hoodie.pyhudi.place.rows": "always"},
 )
+# Keys that are in two file groups each, of which log files delete both.
+some, placed = rows.where("id < 3"), {**own, "hoodie.pyhudi.place.rows": "always"}
+asked.insert(some, **own, **{"hoodie.parquet.small.file.limit": 0})
+copied = [asked.upsert(some, **placed), asked.to_df().count(), asked.delete(some, **placed).deletes]
+again = [asked.upsert(some, **placed), asked.to_df().count()]
+# Tasks ask no index that has not been told of the table.
+os.remove(database)
+told = asked.upsert(rows.where("id > 95"), **placed)
 print(json.dumps({
     "index": table.detail().first()["index"],
     "first": [first.inserts, first.updates],
@@ -47,8 +57,11 @@ print(json.dumps({
     "rows": found.count(),
     "keys": found.select("id").distinct().count(),
     "old": found.where("n = 0").count(),
-    "handed over": ["tasks.spill" in one.seconds for one in (last, by_tasks)],
-    "asked": [by_tasks.inserts, by_tasks.updates, asked.to_df().count()],
+    "handed over": ["tasks.spill" in one.seconds for one in (last, by_tasks, copied[0], again[0], told)],
+    "asked": [by_tasks.inserts, by_tasks.updates],
+    "copied": [copied[0].updates, *copied[1:]],
+    "again": [again[0].inserts, again[1]],
+    "told": [told.inserts, told.updates],
 }))
 """
 # All tasks of this test run where its database is.
@@ -99,6 +112,9 @@ def test_an_installed_index_is_found_by_every_process_of_spark(tmp_path: Path) -
         "rows": 110,
         "keys": 110,
         "old": 80,
-        "handed over": [True, False],
-        "asked": [10, 10, 110],
+        "handed over": [True, False, True, False, False],
+        "asked": [10, 10],
+        "copied": [6, 113, 6],
+        "again": [3, 110],
+        "told": [0, 4],
     }

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyhudi import HudiTable, colocate
 from pyhudi.connector.placement import found_keys, table_keys, tagging, unique_keys
+from pyhudi.connector.placement.found_keys import Met
 from pyhudi.connector.placement.key_columns import KEY, PATH, with_keys
 from pyhudi.connector.placement.key_text import KeyText
 from pyhudi.connector.placement.slots import Placement
@@ -33,10 +34,12 @@ from support.sessions import RESTLESS, said
 
 PLACED, LEFT = ({"hoodie.pyhudi.place.rows": wish} for wish in ("always", "never"))
 COLUMNS = "id string, ts int, n int, p string"
+COMBINE = {"hoodie.combine.before.insert": True}
 DROP = {"hoodie.datasource.insert.dup.policy": "drop"}
 SMALL, LARGEST = "hoodie.parquet.small.file.limit", "hoodie.parquet.max.file.size"
 ESTIMATE = "hoodie.copyonwrite.record.size.estimate"
 NO_PACKING = {SMALL: 0}
+MANY_TASKS = {"spark.sql.shuffle.partitions": "8", "spark.sql.adaptive.enabled": "false"}
 
 
 def many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,6 +98,8 @@ STEPS: list[Callable[[HudiTable, SparkSession, dict[str, Any]], CommitResult]] =
     lambda table, spark, how: table.insert(made(spark, "array(3, 10001, 10002)", 5, "9"), **how, **DROP),
     lambda table, spark, how: table.delete(made(spark, "array(1, 2, 7, 150, 10002, 10003)", 0), **how),
     lambda table, spark, how: table.upsert(made(spark, "sequence(0, 20)", 6, "7"), **how),
+    # File groups that hold these have log files by now, and others have none.
+    lambda table, spark, how: table.upsert(made(spark, "sequence(30, 60)", 8, "8"), **how),
 ]
 
 
@@ -166,9 +171,12 @@ MOVES: list[Callable[[HudiTable, SparkSession, dict[str, Any]], CommitResult]] =
         moved(spark, "sequence(100, 600)", 2, "3 + number % 3", f"{_number('id')} + n div 1000 + n % 7"), **how
     ),
     lambda table, spark, how: table.insert(moved(spark, "sequence(0, 9)", 3, "5", "3"), **how, **NO_PACKING),
-    lambda table, spark, how: table.insert(moved(spark, "array(3, 10001, 10002)", 5, "9", "1"), **how, **DROP),
-    lambda table, spark, how: table.delete(moved(spark, "array(1, 2, 150, 10002, 10003)", 0, "0", "2"), **how),
+    # Of a key that is there two rows in two partitions.
+    lambda table, spark, how: table.insert(moved(spark, "array(3, 403, 10001, 10002)", 5, "9", "n"), **how, **DROP),
+    lambda table, spark, how: table.delete(moved(spark, "array(1, 2, 3, 150, 10002, 10003)", 0, "0", "2"), **how),
     lambda table, spark, how: table.upsert(moved(spark, "sequence(0, 20)", 6, "7", _number("id")), **how),
+    # Two rows of one key in two partitions, of which one is added.
+    lambda table, spark, how: table.insert(moved(spark, "array(20, 420, 21, 421, 22)", 7, "5", "n"), **how, **COMBINE),
 ]
 
 
@@ -176,10 +184,10 @@ MOVES: list[Callable[[HudiTable, SparkSession, dict[str, Any]], CommitResult]] =
     ("way", "table_type", "index", "moves", "steps"),
     [
         ("few", "MERGE_ON_READ", "GLOBAL_BLOOM", True, 2),
-        pytest.param("few", "MERGE_ON_READ", "GLOBAL_BLOOM", True, 6, marks=pytest.mark.slow),
-        pytest.param("many", "COPY_ON_WRITE", "GLOBAL_SIMPLE", True, 6, marks=pytest.mark.slow),
-        pytest.param("many", "MERGE_ON_READ", "GLOBAL_BLOOM", False, 6, marks=pytest.mark.slow),
-        pytest.param("in python", "MERGE_ON_READ", "GLOBAL_SIMPLE", True, 6, marks=pytest.mark.slow),
+        pytest.param("few", "MERGE_ON_READ", "GLOBAL_BLOOM", True, 7, marks=pytest.mark.slow),
+        pytest.param("many", "COPY_ON_WRITE", "GLOBAL_SIMPLE", True, 7, marks=pytest.mark.slow),
+        pytest.param("many", "MERGE_ON_READ", "GLOBAL_BLOOM", False, 7, marks=pytest.mark.slow),
+        pytest.param("in python", "MERGE_ON_READ", "GLOBAL_SIMPLE", True, 7, marks=pytest.mark.slow),
     ],
 )
 def test_rows_of_unique_keys_go_where_the_commit_sends_them(
@@ -197,10 +205,13 @@ def test_rows_of_unique_keys_go_where_the_commit_sends_them(
     tables = [
         create(spark, tmp_path / name, COLUMNS, table_type=table_type, index=index) for name in ("left", "placed")
     ]
-    given = {"hoodie.simple.index.update.partition.path": moves}
+    # A compaction would take away what log files know of rows that were deleted.
+    given = {"hoodie.simple.index.update.partition.path": moves, "hoodie.compact.inline": False}
     for number, step in enumerate(MOVES[:steps]):
-        ways = zip(tables, (LEFT, PLACED), strict=True)
-        left, placed = (step(table, spark, {**how, **given}) for table, how in ways)
+        left = step(tables[0], spark, {**LEFT, **given})
+        # Rows of one file group meet though they come from several partitions, and Spark moves each of these by itself.
+        with said(spark, {} if moves else MANY_TASKS):
+            placed = step(tables[1], spark, {**PLACED, **given})
         assert told(placed) == told(left), number
         assert "tasks.spill" in left.seconds and "tasks.spill" not in placed.seconds, number
         shows = [table.to_df(["_hoodie_partition_path", "id", "ts", "n", "p"]).collect() for table in tables]
@@ -270,6 +281,33 @@ def test_a_query_that_gives_other_rows_each_time(
             table.upsert(before.union(other), **given)
         assert shown(table) == sorted(tuple(row) for row in before.collect())
         assert table.upsert(before.withColumn("n", sf.lit(7)), **given).updates == 10
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", pytest.param("GLOBAL_SIMPLE", marks=pytest.mark.slow)])
+def test_a_key_beyond_those_that_were_counted_is_not_taken_for_new(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str
+) -> None:
+    """It was never looked for, though the table has it."""
+    many_keys(monkeypatch)
+    table, counted = create(spark, tmp_path / "t", COLUMNS, index=index), tmp_path / "counted"
+    before = made(spark, "sequence(0, 9)", 1)
+    table.upsert(before)
+    later = sf.udf(lambda key: "k9" if key == "k3" and counted.exists() else key, "string", useArrow=False)
+    count = Met.of
+
+    def of(*args: Any) -> Met:
+        found = count(*args)
+        counted.touch()
+        return found
+
+    monkeypatch.setattr(Met, "of", of)
+    with pytest.raises(PlacementError, match="other keys now"):
+        table.upsert(
+            made(spark, "sequence(0, 3)", 2).withColumn("id", later.asNondeterministic()("id")),
+            **PLACED,
+            **{"hoodie.simple.index.use.caching": False},
+        )
+    assert shown(table) == sorted(tuple(row) for row in before.collect())
 
 
 class Between:

@@ -116,6 +116,18 @@ def test_tasks_find_what_one_process_finds(made: Made, most: int) -> None:
     assert len(tasks.shares) == min(most, len(slices))
 
 
+def test_tasks_see_no_more_than_the_lookup(tmp_path: Path) -> None:
+    made = Made(tmp_path, "BLOOM", MERGE_ON_READ)
+    logs = tuple(replace(piece, base=None) for piece in made.view().all_slices() if piece.logs)
+    before = replace(made.seen, instants=made.seen.instants[:-1])
+    keys = pa.array(["k101", "k141"])
+
+    now, then = (LookTask(seen, made.index())([(keys, logs)]) for seen in (made.seen, before))
+
+    assert sorted(place for one in now for place in one.positions) == [0, 1]
+    assert not any(len(one.positions) for one in then)
+
+
 def test_no_task_tests_more_keys_than_it_should(made: Made) -> None:
     wanted = keyed(*(("a", number) for number in range(10)), ("b", 1))
     tasks = Tasks()

@@ -1,0 +1,68 @@
+"""The record keys of a table's files, as Spark reads them for a join with those of many rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyhudi import HudiTable
+from pyhudi.connector.placement import found_keys
+from pyhudi.connector.placement.table_keys import table_keys
+from pyhudi.errors import NullKeyError
+from pyhudi.operations.planning.spread_lookup import SeenTable
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
+from pyhudi.table.files.lost import open_view
+from pyhudi.table.schema.columns import RECORD_KEY
+from pyhudi.timeline.timeline import load_timeline
+from pyspark.sql import SparkSession
+
+COLUMNS = "id string, p string"
+
+
+def written(spark: SparkSession, path: Path, *rows: tuple[str, str]) -> HudiTable:
+    table = HudiTable.create(spark, str(path), COLUMNS, record_key="id", partition_by="p", index="SIMPLE")
+    table.upsert(spark.createDataFrame(rows, COLUMNS))
+    return table
+
+
+def test_files_of_one_name_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """Those that Apache Hudi's tasks write to several partitions may have one name, and are no copies."""
+    written(spark, tmp_path / "t", ("a1", "a"), ("a2", "a"), ("b1", "b"))
+    storage = open_storage(str(tmp_path / "t"))
+    config = load_config(storage)
+    timeline = load_timeline(storage, config)
+    view = open_view(storage, timeline)
+    (one,), (other,) = (tuple(view.slices(partition).values()) for partition in "ab")
+    alike = replace(other.base_file, path=f"b/{one.base_file.name}")
+    (tmp_path / "t" / other.base_file.path).rename(tmp_path / "t" / alike.path)
+    seen = SeenTable.at(timeline, config, partial(open_storage, str(tmp_path / "t")))
+
+    keys = table_keys(spark, storage, [one, replace(other, base=alike)], seen, ("a1", "b1"), in_python=True)
+
+    assert keys is not None
+    expected = [("a", "a1", one.file_id), ("a", "a2", one.file_id), ("b", "b1", other.file_id)]
+    assert sorted(map(tuple, keys.collect())) == expected
+
+
+def test_a_file_with_rows_without_keys_is_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row of them would be found, and each be added again."""
+    monkeypatch.setattr(found_keys, "FEW_KEYS", -1)
+    table = written(spark, tmp_path / "t", ("a1", "a"), ("a2", "a"), ("a3", "a"))
+    (file,) = (tmp_path / "t" / "a").glob("*.parquet")
+    rows = pq.read_table(file)
+    place = rows.schema.get_field_index(RECORD_KEY)
+    keys = pc.if_else(pc.equal(rows["id"], "a2"), pa.scalar(None, pa.string()), rows[RECORD_KEY])
+    pq.write_table(rows.set_column(place, RECORD_KEY, keys), file)
+
+    with pytest.raises(NullKeyError, match="without a record key"):
+        table.upsert(
+            spark.createDataFrame([("a1", "a"), ("a3", "a")], COLUMNS), **{"hoodie.pyhudi.place.rows": "always"}
+        )
