@@ -27,23 +27,17 @@ table = HudiTable.create(spark, path, rows, record_key="id", partition_by="p", i
 first = table.upsert(rows)
 changed = rows.where("id < 10").selectExpr("id", "p", "1 n")
 changed.write.format("pyhudi").options(**own).mode("append").save(path)
-last = HudiTable(spark, path).upsert(
-    spark.range(90, 110).selectExpr("cast(id as string) id", "cast(id % 3 as string) p", "2 n"),
-    **own,
-    **{"hoodie.pyhudi.place.rows": "always"},
-)
+newer = spark.range(90, 110).selectExpr("cast(id as string) id", "cast(id % 3 as string) p", "2 n")
+placed = {**own, "hoodie.pyhudi.place.rows": "always"}
+last = HudiTable(spark, path).upsert(newer, **placed)
 found = table.to_df()
 asked = HudiTable.create(
     spark, path + "2", rows, record_key="id", partition_by="p", index="shared", options=own, table_type="MERGE_ON_READ"
 )
 asked.upsert(rows, **own)
-by_tasks = asked.upsert(
-    spark.range(90, 110).selectExpr("cast(id as string) id", "cast(id % 3 as string) p", "2 n"),
-    **own,
-    **{"hoodie.pyhudi.place.rows": "always"},
-)
+by_tasks = asked.upsert(newer, **placed)
 # Keys that are in two file groups each, of which log files delete both.
-some, placed = rows.where("id < 3"), {**own, "hoodie.pyhudi.place.rows": "always"}
+some = rows.where("id < 3")
 asked.insert(some, **own, **{"hoodie.parquet.small.file.limit": 0})
 copied = [asked.upsert(some, **placed), asked.to_df().count(), asked.delete(some, **placed).deletes]
 again = [asked.upsert(some, **placed), asked.to_df().count()]

@@ -17,10 +17,10 @@ from pyhudi.errors import NullKeyError
 from pyhudi.operations.planning.spread_lookup import SeenTable
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.table.files.lost import open_view
 from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.timeline.timeline import load_timeline
 from pyspark.sql import SparkSession
+from support.drawn.lookups import slices
 
 COLUMNS = "id string, p string"
 
@@ -32,13 +32,12 @@ def written(spark: SparkSession, path: Path, *rows: tuple[str, str]) -> HudiTabl
 
 
 def test_files_of_one_name_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
-    """Those that Apache Hudi's tasks write to several partitions may have one name, and are no copies."""
+    """Spark tells of a key the name of its file, which says nothing of the folder."""
     written(spark, tmp_path / "t", ("a1", "a"), ("a2", "a"), ("b1", "b"))
     storage = open_storage(str(tmp_path / "t"))
     config = load_config(storage)
     timeline = load_timeline(storage, config)
-    view = open_view(storage, timeline)
-    (one,), (other,) = (tuple(view.slices(partition).values()) for partition in "ab")
+    one, other = sorted(slices(tmp_path / "t"), key=lambda piece: piece.partition_path)
     alike = replace(other.base_file, path=f"b/{one.base_file.name}")
     (tmp_path / "t" / other.base_file.path).rename(tmp_path / "t" / alike.path)
     seen = SeenTable.at(timeline, config, partial(open_storage, str(tmp_path / "t")))
