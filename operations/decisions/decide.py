@@ -62,7 +62,7 @@ def decide(
     """
     for attempt in range(_ROUNDS):
         began = time.monotonic()
-        number, timeline = _settled(storage, config)
+        number, timeline = settle(storage, config)
         decision = build(timeline)
         if decision is None:
             return timeline
@@ -79,8 +79,16 @@ def decide(
     )
 
 
-def _settled(storage: Storage, config: TableConfig) -> tuple[int, Timeline]:
-    """Return the number of the newest decision and a timeline on which it is carried out."""
+def settle(storage: Storage, config: TableConfig) -> tuple[int, Timeline]:
+    """Carry out the newest decision, where whoever made it is gone, or slow.
+
+    Returns:
+        Its number, 0 where there is none, and a timeline on which it is carried out.
+
+    Raises:
+        ConcurrentWriteError: Somebody else changes the table's properties at the same time.
+        StorageError: The store failed.
+    """
     known = _known(storage)
     newest, began = known[-1], time.monotonic()
     decision = _read(storage, newest) if newest else None

@@ -13,6 +13,7 @@ from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import announcements, decisions, failures, heartbeat, owner
 from ...timeline.writers.markers import marked_instants
 from ...timeline.writers.patience import Patience
+from ..decisions.decide import settle
 from .rollback import GIVEN_UP_S, finish_rollbacks, forget
 
 META_FOLDER = ".hoodie"
@@ -46,7 +47,7 @@ def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str
         own: Requested time of that write.
 
     Raises:
-        ConcurrentWriteError: There is a rollback to be completed, and others decided first all the time.
+        ConcurrentWriteError: There is something to be completed, and others were faster all the time.
     """
     seals, now = storage.list(owner.SEALS, strict=False), storage.now()
     storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
@@ -59,12 +60,19 @@ def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
     timeline, age_s = load_timeline(storage, config), patience.foreign_age_s
     finish_rollbacks(storage, timeline, config, GIVEN_UP_S if age_s is None else age_s)
-    for instant_time in sorted(working | marked | beating):
+    known = working | marked | beating
+    deserted = [
+        instant_time
+        for instant_time in sorted(known - {own})
+        if _deserted(storage, instant_time, patience.heartbeat_tolerance_s)
+    ]
+    if any(_is_pending(timeline, instant_time) for instant_time in deserted):
+        # Its writer may have died between the decision that it is complete and the file that says so.
+        _, timeline = settle(storage, config)
+    for instant_time in deserted:
+        if _is_pending(timeline, instant_time):
+            continue
         found = timeline.find(instant_time)
-        if instant_time == own or (found is not None and found.state != State.COMPLETED):
-            continue
-        if not _deserted(storage, instant_time, patience.heartbeat_tolerance_s):
-            continue
         # Beyond a savepoint, younger instants are archived while an older one stays. What no instant time names is
         # scratch of an archiving.
         lost = found is None and instant_time.isdecimal() and not timeline.is_committed(instant_time)
@@ -83,6 +91,11 @@ def _begins_after_all(storage: Storage, config: TableConfig, instant_time: str) 
     """
     owner.seal_for_good(storage, instant_time)
     return load_timeline(storage, config).find(instant_time) is not None
+
+
+def _is_pending(timeline: Timeline, instant_time: str) -> bool:
+    found = timeline.find(instant_time)
+    return found is not None and found.state != State.COMPLETED
 
 
 def _deserted(storage: Storage, instant_time: str, tolerance_s: float) -> bool:

@@ -20,6 +20,7 @@ from pyhudi.timeline.writers import decisions, owner
 from support.drive import plan, rows_of, task, write
 from support.faults.faulty import Killed
 from support.faults.races import IMPATIENT, SCHEMA, TABLE, rows
+from support.made import compacting
 from support.rules.checks import assert_whole
 
 
@@ -58,7 +59,25 @@ def test_a_commit_whose_process_died_after_its_decision_is_completed_by_the_next
     times = {one.requested_time: one.completion_time for one in load_timeline(storage, load_config(storage)).writes}
     assert str(times[died]) < str(times[done.instant])
     assert not [one for one in load_timeline(storage, load_config(storage)).instants if one.action == "rollback"]
-    write(tmp_path, rows("b", "k2", value=3), settings=IMPATIENT)
+    assert_whole(tmp_path)
+
+
+def test_a_compaction_whose_process_died_after_its_decision_leaves_nothing_behind_the_next_write(
+    tmp_path: Path,
+) -> None:
+    """No write waits for a compaction, or rolls it back, so that none but whoever clears away looks at it."""
+    compacting.new_table(tmp_path, ("k1", "a", 1, 1))
+    compacting.append(tmp_path, ("k1", "a", 2, 2))
+    compacting.schedule(tmp_path)
+    with nothing_is_carried_out(Killed()), pytest.raises(Killed):
+        compacting.run(tmp_path)
+    assert any(one.logs for one in compacting.slices(tmp_path))
+
+    write(tmp_path, compacting.rows(("k1", "a", 3, 3)), settings=IMPATIENT)
+
+    (piece,) = compacting.slices(tmp_path)
+    assert len(piece.logs) == 1
+    assert compacting.merged(tmp_path) == [("a", "k1", 3)]
     assert_whole(tmp_path)
 
 

@@ -70,10 +70,13 @@ class Work:
             return rows_of(copy, *self.table.partition_fields or (), "id", "value")
 
     def go_on(self, path: Place, left: Rows) -> None:
-        """Write the same again; where rows would be there twice then, something that changes nothing."""
-        if not self.keyed and left == self.after:
+        """Write the same again, unless rows would be there twice then: something that changes nothing."""
+        if not self.keyed:
+            # Whoever writes next completes what was decided; the same rows would be there twice then.
             write(path, self.parts[0].slice(0, 0), operation=self.operation, settings=self.settings)
-        elif self.operation == "insert" and left == self.after:
+            if self.content(path) == self.after:
+                return
+        if self.operation == "insert" and left == self.after:
             write(path, parted("a", 7, value=0), operation="delete", settings=self.settings)
         else:
             write_after_death(path, self.parts, operation=self.operation, table=self.table, settings=self.settings)
