@@ -19,6 +19,7 @@ from figures.promises import verdicts
 from indexes import INDEX, filters, groups, tagging
 from long_life import LIFE, lives
 from many_files import MANY, many_files
+from newest import NEWEST, newest
 from phases.conditions import ROWS, conditions
 from phases.limits import FLUSH, LIMIT
 from phases.loads import TURNS
@@ -32,7 +33,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, MANY, ROWS)
+    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -46,6 +47,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "lookups": lookups(seconds),
         "tagging": tagging(seconds),
         "groups": groups(seconds),
+        "newest": newest(seconds),
         "filters": filters(seconds),
         "many": many_files(seconds),
     }

@@ -25,6 +25,8 @@ from lineitem import prepare
 from long_life import LIFE, lives, measure
 from many_files import MANY, many_files
 from many_files import measure as measure_many
+from newest import NEWEST, newest
+from newest import measure as measure_newest
 from phases.conditions import HOLDS, ROWS, conditions, expect
 from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
@@ -130,6 +132,7 @@ def main() -> None:
     seconds |= measure()
     print("indexes …", flush=True)
     seconds |= measure_indexes()
+    seconds |= measure_newest()
     print("many files …", flush=True)
     seconds |= measure_many()
 
@@ -137,7 +140,7 @@ def main() -> None:
     results |= {"wrong": wrong} if wrong else {}
     (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system below found what DuckDB expects.\n")
-    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, MANY, ROWS)
+    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -147,7 +150,8 @@ def main() -> None:
     print("### With conditions", conditions(seconds), sep="\n\n")
     print("### By size", sizes(seconds), sep="\n\n")
     print("### After a long life", lives(seconds), sep="\n\n")
-    print("### Indexes", lookups(seconds), tagging(seconds), groups(seconds), filters(seconds), sep="\n\n")
+    shown = (lookups(seconds), tagging(seconds), groups(seconds), newest(seconds), filters(seconds))
+    print("### Indexes", *shown, sep="\n\n")
     print("### Many files", many_files(seconds), sep="\n\n")
     print(verdicts(seconds))
     if wrong:
