@@ -74,16 +74,16 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     since = Since.find(work, storage, timeline)
     check_ownership(work, storage, timeline, since)
     others: set[FileGroupId] = set()
+    compacted: set[FileGroupId] = set()
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     for instant in since.writes:
         done = since.read(instant)
-        if done.operation_type == LOG_COMPACT:
-            _check_log_compaction(work, instant, _file_groups(done), changes)
-            continue
-        if done.compacted:
-            _check_compaction(work, instant, _file_groups(done), changes)
-            continue
         theirs = sorted(_file_groups(done))
+        if done.operation_type == LOG_COMPACT or done.compacted:
+            check = _check_log_compaction if done.operation_type == LOG_COMPACT else _check_compaction
+            check(work, instant, theirs, changes)
+            compacted.update(theirs)
+            continue
         shared = [one for one in theirs if (one.partition_path, changes.rival_key(one)) in ours]
         # What goes as a whole must be what this write saw, new file groups included.
         shared = shared or [one for one in theirs if changes.covers(one.partition_path)]
@@ -104,8 +104,9 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     for base in sorted(changes.bases):
         if not timeline.is_committed(base):
             raise _base_gone(work, base)
-    if changes.new_keys is not None and changes.new_keys.files and others:
-        _check_new_keys(work, storage, timeline, changes.new_keys, others, since)
+    new_keys = None if changes.new_keys is None else changes.new_keys.beside(compacted)
+    if new_keys is not None and new_keys.files and others:
+        _check_new_keys(work, storage, timeline, new_keys, others, since)
 
 
 def _check_pending(work: Transaction, timeline: Timeline, changes: Changes) -> None:

@@ -7,7 +7,7 @@ write completed meanwhile are the keys of both read. What is held of them are ha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from ...storage.base import Storage, split
 from ...table.arrow.arrays import plain
 from ...table.arrow.string_hash import hash64
 from ...table.files.base_file import BaseFileReader
-from ...table.files.file_group import FileSlice
+from ...table.files.file_group import FileSlice, log_file
 from ...table.files.logs.log_contents import rows_of
 from ...table.files.logs.log_file import read_blocks
 from ...table.files.names import FileGroupId
@@ -39,12 +39,20 @@ class NewKeys:
     """Where a write put keys that it had looked for and not found.
 
     Attributes:
-        files: The paths of the base files that have some of them, with the number of rows of each.
+        files: The paths of the files that have some of them, with the number of rows of each.
         anywhere: Whether the keys are unique in the whole table, not only within their partition.
+        logs: The same of the log files that were appended where keys were found. Such a key may have been deleted
+            there, and a compaction that completed meanwhile made it a new one for others.
     """
 
     files: Mapping[str, int]
     anywhere: bool
+    logs: Mapping[FileGroupId, Mapping[str, int]] = field(default_factory=dict)
+
+    def beside(self, compacted: Collection[FileGroupId]) -> NewKeys:
+        """Return the same, with the keys that others may have taken for new, as these file groups were compacted."""
+        logs = (self.logs[group] for group in sorted(compacted) if group in self.logs)
+        return replace(self, files={path: rows for some in (self.files, *logs) for path, rows in some.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class _Search:
 
     Attributes:
         storage: Rooted at the table.
-        files: Base files of this write.
+        files: Base and log files of this write.
         instant_time: Of this write.
         pieces: Others' file slices, as they are now.
         times: The requested times of the others.
@@ -141,23 +149,24 @@ class _Search:
 
     def _ours(self) -> Iterator[tuple[str, pa.Array]]:
         for path in self.files:
-            for keys in _base_keys(self.storage, path, {self.instant_time}):
+            for keys in _keys_of_file(self.storage, path, {self.instant_time}):
                 yield path, keys
 
 
 def _keys(storage: Storage, piece: FileSlice, times: Collection[str]) -> Iterator[pa.Array]:
     """Yield the keys of the rows of a slice that some instants wrote."""
-    if piece.base is not None:
-        yield from _base_keys(storage, piece.base.path, times)
-    for log in piece.logs:
-        for block in read_blocks(storage, log.path):
-            if block.is_data:
-                yield from _written_at(rows_of(storage, block, _COLUMNS), times)
+    for file in piece.data_files:
+        yield from _keys_of_file(storage, file.path, times)
 
 
-def _base_keys(storage: Storage, path: str, times: Collection[str]) -> Iterator[pa.Array]:
-    with BaseFileReader(storage, path) as reader:
-        yield from _written_at(reader.batches(_COLUMNS), times)
+def _keys_of_file(storage: Storage, path: str, times: Collection[str]) -> Iterator[pa.Array]:
+    if log_file(path) is None:
+        with BaseFileReader(storage, path) as reader:
+            yield from _written_at(reader.batches(_COLUMNS), times)
+        return
+    for block in read_blocks(storage, path):
+        if block.is_data:
+            yield from _written_at(rows_of(storage, block, _COLUMNS), times)
 
 
 def _written_at(batches: Iterable[pa.RecordBatch], times: Collection[str]) -> Iterator[pa.Array]:

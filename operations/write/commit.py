@@ -21,6 +21,7 @@ from ...timeline.instants import State
 from ...timeline.timeline import Timeline, load_timeline
 from ...timeline.writers import heartbeat, owner
 from ...writer.group_writer import GroupOutcome
+from ...writer.log_handle import LogOutcome
 from ..decisions import retired_metadata
 from ..indexing.telling import tell
 from ..locating.adoption import check_lesson, check_spelling_of_others
@@ -176,7 +177,11 @@ def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome]) -> NewKeys | None:
     if not plan.looks_up or plan.rules.meeting is Meeting.ADD:
         return None
     files = {one.path: one.rows for one in outcomes if one.path is not None and one.counts.inserts}
-    return NewKeys(files, plan.lookup.is_global)
+    logs: dict[FileGroupId, dict[str, int]] = {}
+    for one in outcomes:
+        if isinstance(one, LogOutcome) and one.rows:
+            logs.setdefault(one.group, {})[one.path] = one.rows
+    return NewKeys(files, plan.lookup.is_global, logs)
 
 
 def _settle(plan: WritePlan, storage: Storage, written: Sequence[str]) -> Properties:

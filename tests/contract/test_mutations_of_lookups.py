@@ -43,12 +43,12 @@ def hashes_alone_decide(patch: Patch) -> None:
 
 def partitions_are_one(patch: Patch) -> None:
     made = new_keys.NewKeys
-    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _: made(files, anywhere=True))
+    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _, logs: made(files, True, logs))
 
 
 def partitions_are_apart(patch: Patch) -> None:
     made = new_keys.NewKeys
-    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _: made(files, anywhere=False))
+    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _, logs: made(files, False, logs))
 
 
 def their_newest_write_alone(patch: Patch) -> None:

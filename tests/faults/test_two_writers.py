@@ -41,6 +41,7 @@ from support.faults.races import (
     check_taken_for_dead,
     rows,
 )
+from support.made import compacting
 from support.places import Place, below
 from support.rules.checks import assert_whole
 
@@ -313,6 +314,24 @@ def test_two_that_add_one_key_to_different_partitions_of_a_global_index(place: P
 
 def test_two_whose_rows_were_placed_add_one_key(place: Place) -> None:
     check_one_new_key_of_placed_rows(place)
+
+
+def test_a_key_found_where_it_was_deleted_that_others_add_anew(place: Place) -> None:
+    """A compaction between the two lookups took it out of the file group in which the first one found it."""
+    table = below(place, "t")
+    write(table, looked_up(1, 2, 3, value=1), table=LOGGED, settings=APART)
+    write(table, looked_up(2, value=2), operation="delete", settings=APART)
+    first, second = (plan(table, SCHEMA, settings=APART) for _ in range(2))
+    assert compacting.run(table).instant
+    write(table, looked_up(2, 4, value=3), settings=APART)
+    mine, apart = task(first, looked_up(1, 2, value=4), 0), task(second, looked_up(1, 3, value=5), 0)
+    with pytest.raises(CommitConflictError, match="added the record key 'k2'"):
+        commit_write(first, [mine])
+    abort_write(first)
+    commit_write(second, [apart])
+
+    assert rows_of(table, "id", "value") == [("k1", 5), ("k2", 3), ("k3", 5), ("k4", 3)]
+    assert_whole(table)
 
 
 def test_a_key_that_others_added_and_carried_along(place: Place) -> None:
