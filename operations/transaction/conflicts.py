@@ -194,10 +194,13 @@ def _check_undone(work: Transaction, since: Since, changes: Changes) -> None:
             continue
         # What it had replaced comes back, and only its completed file, which goes, said which file groups these are.
         back = one.group not in {"commit", "deltacommit"}
-        if back or any(
+        # A key may be there again that was not found, or be gone that was, and no file group of this write tells.
+        looked = changes.new_keys is not None
+        met = any(
             (group.partition_path, changes.rival_key(group)) in ours or changes.covers(group.partition_path)
             for group in one.file_groups
-        ):
+        )
+        if back or looked or met:
             raise conflict(work, f"The write {one.instant_time}, which this one had seen, was rolled back meanwhile")
 
 

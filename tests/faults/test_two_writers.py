@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError, OptionConflictError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
@@ -17,12 +19,14 @@ from pyhudi.timeline.watermark import spell_moment
 from support.drawn.lookups import (
     APART,
     LOGGED,
+    PLACED,
     check_copies_of_others,
     check_new_keys_apart,
     check_one_new_key,
     check_one_new_key_of_placed_rows,
     check_one_new_key_of_the_table,
     check_their_copy,
+    said,
 )
 from support.drawn.lookups import TABLE as LOOKED_UP
 from support.drawn.lookups import rows as looked_up
@@ -316,22 +320,40 @@ def test_two_whose_rows_were_placed_add_one_key(place: Place) -> None:
     check_one_new_key_of_placed_rows(place)
 
 
-def test_a_key_found_where_it_was_deleted_that_others_add_anew(place: Place) -> None:
+def test_a_key_found_where_it_was_deleted_that_others_add_anew(tmp_path: Path) -> None:
     """A compaction between the two lookups took it out of the file group in which the first one found it."""
-    table = below(place, "t")
-    write(table, looked_up(1, 2, 3, value=1), table=LOGGED, settings=APART)
-    write(table, looked_up(2, value=2), operation="delete", settings=APART)
-    first, second = (plan(table, SCHEMA, settings=APART) for _ in range(2))
-    assert compacting.run(table).instant
-    write(table, looked_up(2, 4, value=3), settings=APART)
+    write(tmp_path, looked_up(1, 2, 3, value=1), table=LOGGED, settings=APART)
+    write(tmp_path, looked_up(2, value=2), operation="delete", settings=APART)
+    first, second = (plan(tmp_path, SCHEMA, settings=APART) for _ in range(2))
+    assert compacting.run(tmp_path).instant
+    write(tmp_path, looked_up(2, 4, value=3), settings=APART)
     mine, apart = task(first, looked_up(1, 2, value=4), 0), task(second, looked_up(1, 3, value=5), 0)
     with pytest.raises(CommitConflictError, match="added the record key 'k2'"):
         commit_write(first, [mine])
     abort_write(first)
     commit_write(second, [apart])
 
-    assert rows_of(table, "id", "value") == [("k1", 5), ("k2", 3), ("k3", 5), ("k4", 3)]
-    assert_whole(table)
+    assert rows_of(tmp_path, "id", "value") == [("k1", 5), ("k2", 3), ("k3", 5), ("k4", 3)]
+    assert_whole(tmp_path)
+
+
+@pytest.mark.parametrize("undone", ["upsert", "delete"])
+def test_keys_that_were_looked_up_before_a_rollback(tmp_path: Path, undone: str) -> None:
+    """What was deleted is back, and what was there is not, though no file group of the later write is concerned."""
+    write(tmp_path, looked_up(1, 2, value=1), table=LOOKED_UP, settings=APART)
+    last = write(tmp_path, looked_up(2, 3, value=2), operation=undone, settings=APART)
+    # Key 2 was not found after the delete; key 3 was found after the upsert, and left out.
+    placed = said(looked_up(2, 4, value=3) if undone == "delete" else looked_up(4, value=3, p="b"), "+0")
+    how = replace(PLACED, insert_dup_policy="none" if undone == "delete" else "drop")
+    work = plan(tmp_path, placed.schema, operation="upsert" if undone == "delete" else "insert", settings=how)
+    rollback(open_storage(str(tmp_path)), last.instant)
+    result = task(work, placed, 0)
+    with pytest.raises(CommitConflictError, match="was rolled back meanwhile"):
+        commit_write(work, [result])
+    abort_write(work)
+
+    assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 1)]
+    assert_whole(tmp_path)
 
 
 def test_a_key_that_others_added_and_carried_along(place: Place) -> None:
