@@ -14,6 +14,8 @@ import pyarrow as pa
 from ...errors import CommitConflictError
 from ...storage.base import Storage
 from ...table.files.names import FileGroupId
+from ...table.files.view import FileView
+from ...table.files.written import read_written
 from ...table.latest_schema import newest_schema
 from ...table.schema.evolution import unheld
 from ...timeline.held import (
@@ -101,6 +103,8 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
     for group, instant in held.items():
         _check_compaction(work, instant, {FileGroupId(*group)}, changes)
     _check_undone(work, since, changes)
+    if changes.new_keys is not None:
+        _check_cleaned(work, storage, since, changes.new_keys)
     for base in sorted(changes.bases):
         if not timeline.is_committed(base):
             raise _base_gone(work, base)
@@ -202,6 +206,21 @@ def _check_undone(work: Transaction, since: Since, changes: Changes) -> None:
         )
         if back or looked or met:
             raise conflict(work, f"The write {one.instant_time}, which this one had seen, was rolled back meanwhile")
+
+
+def _check_cleaned(work: Transaction, storage: Storage, since: Since, looked: NewKeys) -> None:
+    """Refuse to commit where a clean took files of what this write saw, in which its keys may not have been found.
+
+    Who looks misses them where an instant on the timeline names them, but not where that was archived.
+    """
+    cleaned = since.cleaned()
+    seen = since.timeline.as_of(since.seen)
+    for partition in sorted(cleaned if looked.anywhere else looked.partitions.intersection(cleaned)):
+        lost = FileView(storage, seen, read_written(storage, seen), cleaned=cleaned).lost(partition)
+        if lost:
+            raise conflict(
+                work, f"A clean took the {lost[0].kind} {lost[0].path} meanwhile, which a newer one replaced"
+            )
 
 
 def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:

@@ -43,11 +43,13 @@ class NewKeys:
         anywhere: Whether the keys are unique in the whole table, not only within their partition.
         logs: The same of the log files that were appended where keys were found. Such a key may have been deleted
             there, and a compaction that completed meanwhile made it a new one for others.
+        partitions: Those that the rows belong to whose keys were looked for.
     """
 
     files: Mapping[str, int]
     anywhere: bool
     logs: Mapping[FileGroupId, Mapping[str, int]] = field(default_factory=dict)
+    partitions: frozenset[str] = frozenset()
 
     def beside(self, compacted: Collection[FileGroupId]) -> NewKeys:
         """Return the same, with the keys that others may have taken for new, as these file groups were compacted."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import CommitConflictError, CorruptInstantError, UnreadableTimeError
 from ...storage.base import Storage, split
+from ...table.files.file_group import DataFile
 from ...table.files.names import FileGroupId, parse_data_name
 from ...timeline.archive.lsm import archived_bodies, archived_since, seen_at
 from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
@@ -96,6 +97,21 @@ class Since:
         """A restore among them, or one that is pending: the table went back behind what the write saw."""
         known = (*self.active, *self.archived, *self.timeline.pending)
         return next((one for one in known if one.action == "restore"), None)
+
+    def cleaned(self) -> Mapping[str, tuple[DataFile, ...]]:
+        """Return the files that cleans among them took, or pending ones are about to take, by partition path.
+
+        Raises:
+            CommitConflictError: A clean was archived, and the archive does not tell what it took.
+            CorruptInstantError: A clean cannot be parsed.
+        """
+        from ...table.files.cleaned import files_of  # noqa: PLC0415 (brings pydantic along)
+        from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415
+
+        there = [one for one in {*self.active, *self.timeline.pending} if one.action == "clean"]
+        told = [self.timeline.files.read_clean(one) for one in there]
+        told += [self._read_archived(CleanMetadata, one) for one in self.archived if one.action == "clean"]
+        return files_of(one for one in told if one is not None)
 
     def rolls_back(self, instant_time: str) -> bool:
         """Return whether a rollback among them, or one that is pending, names an instant.

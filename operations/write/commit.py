@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -135,7 +135,7 @@ def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult])
         replaced = replacement.groups(storage)
         _reconcile(plan, storage, outcomes)
     written = sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None})
-    changed = _changes(plan, outcomes, replaced, replacement)
+    changed = _changes(plan, outcomes, replaced, replacement, _new_keys(plan, outcomes, touched))
     with phases.phase("flush"):
         # Nothing may say that the write is done before the disk keeps what it names.
         storage.flush([*written, *([plan.config.timeline_folder] if plan.creates_table else [])])
@@ -154,6 +154,7 @@ def _changes(
     outcomes: Sequence[Outcome],
     replaced: Mapping[str, Sequence[str]],
     replacement: Replacement,
+    new_keys: NewKeys | None,
 ) -> Changes:
     """Return the changes of finished file groups and of those that are replaced."""
     groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
@@ -168,11 +169,11 @@ def _changes(
         rival_key=index_for(plan.config).rival_key,
         covers=replacement.covers,
         columns=plan.schema,
-        new_keys=_new_keys(plan, outcomes),
+        new_keys=new_keys,
     )
 
 
-def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome]) -> NewKeys | None:
+def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[str]) -> NewKeys | None:
     """Return where the write put keys that it had looked for; None where it adds rows whoever has their keys."""
     if not plan.looks_up or plan.rules.meeting is Meeting.ADD:
         return None
@@ -181,7 +182,7 @@ def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome]) -> NewKeys | None:
     for one in outcomes:
         if isinstance(one, LogOutcome) and one.rows:
             logs.setdefault(one.group, {})[one.path] = one.rows
-    return NewKeys(files, plan.lookup.is_global, logs)
+    return NewKeys(files, plan.lookup.is_global, logs, frozenset(touched))
 
 
 def _settle(plan: WritePlan, storage: Storage, written: Sequence[str]) -> Properties:

@@ -51,10 +51,14 @@ def cleaned_since(
         moment: The timeline as the reader wants to see it.
         time: When that is.
     """
+    later = ((instant, clean) for instant, clean in cleans if instant.requested_time > time)
+    return files_of(clean for _, clean in later if not _keeps(clean, now, moment))
+
+
+def files_of(cleans: Iterable[Clean]) -> Mapping[str, tuple[DataFile, ...]]:
+    """Return the base and log files that cleans took, or are about to, by partition path."""
     found: dict[str, list[DataFile]] = {}
-    for instant, clean in cleans:
-        if instant.requested_time <= time or _keeps(clean, now, moment):
-            continue
+    for clean in cleans:
         for partition, names in deleted_by(clean):
             found.setdefault(partition, []).extend(_data_files(partition, names))
     return {partition: tuple(files) for partition, files in found.items()}

@@ -43,12 +43,12 @@ def hashes_alone_decide(patch: Patch) -> None:
 
 def partitions_are_one(patch: Patch) -> None:
     made = new_keys.NewKeys
-    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _, logs: made(files, True, logs))
+    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _, *more: made(files, True, *more))
 
 
 def partitions_are_apart(patch: Patch) -> None:
     made = new_keys.NewKeys
-    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _, logs: made(files, False, logs))
+    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _, *more: made(files, False, *more))
 
 
 def their_newest_write_alone(patch: Patch) -> None:
@@ -64,7 +64,9 @@ def their_newest_write_alone(patch: Patch) -> None:
 def inserts_are_looked_at(patch: Patch) -> None:
     patch.setattr(
         "pyhudi.operations.write.commit._new_keys",
-        lambda plan, outcomes: new_keys.NewKeys({one.path: one.rows for one in outcomes if one.path}, anywhere=False),
+        lambda plan, outcomes, _: new_keys.NewKeys(
+            {one.path: one.rows for one in outcomes if one.path}, anywhere=False
+        ),
     )
 
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.errors import RetryError
+from pyhudi.errors import CommitConflictError, RetryError
+from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
+from pyhudi.operations.services.settings import (
+    KEEP_LATEST_COMMITS,
+    KEEP_LATEST_FILE_VERSIONS,
+    ArchiveSettings,
+    CleanSettings,
+)
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
+from support.drawn import lookups
 from support.drive import carry_out, plan, rows_of, task, write
 from support.faults.faulty import Faults, FaultyStorage, Killed
 from support.faults.long_ago import instants
@@ -186,3 +194,19 @@ def test_a_clean_that_finds_nothing_fails_at_any_step_without_a_trace(tmp_path: 
             break
         assert files_below(table) == before
     assert set(files_below(table)) - set(before) == {".hoodie/.pyhudi/cleaned"}
+
+
+def test_a_clean_took_what_an_archived_write_left_before_its_keys_were_looked_up(tmp_path: Path) -> None:
+    """Nothing on the timeline names the file that the sleeping write should have searched."""
+    table = replace(lookups.TABLE, index_type="GLOBAL_SIMPLE")
+    write(tmp_path, lookups.rows(1, 2, value=1), table=table, settings=lookups.APART)
+    write(tmp_path, lookups.rows(3, value=1, p="b"), settings=lookups.APART)
+    storage = open_storage(str(tmp_path))
+    assert archive(storage, ArchiveSettings(min_commits=1, max_commits=1), lookups.KEEP_ONE.clean).instants == 1
+    sleeper = lookups.planned(tmp_path, settings=lookups.APART)
+    write(tmp_path, lookups.rows(1, value=2), settings=lookups.APART)
+    assert clean(storage, lookups.KEEP_ONE.clean).files == 1
+    with pytest.raises(CommitConflictError, match="A clean took the base file"):
+        carry_out(sleeper, [lookups.rows(2, value=3)])
+
+    assert rows_of(tmp_path, "id", "value") == [("k1", 2), ("k2", 1), ("k3", 1)]
