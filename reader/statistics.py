@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..table.files.footers import text_bound
+from ..table.files.footers import greatest_text, text_bound
 from ..table.schema.casts import cast
 from .predicates import NULLS, Predicate, Span, columns_of, may_match_all
 
@@ -112,7 +112,7 @@ def _bound(statistics: pq.Statistics, which: str, kind: pa.DataType, wanted: pa.
     if (types.is_boolean(kind) and types.is_boolean(wanted)) or (types.is_date32(kind) and types.is_date32(wanted)):
         return raw
     if (types.is_string(kind) or types.is_large_string(kind)) and types.is_string(wanted):
-        return text_bound(raw)
+        return text_bound(raw) if which == "min" else greatest_text(raw)
     if types.is_decimal(kind) and types.is_decimal(wanted):
         return Decimal(f"{_unscaled(raw)}E{-kind.scale}")
     if types.is_timestamp(kind) and types.is_timestamp(wanted) and (kind.tz is None) == (wanted.tz is None):

@@ -49,7 +49,7 @@ def text_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[str | None, 
         if known is None or not known.has_min_max:
             found.append((None, None))
         else:
-            found.append((text_bound(known.min_raw), text_bound(known.max_raw)))
+            found.append((text_bound(known.min_raw), greatest_text(known.max_raw)))
     return found
 
 
@@ -73,3 +73,12 @@ def text_bound(raw: Any) -> str | None:
         return str(bytes(raw), "utf-8")
     except UnicodeDecodeError:
         return None
+
+
+def greatest_text(raw: Any) -> str | None:
+    """Return the upper bound of a string column as a text; None of an empty one, which may stand for none.
+
+    Parquet C++ writes no bound of more than 4 KiB, and before pyarrow 21 it reads one that is absent beside the other
+    as empty. No text is less, so that as a lower bound an empty one says nothing that is wrong.
+    """
+    return text_bound(raw) or None

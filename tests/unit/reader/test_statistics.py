@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.reader.predicates import Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
 from pyhudi.reader.statistics import matching_row_groups
-from pyhudi.table.files.footers import text_bound
+from pyhudi.table.files.footers import text_bound, text_bounds
 
 UTC = datetime.timezone.utc
 
@@ -157,3 +157,11 @@ def test_a_row_group_that_holds_a_string_is_never_left_out(groups, wanted: str) 
 def test_a_bound_that_a_writer_cut_inside_a_character_is_none() -> None:
     """What is left of it would be less than the texts that it bounds."""
     assert [text_bound(raw) for raw in ("a", b"a", "aé".encode(), "aé".encode()[:-1])] == ["a", "a", "aé", None]
+
+
+def test_an_empty_upper_bound_of_texts_is_none() -> None:
+    """Older pyarrow reads it where a writer told the lower bound alone, because the other was too long."""
+    file = written(pa.table({"a": ["", "b"]}))
+
+    assert text_bounds(file, "a") == [("", None), ("b", "b")]
+    assert matching_row_groups(file, [Compare("a", "=", "c" * 5000)], file.schema_arrow) == [0]
