@@ -50,8 +50,8 @@ def wanted_buckets(
     """Return the buckets that hold every key the predicates allow, None where they do not fix what is hashed.
 
     It is fixed when each column that the index hashes is compared for equality or with a list. Columns whose values
-    have more than one spelling in a record key (timestamps, binaries, floats) fix nothing. Other columns of the key
-    matter where they are texts: one that holds ``,id:`` is taken for a value of ``id`` when the key is parsed.
+    have more than one spelling in a record key (timestamps, binaries, floats, fractions) fix nothing. Other columns of
+    the key matter where they are texts: one that holds ``,id:`` is taken for a value of ``id`` when the key is parsed.
 
     Args:
         predicates: Conjuncts.
@@ -144,7 +144,7 @@ def _is_spelt_plainly(field: str, schema: pa.Schema) -> bool:
 
 def _allowed(field: str, predicates: Iterable[Predicate], schema: pa.Schema) -> list[Any] | None:
     """Return the values that a key column may have, as Python gives them to Arrow; None for any."""
-    if field not in schema.names or not has_one_spelling(schema.field(field).type):
+    if field not in schema.names or not _keeps_its_spelling(schema.field(field).type):
         return None
     kind = schema.field(field).type
     allowed: list[Any] | None = None
@@ -191,6 +191,14 @@ def has_one_spelling(kind: pa.DataType) -> bool:
         or types.is_date(kind)
         or types.is_decimal(kind)
     )
+
+
+def _keeps_its_spelling(kind: pa.DataType) -> bool:
+    """Return whether a record key that was made of a value is the one that its column makes of it today.
+
+    Apache Hudi gives decimals more digits behind the point, in columns of keys too, and older keys keep theirs.
+    """
+    return has_one_spelling(kind) and not (pa.types.is_decimal(kind) and kind.scale > 0)
 
 
 def can_hold(kind: pa.DataType, value: Any) -> bool:
