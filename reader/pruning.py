@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from ..table.config import TableConfig
+from ..table.config import property_keys as key
+from ..table.config.key_types import KeyGeneratorType
 from ..table.keys.generator import KeyGenerator, parse_partition_path
 from ..table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ..table.schema.columns import RECORD_KEY
@@ -98,7 +100,18 @@ def _keys_spelt(
     anything = (None,) * len(combinations)
     arrays = [pa.array(known.get(field.name, anything), field.type) for field in fields]
     batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-    return KeyGenerator(config, schema).record_keys(batch)
+    return pa.concat_arrays([KeyGenerator(one, schema).record_keys(batch) for one in _spellings(config)])
+
+
+def _spellings(config: TableConfig) -> list[TableConfig]:
+    """Return a table's configuration by each spelling that the record keys of one field may have.
+
+    A note says what writers do from then on: a table that needs one may hold rows of releases that did otherwise.
+    """
+    is_noted = config.names_key_field is not None and key.COMPLEX_KEY_ENCODING in config.properties
+    if not is_noted or config.key_generator is not KeyGeneratorType.COMPLEX or len(config.record_key_fields) != 1:
+        return [config]
+    return [config.with_key_field(named) for named in (True, False)]
 
 
 def settled_by_key(predicates: Iterable[Predicate], config: TableConfig, schema: pa.Schema) -> list[Predicate]:

@@ -212,6 +212,14 @@ def test_composite_keys_are_looked_for_where_all_of_their_columns_are_fixed() ->
     assert looked_for(both[:1], kinds, partition=("p", "q")) == ["id:1", "id:2"]
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_key_is_looked_for_in_both_spellings_where_a_note_says_which_one_counts_by_now(named: bool) -> None:
+    """Before there was a note, a release of the other kind may have written rows that nobody has rewritten."""
+    schema, table = pa.schema([("id", pa.int32())]), config(partition=("p", "q")).with_key_field(named)
+
+    assert wanted_keys([Compare("id", "=", 7)], table, schema).to_pylist() == ["id:7", "7"]
+
+
 @pytest.mark.parametrize(
     ("predicate", "kind"),
     [
