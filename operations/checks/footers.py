@@ -13,6 +13,7 @@ import pyarrow as pa
 from ...storage.parallel import for_each
 from ...table.files.base_file import MAX_KEY, MIN_KEY, BaseFileReader
 from ...table.files.file_group import BaseFile, base_file
+from ...table.files.footers import text_bounds
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import META_COLUMNS, RECORD_KEY, arrow_schema
 from ...table.schema.conform import conform
@@ -134,12 +135,12 @@ def _check_bloom(text: bytes, *, dynamic: bool) -> None:
 def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
     """Return the least and the greatest record key by the statistics of row groups; None where some have none."""
     metadata: Any = reader.parquet.metadata
-    leaf = next(n for n in range(metadata.num_columns) if metadata.schema.column(n).path == RECORD_KEY)
-    groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
-    found = [group.column(leaf).statistics for group in groups if group.num_rows]
-    if not found or any(one is None or not one.has_min_max for one in found):
+    rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    known = [one for one, count in zip(text_bounds(reader.parquet, RECORD_KEY), rows, strict=True) if count]
+    least, greatest = [one for one, _ in known if one is not None], [one for _, one in known if one is not None]
+    if not known or len(least) < len(known) or len(greatest) < len(known):
         return None
-    return min(str(one.min) for one in found), max(str(one.max) for one in found)
+    return min(least), max(greatest)
 
 
 def check_bounds(
