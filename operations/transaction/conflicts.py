@@ -214,13 +214,14 @@ def _check_cleaned(work: Transaction, storage: Storage, since: Since, looked: Ne
     Who looks misses them where an instant on the timeline names them, but not where that was archived.
     """
     cleaned = since.cleaned()
+    partitions = sorted(cleaned if looked.anywhere else looked.partitions.intersection(cleaned))
+    if not partitions:
+        return
     seen = since.timeline.as_of(since.seen)
-    for partition in sorted(cleaned if looked.anywhere else looked.partitions.intersection(cleaned)):
-        lost = FileView(storage, seen, read_written(storage, seen), cleaned=cleaned).lost(partition)
-        if lost:
-            raise conflict(
-                work, f"A clean took the {lost[0].kind} {lost[0].path} meanwhile, which a newer one replaced"
-            )
+    view = FileView(storage, seen, read_written(storage, seen), cleaned=cleaned)
+    lost = [file for partition in partitions for file in view.lost(partition)]
+    if lost:
+        raise conflict(work, f"A clean took the {lost[0].kind} {lost[0].path} meanwhile, which a newer one replaced")
 
 
 def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:
