@@ -107,7 +107,7 @@ def test_values_of_every_type_that_keys_have_are_found(spark: SparkSession, tmp_
         {
             "n": pa.array(ids, pa.int32()),
             "d": pa.array([datetime.date(2024, 1, 1) + datetime.timedelta(one) for one in ids]),
-            "m": pa.array([Decimal(one) / 4 for one in ids], pa.decimal128(10, 2)),
+            "m": pa.array([Decimal(one * 10) for one in ids], pa.decimal128(10, 0)),
             "b": pa.array([one % 2 == 0 for one in ids]),
         }
     )
@@ -115,7 +115,7 @@ def test_values_of_every_type_that_keys_have_are_found(spark: SparkSession, tmp_
     write(tmp_path / "t", data, table=asked)
     write(tmp_path / "t", data.slice(0, 20))
     table = HudiTable(spark, tmp_path / "t")
-    key = {"n": np.int64(7), "d": datetime.date(2024, 1, 8), "m": [Decimal("1.750"), Decimal("1.755")], "b": False}
+    key = {"n": np.int64(7), "d": datetime.date(2024, 1, 8), "m": [Decimal("70.0"), Decimal("70.5")], "b": False}
 
     assert [row.n for row in table.to_df(where=key).collect()] == [7]
     assert table.to_df(where={**key, "n": [8, 2**40]}).collect() == []
