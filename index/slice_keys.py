@@ -16,8 +16,8 @@ from ..table.files.bloom_filter import FilterKeys
 from ..table.files.file_group import BaseFile, FileSlice, LogFile
 from ..table.files.footers import leaves_of, row_groups_around
 from ..table.files.logs.log_contents import rows_of
-from ..table.files.logs.log_file import read_blocks
 from ..table.files.logs.log_scan import effective_blocks
+from ..table.files.logs.whole_log import read_log
 from ..table.merging.key_probe import KeyProbe
 from ..table.schema.columns import RECORD_KEY
 from .base import Positions
@@ -144,7 +144,7 @@ def keys_of(storage: Storage, piece: FileSlice, sees: Callable[[str], bool]) -> 
     if piece.base is not None:
         with BaseFileReader(storage, piece.base.path) as base:
             yield from _keys(base.batches(_KEYS), f"The base file {piece.base.path}")
-    for block in effective_blocks([read_blocks(storage, log.path) for log in piece.logs], sees):
+    for block in effective_blocks([read_log(storage, log) for log in piece.logs], sees):
         if block.is_data:
             yield from _keys(rows_of(storage, block, _KEYS), f"{block.shown[:1].upper()}{block.shown[1:]}")
 
@@ -190,7 +190,7 @@ def hits_of_logs(storage: Storage, logs: Sequence[LogFile], wanted: WantedKeys, 
     """
     if not logs:
         return Hits.none()
-    blocks = effective_blocks([read_blocks(storage, log.path) for log in logs], sees)
+    blocks = effective_blocks([read_log(storage, log) for log in logs], sees)
     found = [
         _found(_keys(rows_of(storage, block, _KEYS), f"{block.shown[:1].upper()}{block.shown[1:]}"), wanted)
         for block in blocks

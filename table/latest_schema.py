@@ -11,7 +11,7 @@ from .config import TableConfig
 from .files.base_file import BaseFileReader
 from .files.logs.log_blocks import DATA_BLOCKS
 from .files.logs.log_contents import columns_of
-from .files.logs.log_file import read_blocks
+from .files.logs.whole_log import read_log
 from .files.lost import open_view
 from .schema.columns import arrow_schema, canonical, without_meta
 from .schema.schema_history import check_history
@@ -84,7 +84,7 @@ def _schema_of_a_file(storage: Storage, timeline: Timeline) -> pa.Schema | None:
         with BaseFileReader(storage, base.path) as reader:
             return without_meta(canonical(reader.parquet.schema_arrow))
     for log in (log for one in slices for log in one.logs):
-        for block in read_blocks(storage, log.path):
+        for block in read_log(storage, log):
             if block.type in DATA_BLOCKS and not block.is_partial:
                 return without_meta(columns_of(block))
     return None

@@ -11,7 +11,7 @@ from ..storage.base import Storage
 from .files.base_file import BaseFileReader
 from .files.file_group import DataFile, FileSlice
 from .files.logs.log_contents import rows_of
-from .files.logs.log_file import read_blocks
+from .files.logs.whole_log import read_log
 
 
 def some_rows(storage: Storage, piece: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:
@@ -28,7 +28,7 @@ def some_rows(storage: Storage, piece: FileSlice, schema: pa.Schema) -> Iterator
                 yield piece.base, rows
     for log in piece.logs[-1:]:
         # Partial rows hold their key, and not the columns that it was made of.
-        blocks = (one for one in read_blocks(storage, log.path) if one.is_data and not one.is_partial)
+        blocks = (one for one in read_log(storage, log) if one.is_data and not one.is_partial)
         for block in islice(blocks, 1):
             for rows in islice(rows_of(storage, block, schema), 1):
                 yield log, rows

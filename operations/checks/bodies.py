@@ -7,10 +7,11 @@ from typing import Any
 
 from ...storage.base import join, split
 from ...storage.parallel import for_each
-from ...table.files.names import LogFileName, parse_data_name
+from ...table.files.names import parse_data_name
+from ...table.files.written import logs_in
 from ...timeline.archive.lsm import archived_bodies
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
-from ...timeline.metadata.codec import CommitFiles
+from ...timeline.metadata.codec import PYHUDI_KEYS, CommitFiles, Stat
 from ...timeline.timeline import Timeline
 from .finding import Findings
 from .sicknesses import (
@@ -66,6 +67,8 @@ _CHOKES = {
 }
 _SERVICES = frozenset({"clean", "rollback", "restore", "indexing", "compaction", "logcompaction", "clustering"})
 _SCHEMA = "schema"
+# What is kept of a write statistic.
+_OF_FILES = ("fileId", "path", "numWrites", "numDeletes", "fileSizeInBytes")
 _AT_ONCE = 256
 
 
@@ -184,20 +187,22 @@ def _take(said: Said, records: Iterable[tuple[Instant, Mapping[str, Any] | None]
 
 def _files_of(said: Said, instant: Instant, record: Mapping[str, Any]) -> CommitFiles:
     time = instant.requested_time
-    stats: dict[str, list[dict[str, str | None]]] = {}
+    stats: dict[str, list[Stat]] = {}
+    by_pyhudi = any(key.startswith(PYHUDI_KEYS) for key in record.get("extraMetadata") or ())
     for partition, stat in _stats(record):
         path = stat.get("path")
-        stats.setdefault(partition, []).append({"fileId": stat.get("fileId"), "path": path})
+        stats.setdefault(partition, []).append({name: stat.get(name) for name in _OF_FILES})
         if not path:
             continue
-        is_log = LogFileName.parse(split(path)[1]) is not None
-        rows = None if is_log else stat.get("numWrites")
-        said.files[path] = NamedFile(time, stat.get("fileSizeInBytes") or 0, rows)
+        said.files[path] = NamedFile(time, stat.get("fileSizeInBytes") or 0, stat.get("numWrites"))
         for name in stat.get("logFiles") or ():
             said.files.setdefault(join(partition, name), NamedFile(time, 0))
         for other, size in (stat.get("cdcStats") or {}).items():
             said.files[other] = NamedFile(time, size)
-    return CommitFiles(stats, record.get("partitionToReplaceFileIds") or {})
+    for partition, some in stats.items():
+        for _, name, stated in logs_in(some, by_pyhudi):
+            said.files[join(partition, name)] = NamedFile(time, stated.size, log=stated if stated.size else None)
+    return CommitFiles(stats, record.get("partitionToReplaceFileIds") or {}, by_pyhudi)
 
 
 def _stats(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from ...errors import CorruptFileError
 from ...storage.base import join
 from ...storage.parallel import for_each
 from ...table.files.file_group import FileSlice, LogFile, data_file, log_file
 from ...table.files.logs.log_blocks import BlockType, LogBlock
 from ...table.files.logs.log_file import read_blocks
+from ...table.files.logs.whole_log import read_log
 from ...table.files.names import FileGroupId
 from ...timeline.archive.completions import CompletionTimes
 from ...timeline.held import COMPACTING, LOG_COMPACTION
@@ -17,8 +20,10 @@ from ...timeline.metadata.models import CompactionOperation
 from .sicknesses import (
     BLOCK_INSTANT,
     FILE_CORRUPT,
+    LOG_DAMAGED,
     PLAN_FILE_LOST,
     PLAN_MISFIT,
+    SKIPPED_BLOCK,
     TORN_BLOCK,
     TORN_INSTANT,
 )
@@ -46,14 +51,32 @@ def data_blocks(subject: Subject, file: LogFile) -> Iterator[LogBlock]:
 
 
 def _check_blocks(subject: Subject, file: LogFile) -> None:
+    named = subject.said.files.get(file.path)
+    file = replace(file, stated=None if named is None else named.log)
     with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
+        torn = []
         for block in read_blocks(subject.storage, file.path):
             if block.type == BlockType.CORRUPT:
-                what = f"{file.path} is not whole: {block.content_size} bytes from byte {block.offset} on are no block."
-                subject.tell(TORN_BLOCK, file, what)
+                torn.append(f"{block.content_size} bytes from byte {block.offset} on are no block")
             elif block.instant_time != file.instant_time:
                 what = f"{file.path} has a block of the instant {block.instant_time!r} at byte {block.offset}."
                 subject.tell(BLOCK_INSTANT, file, what)
+        lost = _lost(subject, file)
+        if lost:
+            subject.tell(LOG_DAMAGED, file, lost)
+        for what in () if lost else torn:
+            sickness = TORN_BLOCK if file.stated is None else SKIPPED_BLOCK
+            subject.tell(sickness, file, f"{file.path} is not whole: {what}.")
+
+
+def _lost(subject: Subject, file: LogFile) -> str:
+    """Return in words what a log file lacks of what its instant states; empty where readers take the file."""
+    try:
+        for _ in read_log(subject.storage, file):
+            pass
+    except CorruptFileError as error:
+        return error.what
+    return ""
 
 
 def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId, FileSlice]) -> None:

@@ -345,11 +345,24 @@ FILE_CORRUPT = Sickness(
     "A base or log file cannot be read.",
     "Restore the file from a backup, or roll back the instant in its name.",
 )
+LOG_DAMAGED = Sickness(
+    "LOG_DAMAGED",
+    ERROR,
+    "A log file holds less than its completed instant states: reads and merges of its file group fail.",
+    "Restore the file from a backup, or give up what cannot be read of it with HudiTable.repair(accept_loss=[file]).",
+)
 TORN_BLOCK = Sickness(
     "TORN_BLOCK",
     ERROR,
-    "A block of a completed write's log file is not whole: readers pass over it, and miss its rows without an error.",
+    "A block of a log file is not whole, and no instant on the timeline states what the file should hold: readers pass "
+    "over the block, and miss its rows without an error.",
     "Restore the file from a backup, or roll back the instant in its name.",
+)
+SKIPPED_BLOCK = Sickness(
+    "SKIPPED_BLOCK",
+    WARNING,
+    "A block of a log file is not whole, and its writer wrote the rows again behind it: readers pass over the block.",
+    "Nothing needs to be done; a compaction takes the file out of use.",
 )
 BLOCK_INSTANT = Sickness(
     "BLOCK_INSTANT",

@@ -11,7 +11,7 @@ from ...index.registry import index_for
 from ...storage.base import FileInfo, Storage, join
 from ...storage.parallel import for_each
 from ...table.config import TableConfig
-from ...table.files.file_group import DataFile, FileGroup
+from ...table.files.file_group import DataFile, FileGroup, StatedLog
 from ...table.files.partitions import is_partition
 from ...table.files.view import FileView
 from ...table.files.written import Written
@@ -49,11 +49,13 @@ class NamedFile:
         instant: The write's requested time.
         size: Bytes; 0 where it does not say.
         rows: How many; None where it does not say, as of log files.
+        log: What it states about a log file; None where it states nothing, and of other files.
     """
 
     instant: str
     size: int
     rows: int | None = None
+    log: StatedLog | None = None
 
 
 @dataclass(slots=True)

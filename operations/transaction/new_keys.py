@@ -18,9 +18,9 @@ from ...storage.base import Storage, split
 from ...table.arrow.arrays import plain
 from ...table.arrow.string_hash import hash64
 from ...table.files.base_file import BaseFileReader
-from ...table.files.file_group import FileSlice, log_file
+from ...table.files.file_group import BaseFile, DataFile, FileSlice, data_file
 from ...table.files.logs.log_contents import rows_of
-from ...table.files.logs.log_file import read_blocks
+from ...table.files.logs.whole_log import read_log
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.files.written import read_written
@@ -151,22 +151,24 @@ class _Search:
 
     def _ours(self) -> Iterator[tuple[str, pa.Array]]:
         for path in self.files:
-            for keys in _keys_of_file(self.storage, path, {self.instant_time}):
-                yield path, keys
+            file = data_file(path)
+            if file is not None:
+                for keys in _keys_of_file(self.storage, file, {self.instant_time}):
+                    yield path, keys
 
 
 def _keys(storage: Storage, piece: FileSlice, times: Collection[str]) -> Iterator[pa.Array]:
     """Yield the keys of the rows of a slice that some instants wrote."""
     for file in piece.data_files:
-        yield from _keys_of_file(storage, file.path, times)
+        yield from _keys_of_file(storage, file, times)
 
 
-def _keys_of_file(storage: Storage, path: str, times: Collection[str]) -> Iterator[pa.Array]:
-    if log_file(path) is None:
-        with BaseFileReader(storage, path) as reader:
+def _keys_of_file(storage: Storage, file: DataFile, times: Collection[str]) -> Iterator[pa.Array]:
+    if isinstance(file, BaseFile):
+        with BaseFileReader(storage, file.path) as reader:
             yield from _written_at(reader.batches(_COLUMNS), times)
         return
-    for block in read_blocks(storage, path):
+    for block in read_log(storage, file):
         if block.is_data:
             yield from _written_at(rows_of(storage, block, _COLUMNS), times)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .names import BaseFileName, FileGroupId, LogFileName
 
@@ -37,6 +37,32 @@ class BaseFile:
 
 
 @dataclass(frozen=True, slots=True)
+class StatedLog:
+    """What the completed instant that wrote a log file states about it, from table version 8 on.
+
+    One instant writes the file, and no other instant appends to it. Source: ``HoodieWriteStat``.
+
+    Attributes:
+        size: Bytes; the greatest number where several write statistics name the file.
+        records: Rows and deletes; likewise.
+        by_pyhudi: Whether pyhudi wrote the file.
+    """
+
+    size: int
+    records: int
+    by_pyhudi: bool
+
+    def allows_size(self, size: int) -> bool:
+        """Return whether an undamaged file may have a size: Apache Hudi's writers may state less than they wrote."""
+        return size == self.size if self.by_pyhudi else size >= self.size
+
+    @property
+    def allows_torn_blocks(self) -> bool:
+        """Whether an undamaged file may hold a torn block: a writer of Apache Hudi's may write a block again."""
+        return not self.by_pyhudi
+
+
+@dataclass(frozen=True, slots=True)
 class LogFile:
     """One log file as its name and the listing describe it.
 
@@ -44,11 +70,13 @@ class LogFile:
         path: Relative to the table's root.
         size: Bytes.
         name: What its name says.
+        stated: What its completed instant states about it; None where no instant on the timeline does.
     """
 
     path: str
     size: int
     name: LogFileName
+    stated: StatedLog | None = field(default=None, compare=False)
 
     @property
     def file_id(self) -> str:

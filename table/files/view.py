@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from ...storage.base import FileInfo, Storage, join
 from ...timeline.archive.completions import CompletionTimes
@@ -104,7 +105,7 @@ class FileView:
                 known = bases.get(file.instant_time)
                 if known is None or _attempt(file) > _attempt(known):
                     bases[file.instant_time] = file
-        logs = [file for file in files if isinstance(file, LogFile)]
+        logs = [replace(file, stated=self._written.stated(file)) for file in files if isinstance(file, LogFile)]
         return FileGroup(group, self._rule.slices(group, [*bases.values()], logs, self._completed_at))
 
     def _files(self, partition_path: str) -> tuple[FileInfo, ...]:

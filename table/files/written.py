@@ -8,24 +8,37 @@ grows with the table's file groups, not with its commits.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
 from ...errors import StorageError
-from ...storage.base import Storage
+from ...storage.base import Storage, split
 from ...storage.parallel import for_each
 from ...timeline.instants import Instant
-from ...timeline.metadata.codec import CommitFiles
+from ...timeline.metadata.codec import CommitFiles, Stat
 from ...timeline.timeline import Timeline
-from .file_group import log_file
+from .file_group import LogFile, StatedLog, log_file
 from .names import PARQUET
 
 FileGroups = frozenset[tuple[str, str]]
-LogsWritten = Mapping[str, Mapping[str, Mapping[str, Instant]]]
+LogsWritten = Mapping[str, Mapping[str, Mapping[str, "LogWritten"]]]
 # What a process keeps: enough for the tables of one job, and for few that are large.
 _MOST_KNOWN = 32
 _MOST_NAMES = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogWritten:
+    """One log file that a completed write names.
+
+    Attributes:
+        instant: The write.
+        stated: What the write states about the file.
+    """
+
+    instant: Instant
+    stated: StatedLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +50,7 @@ class Written:
         newest: The name of the newest base file that one of them wrote, by partition path and file id; replaced file
             groups are among them.
         replaced_by: The file groups that each replacecommit among them took away.
-        logs: The names of the log files that go with the newest base file, or with none, each with the write that
-            made it, by partition path and file id.
+        logs: The log files that go with the newest base file, or with none, by partition path, file id and name.
     """
 
     instants: frozenset[Instant] = frozenset()
@@ -73,6 +85,11 @@ class Written:
         others = (one for one in {*self.newest, *self.logs} if one not in passed_over)
         return len({(one, file_id) for one in others for file_id, _ in self.names(one)} - self.replaced)
 
+    def stated(self, log: LogFile) -> StatedLog | None:
+        """Return what the write that made a log file states about it; None where none of the writes names it."""
+        found = self.logs.get(split(log.path)[0], {}).get(log.file_id, {}).get(split(log.path)[1])
+        return None if found is None or not found.stated.size else found.stated
+
     def names(self, partition_path: str) -> Iterator[tuple[str, str]]:
         """Yield the file id and the name of each base and log file that is held of a partition."""
         yield from self.newest.get(partition_path, {}).items()
@@ -93,7 +110,7 @@ class Written:
             partition: {
                 file_id: left
                 for file_id, names in groups.items()
-                if (left := {name: one for name, one in names.items() if one.requested_time >= first})
+                if (left := {name: log for name, log in names.items() if log.instant.requested_time >= first})
             }
             for partition, groups in self.logs.items()
         }
@@ -111,7 +128,7 @@ class Written:
             bodies: The others, in order of requested time.
         """
         newest, replaced_by, instants = dict(self.newest), dict(self.replaced_by), set(self.instants)
-        logs: dict[str, dict[str, dict[str, Instant]]] = {}
+        logs: dict[str, dict[str, dict[str, LogWritten]]] = {}
         last = max((one.requested_time for one in self.instants), default="")
         for instant, body in bodies:
             instants.add(instant)
@@ -123,8 +140,8 @@ class Written:
                 if instant.requested_time < last:  # requested before a write that completed earlier
                     names = {one: name for one, name in names.items() if time_in(name) > time_in(known.get(one, ""))}
                 newest[partition] = {**known, **names}
-                for file_id, name in _log_files(stats):
-                    logs.setdefault(partition, {}).setdefault(file_id, {})[name] = instant
+                for file_id, name, stated in logs_in(stats, body.by_pyhudi):
+                    logs.setdefault(partition, {}).setdefault(file_id, {})[name] = LogWritten(instant, stated)
         return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest))
 
 
@@ -162,12 +179,29 @@ def read_replaced(storage: Storage, timeline: Timeline) -> Written:
         CorruptInstantError: A body cannot be parsed.
         StorageError: A body is gone, or the store failed.
     """
+    return _read_some(storage, timeline, lambda write: write.group == "replacecommit")
+
+
+def read_stated(storage: Storage, timeline: Timeline, times: Container[str]) -> Written:
+    """Return what the completed writes of some requested times say, and perhaps what others do.
+
+    It reads no other bodies, where `read_written` reads all that the process has not read yet.
+
+    Raises:
+        CorruptInstantError: A body cannot be parsed.
+        StorageError: A body is gone, or the store failed.
+    """
+    return _read_some(storage, timeline, lambda write: write.requested_time in times)
+
+
+def _read_some(storage: Storage, timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
+    """Return what the process knows of the completed writes, and what those say that are wanted besides."""
     writes = timeline.writes
     if not writes:
         return Written()
     place, first = (storage.path, timeline.files.folder), writes[0].requested_time
     known = _best_known(place, frozenset(writes), first).since(first)
-    fresh = [one for one in writes if one.group == "replacecommit" and one not in known.instants]
+    fresh = [one for one in writes if wanted(one) and one not in known.instants]
     return known.joined_by(zip(fresh, _read(storage, timeline, fresh), strict=True))
 
 
@@ -217,13 +251,13 @@ def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: Mapping[str, M
     """
     if not known and not fresh:
         return known
-    found: dict[str, dict[str, Mapping[str, Instant]]] = {}
+    found: dict[str, dict[str, Mapping[str, LogWritten]]] = {}
     for partition in {**known, **fresh}:
         before, added = known.get(partition, {}), fresh.get(partition, {})
         for file_id in {**before, **added}:
             since = time_in(newest.get(partition, {}).get(file_id, ""))
             names = {**before.get(file_id, {}), **added.get(file_id, {})}
-            left = {name: one for name, one in names.items() if one.visible_since >= since}
+            left = {name: log for name, log in names.items() if log.instant.visible_since >= since}
             if left:
                 found.setdefault(partition, {})[file_id] = left
     return found
@@ -241,7 +275,7 @@ _KNOWN: OrderedDict[tuple[_Place, frozenset[Instant]], Written] = OrderedDict()
 _LOCK = Lock()
 
 
-def _base_files(stats: Iterable[Mapping[str, str | None]]) -> Iterator[tuple[str, str]]:
+def _base_files(stats: Iterable[Stat]) -> Iterator[tuple[str, str]]:
     """Yield file id and name of each base file; writes that failed have none."""
     for stat in stats:
         file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
@@ -249,9 +283,19 @@ def _base_files(stats: Iterable[Mapping[str, str | None]]) -> Iterator[tuple[str
             yield file_id, name
 
 
-def _log_files(stats: Iterable[Mapping[str, str | None]]) -> Iterator[tuple[str, str]]:
-    """Yield file id and name of each log file."""
+def logs_in(stats: Iterable[Stat], by_pyhudi: bool) -> Iterator[tuple[str, str, StatedLog]]:
+    """Yield file id and name of each log file that write statistics name, and what they state about it.
+
+    Args:
+        stats: What one write says of its files in one partition.
+        by_pyhudi: Whether pyhudi made the write.
+    """
+    found: dict[tuple[str, str], StatedLog] = {}
     for stat in stats:
         file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
         if file_id and name.startswith(".") and log_file(name) is not None:
-            yield file_id, name
+            size = stat.get("fileSizeInBytes") or 0
+            records = (stat.get("numWrites") or 0) + (stat.get("numDeletes") or 0)
+            known = found.get((file_id, name), StatedLog(0, 0, by_pyhudi))
+            found[file_id, name] = StatedLog(max(known.size, size), max(known.records, records), by_pyhudi)
+    yield from ((file_id, name, stated) for (file_id, name), stated in found.items())

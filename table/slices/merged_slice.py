@@ -20,8 +20,8 @@ from ..files.file_group import FileSlice
 from ..files.footers import batch_rows
 from ..files.logs.delete_block import Deletes
 from ..files.logs.log_blocks import BlockType, LogBlock
-from ..files.logs.log_file import read_blocks
 from ..files.logs.log_scan import effective_blocks
+from ..files.logs.whole_log import read_log
 from ..merging.meet import FOLDING_BYTES, Encounter
 from ..merging.merger import MergeCounts, MergeRules
 from ..merging.overlay import Overlay
@@ -112,7 +112,7 @@ class MergedSlice:
     @cached_property
     def blocks(self) -> tuple[LogBlock, ...]:
         """The data and delete blocks that count, in the order in which they do."""
-        found = [(log, tuple(read_blocks(self._storage, log.path))) for log in self._piece.logs]
+        found = [(log, tuple(read_log(self._storage, log))) for log in self._piece.logs]
         self.counts.blocks = sum(len(blocks) for _, blocks in found)
         self.counts.corrupt = sum(one.type is BlockType.CORRUPT for _, blocks in found for one in blocks)
         return effective_blocks([blocks for _, blocks in found], self._sees)

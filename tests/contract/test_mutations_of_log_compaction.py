@@ -122,7 +122,7 @@ def check_older_writes(folder: Path) -> None:
     for piece in slices(table):
         times = [log.instant_time for log in piece.logs]
         for log in piece.logs:
-            for one in merged_slice.read_blocks(storage, log.path):
+            for one in merged_slice.read_log(storage, log):
                 if one.compacted_times:
                     last = times.index(log.instant_time)
                     assert set(times[:last]) <= {*one.compacted_times, *_below(table, piece, one)}
@@ -131,7 +131,7 @@ def check_older_writes(folder: Path) -> None:
 def _below(table: Path, piece, block: LogBlock) -> set[str]:  # type: ignore[no-untyped-def]
     """Return what was replaced by those that a block replaces."""
     storage = open_storage(str(table))
-    found = [one for log in piece.logs for one in merged_slice.read_blocks(storage, log.path)]
+    found = [one for log in piece.logs for one in merged_slice.read_log(storage, log)]
     return {old for one in found if one.instant_time in block.compacted_times for old in one.compacted_times}
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...errors import CorruptInstantError
 from . import avro_schemas as schemas
 from .avro_container import read_container
-from .codec import CommitFiles
+from .codec import PYHUDI_KEYS, CommitFiles
 
 if TYPE_CHECKING:
     from . import models
@@ -94,7 +94,11 @@ def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
         CorruptInstantError: As in `decode`.
     """
     record = _record(data, where, _part("files", replaces))
-    return CommitFiles(record["partitionToWriteStats"] or {}, record.get("partitionToReplaceFileIds") or {})
+    return CommitFiles(
+        record["partitionToWriteStats"] or {},
+        record.get("partitionToReplaceFileIds") or {},
+        any(key.startswith(PYHUDI_KEYS) for key in record["extraMetadata"] or ()),
+    )
 
 
 def decode_record(data: bytes, where: str) -> Mapping[str, Any]:

@@ -185,12 +185,19 @@ COMMIT = _top("HoodieCommitMetadata", *_COMMIT)
 REPLACE_COMMIT = _top("HoodieReplaceCommitMetadata", *_COMMIT, may("partitionToReplaceFileIds", mapping(array(STRING))))
 
 # What a commit says of files, to be read alone.
-_NAMED_FILE = record("HoodieWriteStat", *strings("fileId", "path", "prevCommit"))
-COMMIT_FILES = _top("HoodieCommitMetadata", may("partitionToWriteStats", mapping(array(_NAMED_FILE))))
+_NAMED_FILE = record(
+    "HoodieWriteStat", *strings("fileId", "path", "prevCommit"), *longs("numWrites", "numDeletes", "fileSizeInBytes")
+)
+COMMIT_FILES = _top(
+    "HoodieCommitMetadata",
+    may("partitionToWriteStats", mapping(array(_NAMED_FILE))),
+    may("extraMetadata", mapping(STRING)),
+)
 REPLACE_COMMIT_FILES = _top(
     "HoodieReplaceCommitMetadata",
     may("partitionToWriteStats", mapping(array(_NAMED_FILE))),
     may("partitionToReplaceFileIds", mapping(array(STRING))),
+    may("extraMetadata", mapping(STRING)),
 )
 
 REQUESTED_REPLACE = _top(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from . import models
 
 M = TypeVar("M", bound="models.InstantModel")
+Stat = Mapping[str, Any]
+
+# What the keys begin with that pyhudi adds to the extraMetadata of its instants.
+PYHUDI_KEYS = "pyhudi."
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +21,15 @@ class CommitFiles:
     """What a completed write says of files alone.
 
     Attributes:
-        stats: The ``fileId``, ``path`` and ``prevCommit`` of each file, by partition path.
+        stats: The ``fileId``, ``path``, ``prevCommit``, ``numWrites``, ``numDeletes`` and ``fileSizeInBytes`` of each
+            file, by partition path.
         replaced: File ids that readers no longer see, by partition path.
+        by_pyhudi: Whether pyhudi made the write.
     """
 
-    stats: Mapping[str, list[dict[str, str | None]]] = field(default_factory=dict)
+    stats: Mapping[str, Sequence[Stat]] = field(default_factory=dict)
     replaced: Mapping[str, list[str]] = field(default_factory=dict)
+    by_pyhudi: bool = False
 
 
 class Codec(Protocol):

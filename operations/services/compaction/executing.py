@@ -20,11 +20,14 @@ from ....table.files.file_group import FileSlice
 from ....table.files.names import WriteToken
 from ....table.schema.columns import avro_schema
 from ....timeline.writers import heartbeat
+from ....version import VERSION
 from ...transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CommitMetadata, WriteStat
 
+# The key of extraMetadata that says which release of pyhudi carried a plan out.
+MADE_BY = "pyhudi.version"
 # Apache Hudi takes the parts of a write token for Java's ints.
 _MOST = (1 << 31) - 1
 
@@ -88,6 +91,6 @@ def completed(
     return CommitMetadata(
         partition_to_write_stats=by_partition,
         compacted=True,
-        extra_metadata={"schema": avro_schema(schema, work.config.name)},
+        extra_metadata={"schema": avro_schema(schema, work.config.name), MADE_BY: VERSION},
         operation_type=operation,
     )

@@ -16,8 +16,8 @@ from ....storage.base import Storage
 from ....storage.parallel import for_each
 from ....table.files.file_group import FileSlice
 from ....table.files.logs.log_blocks import BlockType, LogBlock
-from ....table.files.logs.log_file import read_blocks
 from ....table.files.logs.log_scan import effective_blocks
+from ....table.files.logs.whole_log import read_log
 from ....table.files.view import FileView
 from ....table.files.written import read_replaced
 from ....timeline.clock import free_time_before
@@ -167,7 +167,7 @@ def blocks_of(storage: Storage, piece: FileSlice) -> tuple[LogBlock, ...]:
         CorruptFileError: A block is whole and says of itself what cannot be.
         UnsupportedTableError: A block is of a kind that only newer releases know.
     """
-    return effective_blocks([tuple(read_blocks(storage, log.path)) for log in piece.logs], lambda _: True)
+    return effective_blocks([tuple(read_log(storage, log)) for log in piece.logs], lambda _: True)
 
 
 def why_left(blocks: Iterable[LogBlock]) -> str | None:

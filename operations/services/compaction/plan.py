@@ -8,7 +8,7 @@ greater than all that is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +20,7 @@ from ....table.files.lost import WholeView
 from ....table.files.names import FileGroupId
 from ....table.files.partitions import walk_partitions
 from ....table.files.view import FileView
-from ....table.files.written import read_replaced, read_written
+from ....table.files.written import Written, read_replaced, read_stated, read_written
 from ....timeline.archive.completions import CompletionTimes
 from ....timeline.held import COMPACTION, clustered_groups, held_groups, pending_compactions
 from ....timeline.instants import Instant
@@ -209,7 +209,9 @@ def named_slices(
     replaced = read_replaced(storage, timeline).replaced
     # What it would make of a replaced file group would be rows of the table again once the replacing is archived.
     kept = [one for one in found.operations if (one.partition_path or "", one.file_id or "") not in replaced]
-    return tuple(_slice(storage, instant, one, listings) for one in kept), listings
+    plan = tuple(_slice(storage, instant, one, listings) for one in kept)
+    written = read_stated(storage, timeline, {log.instant_time for piece in plan for log in piece.logs})
+    return tuple(_stated(piece, written) for piece in plan), listings
 
 
 def operations_of(plan: Plan) -> list[CompactionOperation]:
@@ -266,6 +268,10 @@ def _slice(
     group = FileGroupId(partition, file_id)
     ordered = sorted((each for each in logs if each is not None), key=lambda each: each.name.order)
     return FileSlice(group, one.base_instant_time or "", base, tuple(ordered))
+
+
+def _stated(piece: FileSlice, written: Written) -> FileSlice:
+    return replace(piece, logs=tuple(replace(log, stated=written.stated(log)) for log in piece.logs))
 
 
 def _check_complete(

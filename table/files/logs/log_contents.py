@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from ....errors import CorruptInstantError, PyHudiError, UnsupportedTableError
+from ....errors import CorruptFileError, CorruptInstantError, PyHudiError, UnsupportedTableError
 from ....storage.base import Storage, storage_errors
 from ...schema.avro import parse_avro
 from ...schema.conform import conform
@@ -68,13 +68,14 @@ def rows_of(
         present = set(columns_of(block).names)
         schema = pa.schema([field.with_nullable(field.nullable or field.name not in present) for field in schema])
     if block.type == BlockType.PARQUET:
-        with _parquet(storage, block, plain) as reader:
+        with repairable(storage, block.path), _parquet(storage, block, plain) as reader:
             yield from reader.batches(schema, batch_rows=batch_rows)
         return
     if block.type == BlockType.AVRO:
-        for batch in _avro_rows(storage, block, schema.names):
-            known = conform(batch, schema, fill_missing=True)
-            yield from (known.slice(at, batch_rows) for at in range(0, known.num_rows, batch_rows))
+        with repairable(storage, block.path):
+            for batch in _avro_rows(storage, block, schema.names):
+                known = conform(batch, schema, fill_missing=True)
+                yield from (known.slice(at, batch_rows) for at in range(0, known.num_rows, batch_rows))
         return
     raise _unsupported(block)
 
@@ -91,12 +92,12 @@ def count_of(storage: Storage, block: LogBlock) -> int:
         UnsupportedTableError: The content is of a kind that pyhudi does not read.
     """
     if block.type == BlockType.PARQUET:
-        with _parquet(storage, block, None) as reader:
+        with repairable(storage, block.path), _parquet(storage, block, None) as reader:
             return reader.rows
     if block.type not in (BlockType.AVRO, BlockType.DELETE):
         raise _unsupported(block)
     content = _content(storage, block, _FIRST_BYTES)
-    with _parsing(block):
+    with repairable(storage, block.path), _parsing(block):
         if block.type == BlockType.DELETE:
             return delete_block.count(content, block.content_size)
         return avro_rows.count(content, block.content_size)
@@ -121,7 +122,7 @@ def deletes_of(storage: Storage, block: LogBlock, ordering: Sequence[pa.Field] =
         known = [find_field(columns, field.name) for field in ordering]
         written = [now.type if then is None else then.type for then, now in zip(known, ordering, strict=True)]
     content = _content(storage, block)
-    with _parsing(block):
+    with repairable(storage, block.path), _parsing(block):
         return delete_block.decode(content, written, ordering)
 
 
@@ -130,6 +131,22 @@ def _avro_rows(storage: Storage, block: LogBlock, names: Collection[str]) -> Ite
     with storage_errors("read", block.path), open_log(storage, block.path) as source, _parsing(block):
         source.seek(block.content_offset)
         yield from avro_rows.decode(source.read, block.content_size, block.schema or "", columns, names)
+
+
+@contextmanager
+def repairable(storage: Storage, path: str) -> Iterator[None]:
+    """Have errors about a damaged log file end with the call that gives up what cannot be read of the file.
+
+    Args:
+        storage: Rooted at the table.
+        path: The log file.
+    """
+    try:
+        yield
+    except CorruptFileError as error:
+        call = f"HudiTable(spark, {storage.path!r}).repair(accept_loss=[{path!r}])"
+        todo = f"Restore the file from a backup. If you have none, give up the rows that cannot be read: {call}"
+        raise CorruptFileError(error.what, todo) from error
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,12 +27,17 @@ _AHEAD = 16 << 10
 _SEARCHED = 1 << 20
 
 
-def read_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
+def read_blocks(
+    storage: Storage, path: str, check_size: Callable[[int], None] = lambda size: None
+) -> Iterator[LogBlock]:
     """Yield the blocks of a log file in their order, without their contents; each corrupt stretch as one block.
+
+    `read_log` reads the log files of file slices, and raises where they are damaged.
 
     Args:
         storage: Rooted at the table.
         path: The file, relative to the table's root.
+        check_size: Called with the file's size in bytes before the first block is read.
 
     Raises:
         CorruptFileError: A block is whole and says of itself what cannot be.
@@ -40,7 +45,9 @@ def read_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
         StorageError: The file cannot be read, or is gone.
     """
     with storage_errors("read", path), open_log(storage, path) as source:
-        yield from _Blocks(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD).all()
+        blocks = _Blocks(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD)
+        check_size(blocks.size)
+        yield from blocks.all()
 
 
 def open_log(storage: Storage, path: str) -> Any:
@@ -64,17 +71,17 @@ class _Blocks:
     def __init__(self, source: Any, path: str, ahead: int) -> None:
         self._source = source
         self._path = path
-        self._size: int = source.size()
+        self.size: int = source.size()
         self._ahead = ahead
         self._window = b""
         self._window_at = 0
 
     def all(self) -> Iterator[LogBlock]:
         at = 0
-        while at < self._size:
-            if self._size - at == len(MAGIC) and self._read(at, len(MAGIC)) == MAGIC:
+        while at < self.size:
+            if self.size - at == len(MAGIC) and self._read(at, len(MAGIC)) == MAGIC:
                 return  # a writer of Apache Hudi's that failed before its first block
-            end = sound_end(self._read, at, self._size)
+            end = sound_end(self._read, at, self.size)
             if end is None:
                 end = self._next_sound(at)
                 logger.warning(
@@ -89,24 +96,24 @@ class _Blocks:
         """Return where behind a place the next whole block begins; the file's end where none does."""
         while True:
             at = self._find_magic(at + 1)
-            if at == self._size or sound_end(self._read, at, self._size) is not None:
+            if at == self.size or sound_end(self._read, at, self.size) is not None:
                 return at
 
     def _find_magic(self, at: int) -> int:
-        while at < self._size:
+        while at < self.size:
             piece = self._read(at, _SEARCHED)
             found = piece.find(MAGIC)
             if found >= 0:
                 return at + found
             at += max(len(piece) - len(MAGIC) + 1, 1)
-        return self._size
+        return self.size
 
     def _read(self, at: int, length: int) -> bytes:
         """Return bytes from a place on, fewer where the file ends; what lies behind them is kept for the next call."""
         start = at - self._window_at
         if start < 0 or start + length > len(self._window):
             self._source.seek(at)
-            self._window = self._source.read(min(max(length, self._ahead), self._size - at))
+            self._window = self._source.read(min(max(length, self._ahead), self.size - at))
             self._window_at, start = at, 0
         return self._window[start : start + length]
 

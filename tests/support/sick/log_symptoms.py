@@ -44,6 +44,22 @@ def _change(change: Callable[[bytes, str], bytes]) -> Callable[[Path], None]:
     return spoil
 
 
+def tear_unstated(path: Path, noise: bytes) -> Path:
+    """Write noise behind the newest log file, whose instant does not state its size any more, and return the file."""
+    table, log = Logged(path), newest_logs(path)[0]
+    files = table.timeline.files
+    (done,) = (one for one in table.timeline.writes if one.requested_time == instant_in(log))
+    body = files.read_commit(done)
+    stats = {
+        partition: [stat.model_copy(update={"file_size_in_bytes": 0}) for stat in some]
+        for partition, some in body.partition_to_write_stats.items()
+    }
+    silent = body.model_copy(update={"partition_to_write_stats": stats})
+    table.storage.write(files.path(done), files.codec.encode(silent))
+    log.write_bytes(log.read_bytes() + noise)
+    return log
+
+
 def _copied(instant: str, attempt: str = "0-0-0", partition: str = "x") -> Callable[[Path], None]:
     def spoil(path: Path) -> None:
         log = newest_logs(path, partition)[0]
@@ -109,9 +125,11 @@ def _swap(path: Path) -> None:
 
 
 LOG_SYMPTOMS = [
-    Symptom("TORN_BLOCK", "cut", "from byte 0 on", _change(lambda data, _: data[:-3])),
-    Symptom("TORN_BLOCK", "noise behind", "from byte 0 on", _change(lambda data, _: data + b"noise")),
-    Symptom("TORN_BLOCK", "another magic", "from byte 0 on", _change(lambda data, _: b"#NONE#" + data[6:])),
+    Symptom("LOG_DAMAGED", "cut", "and the instant states", _change(lambda data, _: data[:-3])),
+    Symptom("LOG_DAMAGED", "noise behind", "no whole block", _change(lambda data, _: data + b"noise")),
+    Symptom("LOG_DAMAGED", "another magic", "from byte 0 on", _change(lambda data, _: b"#NONE#" + data[6:])),
+    Symptom("TORN_BLOCK", "nothing stated", "from byte 0 on", lambda path: tear_unstated(path, b"noise")),
+    Symptom("SKIPPED_BLOCK", "half before", "60 bytes from byte 0 on", _change(lambda data, _: data[:60] + data)),
     Symptom("BLOCK_INSTANT", "older", SOON, _change(lambda data, own: data.replace(own.encode(), SOON.encode(), 1))),
     Symptom("FILE_CORRUPT", "version", ".log.1", _change(lambda data, _: data[:14] + b"\0\0\0\x09" + data[18:])),
     Symptom("SIZE_MISMATCH", "longer", "and the write", _change(lambda data, _: data + b"#HUDI#")),

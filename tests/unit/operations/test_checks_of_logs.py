@@ -10,7 +10,7 @@ from pyhudi.operations.checks.sicknesses import ALL
 from support.made.logged import Logged
 from support.places import files_below
 from support.rules.health import codes, findings
-from support.sick.log_symptoms import LOG_SYMPTOMS, instant_in, make_logged, newest_logs
+from support.sick.log_symptoms import LOG_SYMPTOMS, instant_in, make_logged, newest_logs, tear_unstated
 from support.sick.spoiling import Symptom
 
 
@@ -61,10 +61,8 @@ def test_each_sickness_is_told_with_its_place_and_cure(table: Path, case: Sympto
 
 
 def test_a_torn_block_is_told_with_its_file_and_place(table: Path) -> None:
-    log = newest_logs(table)[1]
-    whole = log.stat().st_size
-    with log.open("ab") as file:
-        file.write(b"#HUDI#\0\0\0\0\0\0\xff\xff")
+    whole = newest_logs(table)[0].stat().st_size
+    log = tear_unstated(table, b"#HUDI#\0\0\0\0\0\0\xff\xff")
 
     [found] = [one for one in findings(table) if one["code"] == "TORN_BLOCK"]
 

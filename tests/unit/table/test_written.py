@@ -123,12 +123,13 @@ def test_a_process_forgets_tables_that_it_looked_at_long_ago(storage: Storage, t
 def test_log_files_are_remembered_until_a_newer_base_file_takes_their_place(storage: Storage) -> None:
     """Each of ``complete`` takes 500 longer than it was requested: what completed before the base file is forgotten."""
     first, second, third = (complete(storage, number, []) for number in (1, 2, 600))
-    assert [*read_written(storage, timeline_in(storage)).logs["p"]["logged"].values()] == [first, second, third]
+    logs = read_written(storage, timeline_in(storage)).logs["p"]["logged"].values()
+    assert [log.instant for log in logs] == [first, second, third]
 
     complete(storage, 502, ["logged"])
 
     found = read_written(storage, timeline_in(storage))
-    assert [one.requested_time for one in found.logs["p"]["logged"].values()] == [
+    assert [log.instant.requested_time for log in found.logs["p"]["logged"].values()] == [
         f"{number:017d}" for number in (2, 600, 502)
     ]
     assert found == anew(storage, timeline_in(storage))

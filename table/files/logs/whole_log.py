@@ -1,0 +1,88 @@
+"""The blocks of a file slice's log file, held against what the completed instant states about the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....errors import CorruptFileError
+from ....storage.base import Storage
+from ..file_group import LogFile, StatedLog
+from .log_blocks import BlockType, LogBlock
+from .log_contents import count_of, repairable
+from .log_file import read_blocks
+
+
+def read_log(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
+    """Yield the blocks of a log file in their order, without their contents, and raise where rows of it are lost.
+
+    A file about which no instant on the timeline states anything is read as `read_blocks` reads it: readers pass over
+    torn blocks.
+
+    Args:
+        storage: Rooted at the table.
+        log: The file, as a `FileView` shows it.
+
+    Raises:
+        CorruptFileError: The file is damaged, or a block is whole and says of itself what cannot be.
+        UnsupportedTableError: A block is of a kind that only newer releases know.
+        StorageError: The file cannot be read, or is gone.
+    """
+    with repairable(storage, log.path):
+        if log.stated is None:
+            yield from read_blocks(storage, log.path)
+        else:
+            yield from _WholeLog(storage, log, log.stated).blocks()
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeLog:
+    """One log file and what its completed instant states about it."""
+
+    storage: Storage
+    log: LogFile
+    stated: StatedLog
+
+    def blocks(self) -> Iterator[LogBlock]:
+        torn, last_is_torn, whole = 0, False, []
+        for block in read_blocks(self.storage, self.log.path, self._check_size):
+            last_is_torn = block.type == BlockType.CORRUPT
+            if not last_is_torn:
+                self._check_instant(block)
+                whole.append(block)
+            elif self.stated.allows_torn_blocks:
+                torn += 1
+            else:
+                raise self._torn(block)
+            yield block
+        if last_is_torn:
+            raise self._torn(block)
+        if torn:
+            self._check_records(whole)
+
+    def _check_size(self, size: int) -> None:
+        if not self.stated.allows_size(size):
+            raise self._damaged(f"it has {size} bytes, and the instant states {self.stated.size}")
+
+    def _check_instant(self, block: LogBlock) -> None:
+        if block.instant_time != self.log.instant_time:
+            raise self._damaged(f"its block at byte {block.offset} names the instant {block.instant_time!r}")
+
+    def _check_records(self, whole: list[LogBlock]) -> None:
+        """Raise where torn blocks held records that no whole block holds again."""
+        counted = [block for block in whole if block.is_data or block.type == BlockType.DELETE]
+        records = sum(count_of(self.storage, block) for block in counted)
+        if records < self.stated.records:
+            raise self._damaged(
+                f"its whole blocks hold {records} records, and the instant states {self.stated.records}"
+            )
+
+    def _torn(self, block: LogBlock) -> CorruptFileError:
+        return self._damaged(f"{block.content_size} bytes from byte {block.offset} on are no whole block")
+
+    def _damaged(self, reason: str) -> CorruptFileError:
+        what = (
+            f"The log file {self.log.path} of the table {self.storage.path}, which the completed instant "
+            f"{self.log.instant_time} wrote, is damaged: {reason}."
+        )
+        return CorruptFileError(what, "")
