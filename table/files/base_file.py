@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,10 @@ _UNREADABLE = (
 # Rows differ in their keys, so that many in few bytes are none that anybody wrote, and could go on for ever.
 _MOST_ROWS_A_BYTE = 1000
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+# What Parquet's own reader asks for first, and what ends a file.
+_FOOTER_AHEAD = 64 << 10
+_FOOTER_END = struct.Struct("<i4s")
+_PARQUET_MAGIC = b"PAR1"
 # Encoded bytes of one value, at most, for a string column to count as dictionary-encoded throughout.
 _FEW_BYTES = 2.5
 
@@ -82,6 +87,7 @@ class BaseFileWriter:
         bloom: What kind of bloom filter over the record keys the footer gets; None for none.
         previous: The open file whose rows are kept, from whose filter this one's may go on; None for none.
         stamped: Whether the footer says that pyhudi wrote the file, so that nobody looks at its keys again.
+        notes: Further entries of the footer.
     """
 
     def __init__(
@@ -95,9 +101,10 @@ class BaseFileWriter:
         bloom: BloomSettings | None = None,
         previous: BaseFileReader | None = None,
         stamped: bool = True,
+        notes: Mapping[str, str] | None = None,
     ) -> None:
         self._stream = stream
-        self._stamp = {STAMP.decode(): VERSION} if stamped else {}
+        self._notes = {**({STAMP.decode(): VERSION} if stamped else {}), **(notes or {})}
         self._compression = compression
         self._parquet: pq.ParquetWriter | None = None
         self._schema = schema
@@ -153,7 +160,7 @@ class BaseFileWriter:
         """Write the last row group and the footer."""
         self._flush()
         parquet = self._parquet or self._open(self._schema.empty_table())
-        footer = {"parquet.avro.schema": self._avro_schema, **self._stamp, **_PROLEPTIC}
+        footer = {"parquet.avro.schema": self._avro_schema, **self._notes, **_PROLEPTIC}
         if self._least is not None and self._greatest is not None:
             footer |= {MIN_KEY: self._least, MAX_KEY: self._greatest}
             footer[RANGE_CHECKSUM] = checksum(self._least.encode(), self._greatest.encode()).decode()
@@ -203,6 +210,7 @@ class BaseFileReader:
         plain: Columns that are wanted as plain strings even where the file has them dictionary-encoded; None for all.
         part: Where in the file the Parquet lies and how many bytes it has, as in log files; None for the whole file.
         shown: What is read, for messages; None for the base file of the path.
+        check_footer: Called with the bytes from the Parquet footer on before anything is read by it.
 
     Attributes:
         dictionaries: The string columns that `batches` gives as dictionaries, as the file has them.
@@ -219,6 +227,7 @@ class BaseFileReader:
         plain: Collection[str] | None = None,
         part: tuple[int, int] | None = None,
         shown: str | None = None,
+        check_footer: Callable[[bytes], None] | None = None,
     ) -> None:
         self._shown = shown or f"the base file {path}"
         try:
@@ -227,7 +236,7 @@ class BaseFileReader:
                 self._input = open_part(self._input, *part)
             # One request for column chunks that lie side by side, where each is a request over a network.
             self._remote = storage.remote
-            self.parquet = self._open()
+            self.parquet = self._open(None if check_footer is None else self._footer(check_footer))
             if self.rows > _MOST_ROWS_A_BYTE * self._input.size():
                 raise pa.ArrowInvalid(f"its footer counts {self.rows} rows in {self._input.size()} bytes")
             self.dictionaries = frozenset() if plain is None else _dictionaried(self.parquet) - frozenset(plain)
@@ -251,6 +260,26 @@ class BaseFileReader:
             pre_buffer=self._remote,
             page_checksum_verification=True,
         )
+
+    def _footer(self, check: Callable[[bytes], None]) -> pq.FileMetaData:
+        """Return the footer, having checked its bytes, with the requests that Parquet's own reader makes."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
+
+        size = self._input.size()
+        tail = self._last(min(size, _FOOTER_AHEAD))
+        if len(tail) < _FOOTER_END.size:
+            raise pa.ArrowInvalid(f"it has {size} bytes, which are too few for a Parquet footer")
+        length, magic = _FOOTER_END.unpack_from(tail, len(tail) - _FOOTER_END.size)
+        whole = length + _FOOTER_END.size
+        if magic != _PARQUET_MAGIC or not 0 <= length <= size - _FOOTER_END.size:
+            raise pa.ArrowInvalid("it does not end as a Parquet file does")
+        tail = tail[-whole:] if whole <= len(tail) else self._last(whole)
+        check(tail)
+        return pq.read_metadata(pa.BufferReader(tail))
+
+    def _last(self, count: int) -> bytes:
+        self._input.seek(self._input.size() - count)
+        return bytes(self._input.read(count))
 
     def __enter__(self) -> BaseFileReader:
         return self

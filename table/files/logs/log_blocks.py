@@ -128,19 +128,16 @@ class LogBlock:
 
 def head(kind: BlockType, headers: Mapping[Header, str], content_size: int) -> bytes:
     """Return the bytes of a block before its content."""
+    described_as = described(kind, headers)
+    length = len(described_as) + _LENGTH.size + content_size + _TAIL.size
+    return b"".join((MAGIC, _LENGTH.pack(length), described_as, _LENGTH.pack(content_size)))
+
+
+def described(kind: BlockType, headers: Mapping[Header, str]) -> bytes:
+    """Return the bytes of a block from its version to its last header."""
     texts = [(ordinal, text.encode()) for ordinal, text in headers.items()]
     entries = b"".join(_ENTRY.pack(ordinal, len(text)) + text for ordinal, text in texts)
-    length = _LEAST + len(entries) + content_size
-    return b"".join(
-        (
-            MAGIC,
-            _LENGTH.pack(length),
-            _VERSION_AND_TYPE.pack(VERSION, kind),
-            _INT.pack(len(texts)),
-            entries,
-            _LENGTH.pack(content_size),
-        )
-    )
+    return b"".join((_VERSION_AND_TYPE.pack(VERSION, kind), _INT.pack(len(texts)), entries))
 
 
 def tail(head_size: int, content_size: int) -> bytes:

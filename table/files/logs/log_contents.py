@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import pyarrow as pa
 
@@ -13,7 +14,7 @@ from ...schema.avro import parse_avro
 from ...schema.conform import conform
 from ...schema.fields import find_field
 from ..base_file import BaseFileReader
-from . import avro_rows, delete_block
+from . import avro_rows, delete_block, parquet_checksum
 from .delete_block import Deletes, OldVersionError
 from .log_blocks import BlockType, LogBlock, damaged
 from .log_file import open_log
@@ -68,7 +69,7 @@ def rows_of(
         present = set(columns_of(block).names)
         schema = pa.schema([field.with_nullable(field.nullable or field.name not in present) for field in schema])
     if block.type == BlockType.PARQUET:
-        with repairable(storage, block.path), _parquet(storage, block, plain) as reader:
+        with _parquet(storage, block, plain) as reader:
             yield from reader.batches(schema, batch_rows=batch_rows)
         return
     if block.type == BlockType.AVRO:
@@ -92,7 +93,7 @@ def count_of(storage: Storage, block: LogBlock) -> int:
         UnsupportedTableError: The content is of a kind that pyhudi does not read.
     """
     if block.type == BlockType.PARQUET:
-        with repairable(storage, block.path), _parquet(storage, block, None) as reader:
+        with _parquet(storage, block, None) as reader:
             return reader.rows
     if block.type not in (BlockType.AVRO, BlockType.DELETE):
         raise _unsupported(block)
@@ -166,9 +167,15 @@ def _parsing(block: LogBlock) -> Iterator[None]:
         raise damaged(block, f"{type(error).__name__}: {error}") from error
 
 
-def _parquet(storage: Storage, block: LogBlock, plain: Collection[str] | None) -> BaseFileReader:
+@contextmanager
+def _parquet(storage: Storage, block: LogBlock, plain: Collection[str] | None) -> Iterator[BaseFileReader]:
     part = (block.content_offset, block.content_size)
-    return BaseFileReader(storage, block.path, plain=plain, part=part, shown=block.shown)
+    check = partial(parquet_checksum.check, block)
+    with (
+        repairable(storage, block.path),
+        BaseFileReader(storage, block.path, plain=plain, part=part, shown=block.shown, check_footer=check) as reader,
+    ):
+        yield reader
 
 
 def _unsupported(block: LogBlock) -> UnsupportedTableError:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ....errors import StorageError
 from ....storage.base import Storage, storage_errors
 from ..base_file import BaseFileWriter
-from . import avro_rows, delete_block
+from . import avro_rows, delete_block, parquet_checksum
 from .delete_block import Deletes
 from .log_blocks import MAGIC, BlockType, Header, LogBlock, head, parse, sound_end, tail
 
@@ -204,14 +204,19 @@ class LogFileWriter:
     def _begin(self) -> _ParquetContent | _AvroContent:
         if self._format == BlockType.AVRO:
             return _AvroContent()
-        return _ParquetContent(self._schema, self._avro_schema, self._compression, self._row_group_bytes)
+        return _ParquetContent(
+            self._schema, self._avro_schema, self._compression, self._row_group_bytes, self._headers_of_rows
+        )
+
+    @property
+    def _headers_of_rows(self) -> Mapping[Header, str]:
+        return {**self._headers, Header.IS_PARTIAL: "true"} if self._partial else self._headers
 
     def _end_rows(self) -> None:
         if self._content is None:
             return
         content, self._content = self._content.end(), None
-        headers = {**self._headers, Header.IS_PARTIAL: "true"} if self._partial else self._headers
-        self._write(self._format, headers, *content)
+        self._write(self._format, self._headers_of_rows, *content)
 
     def _write(self, kind: BlockType, headers: Mapping[Header, str], *content: Any) -> None:
         size = sum(memoryview(part).nbytes for part in content)
@@ -226,11 +231,20 @@ class LogFileWriter:
 class _ParquetContent:
     """The content of one data block in the making: a whole Parquet file."""
 
-    def __init__(self, schema: pa.Schema, avro_schema: str, compression: str, row_group_bytes: int) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        avro_schema: str,
+        compression: str,
+        row_group_bytes: int,
+        headers: Mapping[Header, str],
+    ) -> None:
         self._pieces = _Pieces()
+        self._headers = headers
+        notes = {parquet_checksum.KEY: parquet_checksum.PLACEHOLDER}
         sink = pa.PythonFile(self._pieces, mode="w")
         self._writer = BaseFileWriter(
-            sink, schema, avro_schema, compression=compression, row_group_bytes=row_group_bytes
+            sink, schema, avro_schema, compression=compression, row_group_bytes=row_group_bytes, notes=notes
         )
         self.given = 0
 
@@ -240,6 +254,7 @@ class _ParquetContent:
 
     def end(self) -> list[Any]:
         self._writer.close()
+        parquet_checksum.seal(self._pieces.written, self._headers)
         return self._pieces.written
 
     def abandon(self) -> None:
