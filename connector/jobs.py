@@ -47,6 +47,7 @@ SERVICES = {
     "schedule_compaction": "plan such a merge, for whoever carries it out",
     "log_compact": "join the log files of a merge-on-read table into fewer, in this process",
     "schedule_log_compaction": "plan that, for whoever carries it out",
+    "repair": "give up what cannot be read of damaged log files",
     "rollback": "take one write back: the newest, or a pending one whose writer is dead",
     "savepoint": "keep the table as it was after one write",
     "delete_savepoint": "keep a savepoint's files no longer",
@@ -128,6 +129,9 @@ def _write_arguments(job: argparse.ArgumentParser, *, takes_rows: bool) -> None:
 def _service_arguments(job: argparse.ArgumentParser, name: str) -> None:
     if name == "clean":
         job.add_argument("--dry-run", action="store_true", help="only tell what would be deleted")
+    if name == "repair":
+        job.add_argument("--accept-loss", action="append", required=True, metavar="FILE", help="a damaged log file")
+        job.add_argument("--dry-run", action="store_true", help="only tell what would be given up")
     if name in {"rollback", "delete_savepoint"}:
         job.add_argument("--instant", required=True, help="its requested time")
     if name == "savepoint":

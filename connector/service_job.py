@@ -87,6 +87,15 @@ def _schedule_compaction(of: _Of, storage: Storage, options: HudiOptions, _: Nam
     return schedule_compaction(storage, of(options.upkeep()), patience, metadata_enable=options.metadata_enable)
 
 
+def _repair(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:
+    from ..operations.services.compaction.repair import repair  # noqa: PLC0415
+    from ..operations.write.inline import means_of  # noqa: PLC0415
+
+    means = means_of(options.write_settings(), application=options.application)
+    enabled = options.metadata_enable
+    return repair(storage, asked.accept_loss, means, dry_run=asked.dry_run, metadata_enable=enabled)
+
+
 def _rollback(storage: Storage, options: HudiOptions, asked: Namespace) -> ServiceResult:
     from ..operations.services.rollback import rollback  # noqa: PLC0415
 
@@ -120,6 +129,7 @@ _SERVICES: dict[str, Callable[[Storage, HudiOptions, Namespace], ServiceResult]]
     "schedule_compaction": partial(_schedule_compaction, attrgetter("compaction")),
     "log_compact": partial(_compact, attrgetter("log_compaction")),
     "schedule_log_compaction": partial(_schedule_compaction, attrgetter("log_compaction")),
+    "repair": _repair,
     "rollback": _rollback,
     "savepoint": _savepoint,
     "delete_savepoint": _delete_savepoint,

@@ -28,6 +28,7 @@ DROPPED = "pyhudi.inserts.dropped"
 SECONDS = "pyhudi.seconds"
 LOOKUP = "pyhudi.lookup"
 COUNTED = "pyhudi.rows"
+REPAIR = "pyhudi.repair"
 
 # Names of the services that come after writes.
 CLEAN, ARCHIVE, COMPACTION, LOG_COMPACTION = "clean", "archive", "compaction", "logcompaction"
@@ -37,13 +38,34 @@ _COUNT = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
+class RepairedLog:
+    """A damaged log file whose unreadable rows a repair gave up, or would give up.
+
+    Attributes:
+        file: Relative to the table's root.
+        instant: Requested time of the write that made the file.
+        expected_size: Bytes that the write states; None where no instant on the timeline states them.
+        actual_size: Bytes that the file has.
+        stated_records: Rows and deletes that the write states; None where no instant on the timeline states them.
+        readable_records: Rows and deletes in blocks that can be read.
+    """
+
+    file: str
+    instant: str
+    expected_size: int | None
+    actual_size: int
+    stated_records: int | None
+    readable_records: int
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceResult:
     """What one table service did.
 
     Attributes:
         path: The table's path.
         service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction, logcompaction,
-            schedule_log_compaction.
+            schedule_log_compaction, repair.
         instant: Requested time of the instant that it left, or that it was asked about; empty where nothing was to be
             done.
         files: Data files deleted, or kept by a savepoint, or written by a compaction or log compaction.
@@ -56,6 +78,7 @@ class ServiceResult:
         error: Why it failed, where it ran after a write that is complete; empty where it did not.
         dry: Whether nothing was done, and this says what would have been.
         left: What was left to others, and why; empty where nothing was.
+        repaired: The damaged log files that a repair gave up.
     """
 
     path: str
@@ -71,6 +94,7 @@ class ServiceResult:
     error: str = ""
     dry: bool = False
     left: str = ""
+    repaired: tuple[RepairedLog, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +140,7 @@ class CommitResult:
         write_id: Identifies the write across replays.
         lookup: What it took to find out where the rows' keys were; nothing under an index that computes it.
         services: What was done after the commit to keep the table small.
+        repair: Which damaged log files the commit gave up, as JSON with the fields of `RepairedLog`; empty for others.
     """
 
     path: str
@@ -136,6 +161,7 @@ class CommitResult:
     write_id: str = ""
     lookup: LookupFigures = field(default_factory=LookupFigures, compare=False)
     services: tuple[ServiceResult, ...] = field(default=(), compare=False)
+    repair: str = ""
 
     def __repr__(self) -> str:
         counts = [f"{getattr(self, name):,} {words}" for name, words in _COUNTED.items() if getattr(self, name)]
@@ -250,6 +276,7 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         seconds=_seconds(extra.get(SECONDS, "{}")),
         write_id=extra.get(WRITE_ID, ""),
         lookup=_lookup(extra.get(LOOKUP, "{}")),
+        repair=extra.get(REPAIR, ""),
     )
 
 

@@ -6,6 +6,7 @@ rows are to be read and written: a compaction's file groups are merged by Spark'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...operations.inspect.savepoints import savepoints
@@ -151,6 +152,32 @@ class TableUpkeep(TableBase):
         asked, storage = self._asked(options)
         patience, settings = asked.write_settings().patience, asked.upkeep().log_compaction
         return schedule_compaction(storage, settings, patience, metadata_enable=asked.metadata_enable)
+
+    def repair(self, *, accept_loss: Sequence[str], dry_run: bool = False, **options: Any) -> ServiceResult:
+        """Give up the rows of damaged log files that cannot be read, so that their file groups work again.
+
+        The next slice of each file group is written from what can be read. The damaged file stays in its old slice.
+
+        Args:
+            accept_loss: The damaged log files, relative to the table's path, as the error and `validate` name them.
+            dry_run: Whether only to return what would be given up.
+            options: Options of this call.
+
+        Returns:
+            The instant, and in ``repaired`` what each file has and what its write states.
+
+        Raises:
+            InvalidOptionError: A file is no log file of a newest file slice, or is not damaged.
+            PyHudiError: It failed; the class says what can be done. It may be run again.
+        """
+        from ...operations.services.compaction.repair import repair  # noqa: PLC0415
+
+        asked, storage = self._asked(options)
+        make_active(self._spark)
+        means = spark_means(self._spark, self._path, asked)
+        done = repair(storage, accept_loss, means, dry_run=dry_run, metadata_enable=asked.metadata_enable)
+        self._changed()
+        return done
 
     def rollback(self, instant: str, **options: Any) -> ServiceResult:
         """Take one write back, with all that it did: the newest, or a pending one whose writer is dead.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...storage.base import join, split
+from ...storage.bounds import parse_json
 from ...storage.parallel import for_each
 from ...table.files.names import parse_data_name
 from ...table.files.written import logs_in
@@ -13,6 +14,7 @@ from ...timeline.archive.lsm import archived_bodies
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
 from ...timeline.metadata.codec import PYHUDI_KEYS, CommitFiles, Stat
 from ...timeline.timeline import Timeline
+from ..result import REPAIR
 from .finding import Findings
 from .sicknesses import (
     EMPTY_CLEAN,
@@ -20,6 +22,7 @@ from .sicknesses import (
     NO_SCHEMA,
     NO_SIZE,
     NULL_IN_COMMIT,
+    REPAIRED,
     STAT_MISMATCH,
     TORN_INSTANT,
     UNKNOWN_OPERATION,
@@ -182,7 +185,18 @@ def _take(said: Said, records: Iterable[tuple[Instant, Mapping[str, Any] | None]
             continue
         bodies.append((instant, _files_of(said, instant, record)))
         said.operations[instant.requested_time] = str(record.get("operationType") or "")
+        said.given_up |= _given_up(record)
     said.written = said.written.joined_by(bodies)
+
+
+def _given_up(record: Mapping[str, Any]) -> set[str]:
+    """Return the damaged log files that a repair gave up; none where the record is another write's."""
+    text = (record.get("extraMetadata") or {}).get(REPAIR)
+    try:
+        found = parse_json(text) if text else []
+        return {str(one["file"]) for one in found}
+    except (ValueError, TypeError, KeyError):
+        return set()
 
 
 def _files_of(said: Said, instant: Instant, record: Mapping[str, Any]) -> CommitFiles:
@@ -216,6 +230,10 @@ def _check_commit(path: str, instant: Instant, record: Mapping[str, Any], findin
     for name in ("extraMetadata", "partitionToWriteStats"):
         if name in record and record[name] is None:
             findings.add(NULL_IN_COMMIT, f"{path} holds null as {name}.", file=path, instant=time)
+    given_up = (record.get("extraMetadata") or {}).get(REPAIR)
+    if given_up:
+        what = f"{path} completed a repair of damaged log files: {given_up}."
+        findings.add(REPAIRED, what, file=path, instant=time)
     operation = record.get("operationType")
     if operation is not None and operation not in _OPERATIONS:
         findings.add(UNKNOWN_OPERATION, f"{path} names the operation {operation!r}.", file=path, instant=time)

@@ -351,6 +351,12 @@ LOG_DAMAGED = Sickness(
     "A log file holds less than its completed instant states: reads and merges of its file group fail.",
     "Restore the file from a backup, or give up what cannot be read of it with HudiTable.repair(accept_loss=[file]).",
 )
+REPAIRED = Sickness(
+    "REPAIRED",
+    WARNING,
+    "A repair gave up the rows of a damaged log file that could not be read.",
+    "Write these rows again if you have them elsewhere.",
+)
 TORN_BLOCK = Sickness(
     "TORN_BLOCK",
     ERROR,

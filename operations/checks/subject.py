@@ -67,12 +67,14 @@ class Said:
         written: The newest file of each file group, and what was replaced.
         silent: Requested times of those that cannot be parsed, of whose files nothing is known.
         operations: What each did, by its requested time.
+        given_up: The damaged log files that repairs gave up.
     """
 
     files: dict[str, NamedFile] = field(default_factory=dict)
     written: Written = field(default_factory=Written)
     silent: set[str] = field(default_factory=set)
     operations: dict[str, str] = field(default_factory=dict)
+    given_up: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)

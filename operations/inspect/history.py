@@ -34,6 +34,7 @@ HISTORY_SCHEMA = pa.schema(
         pa.field("log_bytes", pa.int64()),
         pa.field("failures", pa.int64()),
         pa.field("error", pa.string()),
+        pa.field("repair", pa.string()),
     ]
 )
 
@@ -89,6 +90,7 @@ def _row(
         result = result_of_write(instant)
         names = ("operation", "inserts", "updates", "deletes", "files", "bytes", "log_files", "log_bytes")
         row |= {name: getattr(result, name) for name in names}
+        row["repair"] = result.repair or None
     elif instant.action in COMPACTING and instant.requested_time in failed:
         row |= {"failures": failed[instant.requested_time].times, "error": failed[instant.requested_time].error}
     return row

@@ -71,12 +71,14 @@ class LogFile:
         size: Bytes.
         name: What its name says.
         stated: What its completed instant states about it; None where no instant on the timeline does.
+        readable: Where the blocks begin that a repair reads, which gives up the others; None where all must be read.
     """
 
     path: str
     size: int
     name: LogFileName
     stated: StatedLog | None = field(default=None, compare=False)
+    readable: frozenset[int] | None = field(default=None, compare=False)
 
     @property
     def file_id(self) -> str:

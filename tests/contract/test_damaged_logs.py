@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.errors import PyHudiError
+from pyhudi.errors import CorruptFileError, InvalidOptionError, PyHudiError, UndoError
+from pyhudi.operations.inspect.history import history
 from pyhudi.operations.planning.request import LogSettings, WriteSettings
+from pyhudi.operations.result import RepairedLog, ServiceResult
+from pyhudi.operations.services.compaction.repair import repair
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.write.inline import means_of
 from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.log_blocks import MAGIC, BlockType, LogBlock
 from pyhudi.table.files.logs.log_file import read_blocks
-from support.attempts import rows
-from support.drive import KEYED, read, write
+from support.attempts import parted, rows
+from support.drawn.upkept import OFF
+from support.drive import KEYED, read, rows_of, write
+from support.made import compacting
+from support.places import files_below
+from support.readers import read_without_spark, rows_by_hudi_rs
+from support.recorded.fixture_tables import unpack
+from support.rules.health import codes, errors
 
 TABLE = replace(KEYED, table_type="MERGE_ON_READ", bucket_count=1)
-# Which contents have no checksum of their own.
+# Which blocks have no checksum, neither of their content nor of their headers.
 UNCHECKED = {BlockType.AVRO, BlockType.DELETE}
 _HOSTILE = (0, 1, -1, 0x7FFFFFFF, 0x80000000, 0x7FFFFFFFFFFFFFFF)
 
@@ -31,7 +45,7 @@ class Damage:
     Attributes:
         name: Says how and where.
         data: The file's bytes then.
-        unchecked: Whether only content without a checksum is damaged.
+        unchecked: Whether only content or headers without a checksum are damaged.
     """
 
     name: str
@@ -58,10 +72,11 @@ def damages(path: Path, log: Path, dice: random.Random) -> Iterator[Damage]:
     }
     for at in sorted({0, 1, 6, 13, 14, 17, 18, *(dice.randrange(len(data)) for _ in range(25)), len(data) - 1}):
         yield Damage(f"cut at {at}", data[:at])
+    rotting = {at for block in blocks if block.type in UNCHECKED for at in range(block.offset + 18, _end(block) - 12)}
     inside = dice.sample(sorted(content), min(150, len(content)))
     for at in sorted({*range(len(data))} - {*content}) + inside:
         flipped = data[:at] + bytes([data[at] ^ (1 << dice.randrange(8))]) + data[at + 1 :]
-        yield Damage(f"flip at {at}", flipped, at in content and content[at].type in UNCHECKED)
+        yield Damage(f"flip at {at}", flipped, at in rotting)
     for block in blocks:
         yield from _hostile(data, block)
     for name, tail in (("noise", b"noise"), ("magic", MAGIC), ("itself", data), ("half", data[: len(data) // 2])):
@@ -91,9 +106,20 @@ def logs_of(path: Path) -> list[Path]:
     return sorted(one for one in path.rglob(".*.log.*") if not one.name.endswith(".crc"))
 
 
+def cut(path: Path) -> tuple[Path, str]:
+    """Cut the newest log file, and return it with its path in the table."""
+    log = max(logs_of(path), key=lambda one: one.name.partition(".log.")[0].rpartition("_")[2])
+    log.write_bytes(log.read_bytes()[:-5])
+    return log, log.relative_to(path).as_posix()
+
+
+def mend(path: Path, *files: str, dry_run: bool = False) -> ServiceResult:
+    return repair(open_storage(str(path)), files, means_of(WriteSettings()), dry_run=dry_run)
+
+
 @pytest.mark.parametrize("block_format", ["parquet", "avro"])
 def test_no_damage_of_a_log_file_shows_other_rows(tmp_path: Path, block_format: str) -> None:
-    """Rot inside Avro and delete blocks alone may, which have no checksum."""
+    """Rot inside Avro and delete blocks, which have no checksum, may show other rows."""
     make(tmp_path, block_format)
     expected, dice = content_of(tmp_path), random.Random(block_format)
     wrong: list[Damage] = []
@@ -110,3 +136,122 @@ def test_no_damage_of_a_log_file_shows_other_rows(tmp_path: Path, block_format: 
 
     assert content_of(tmp_path) == expected
     assert [one.name for one in wrong if not one.unchecked] == []
+
+
+QUIET = WriteSettings(upkeep=OFF)
+INDEXES = ["BUCKET", "SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"]
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_repaired_file_group_takes_the_next_upsert(tmp_path: Path, index: str) -> None:
+    """Reads, lookups and compactions refuse the damaged file; its older rows, and other log files, stay."""
+    made = replace(TABLE, index_type=index, bucket_count=1 if index == "BUCKET" else None)
+    settings = WriteSettings(bloom_filter=True if "BLOOM" in index else None)
+    write(tmp_path, rows(1, 2, 3, value=0), table=made, settings=settings)
+    write(tmp_path, rows(1, value=1, ts=2))
+    lost = write(tmp_path, rows(2, value=2, ts=2)).instant
+    log, path = cut(tmp_path)
+    size = log.stat().st_size
+    with pytest.raises(CorruptFileError, match=re.escape(f"repair(accept_loss=['{path}'])")):
+        rows_of(tmp_path, "id", "value")
+    with pytest.raises(CorruptFileError):
+        compacting.run(tmp_path)
+    assert "LOG_DAMAGED" in {one["code"] for one in errors(tmp_path)}
+    if index != "BUCKET":
+        with pytest.raises(CorruptFileError):
+            write(tmp_path, rows(2, 9, value=9, ts=3))
+
+    told = mend(tmp_path, path, dry_run=True)
+    done = mend(tmp_path, path)
+
+    [report] = done.repaired
+    assert told.repaired == done.repaired and (told.dry, told.instant) == (True, "")
+    assert report == RepairedLog(path, lost, size + 5, size, 1, 0)
+    assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 0), ("k3", 0)]
+    write(tmp_path, rows(2, 9, value=3, ts=3))
+    expected = [("k1", 1), ("k2", 3), ("k3", 0), ("k9", 3)]
+    assert rows_of(tmp_path, "id", "value") == rows_by_hudi_rs(tmp_path, "id", "value") == expected
+    assert errors(tmp_path) == []
+    assert "REPAIRED" in codes(tmp_path)
+    [row] = [one for one in history(open_storage(str(tmp_path))).to_pylist() if one["repair"]]
+    assert (row["instant"], json.loads(row["repair"])) == (done.instant, [asdict(report)])
+    assert log.exists()
+    with pytest.raises(CorruptFileError, match="is damaged"):
+        read_without_spark(tmp_path, {"as.of.instant": lost})
+
+
+def test_damage_of_one_file_group_leaves_the_others_alone(tmp_path: Path) -> None:
+    """Other groups are read and written, the damaged one is appended to, and its write can be rolled back."""
+    table = replace(TABLE, partition_fields=("p",))
+    for partition in ("a", "b"):
+        write(tmp_path, parted(partition, 1, 2, value=0), table=table, settings=QUIET)
+    lost = write(tmp_path, parted("a", 1, value=1), settings=QUIET).instant
+    cut(tmp_path)
+
+    write(tmp_path, parted("b", 1, value=5), settings=QUIET)
+    newest = write(tmp_path, parted("a", 2, value=6), settings=QUIET).instant
+
+    rollback(open_storage(str(tmp_path)), newest)
+    with pytest.raises(UndoError, match="not its newest write"):
+        rollback(open_storage(str(tmp_path)), lost)
+    restore(open_storage(str(tmp_path)), max(time for time in instants(tmp_path) if time < lost))
+    assert rows_of(tmp_path, "p", "id", "value") == [(p, f"k{n}", 0) for p in "ab" for n in (1, 2)]
+
+
+def test_a_repair_takes_back_the_plan_that_names_the_file(tmp_path: Path) -> None:
+    write(tmp_path, rows(1, 2, value=0), table=TABLE)
+    write(tmp_path, rows(1, value=1, ts=2))
+    planned = compacting.schedule(tmp_path).instant
+    _, path = cut(tmp_path)
+
+    done = mend(tmp_path, path)
+
+    assert planned not in instants(tmp_path)
+    assert done.instant in instants(tmp_path)
+    assert rows_of(tmp_path, "id", "value") == [("k1", 0), ("k2", 0)]
+
+
+def test_a_repair_keeps_every_block_that_can_be_read(tmp_path: Path) -> None:
+    """Of a file with several blocks the torn block alone is given up."""
+    settings = WriteSettings(logs=LogSettings(block_bytes=64))
+    write(tmp_path, rows(*range(20), value=0), table=TABLE)
+    write(tmp_path, rows(*range(20), value=1, ts=2), settings=settings)
+    _, path = cut(tmp_path)
+
+    [report] = mend(tmp_path, path).repaired
+
+    assert (report.stated_records, 0 < report.readable_records < 20) == (20, True)
+    assert [value for (value,) in rows_of(tmp_path, "value")].count(1) == report.readable_records
+
+
+def test_a_repair_refuses_what_is_not_damaged(tmp_path: Path) -> None:
+    write(tmp_path, rows(1, 2, value=0), table=TABLE)
+    write(tmp_path, rows(1, value=1, ts=2))
+    [log] = logs_of(tmp_path)
+    before = files_below(tmp_path)
+
+    with pytest.raises(InvalidOptionError, match="is not damaged"):
+        mend(tmp_path, log.name)
+    with pytest.raises(InvalidOptionError, match="no log file of a newest file slice"):
+        mend(tmp_path, "nowhere.log")
+    assert files_below(tmp_path) == before
+
+
+def test_a_log_file_of_another_writer_may_be_longer_and_may_repeat_a_torn_block(tmp_path: Path) -> None:
+    table = Path(unpack("v9_mor_torn", tmp_path))
+    expected = content_of(table)
+    longest = max(logs_of(table), key=lambda one: one.stat().st_size)
+    data = longest.read_bytes()
+
+    for name, damaged in {"end": data + data[:60], "cut": data[:-70], "rows": data[: data.rindex(MAGIC)]}.items():
+        longest.write_bytes(damaged)
+        with pytest.raises(CorruptFileError, match="is damaged"):
+            content_of(table)
+        assert "LOG_DAMAGED" in {one["code"] for one in errors(table)}, name
+    longest.write_bytes(data)
+    assert content_of(table) == expected
+    assert "SKIPPED_BLOCK" in codes(table)
+
+
+def instants(path: Path) -> set[str]:
+    return {one.requested_time for one in compacting.timeline_of(path).instants}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -72,6 +72,7 @@ class Compactor:
         memory: Arrow bytes of log entries that may be merged at once.
         ours: Requested times of the delta commits that are known to be pyhudi's.
         bloom: What kind of bloom filter base files get; None for none.
+        notes: Further entries of the completed instant's extraMetadata.
     """
 
     work: Transaction
@@ -82,6 +83,7 @@ class Compactor:
     memory: int
     ours: frozenset[str]
     bloom: BloomSettings | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     def units(self, plan: Plan) -> Sequence[FileSlice]:
         """Return the file slices, the largest first: whoever comes last should have little left to do."""
@@ -101,7 +103,7 @@ class Compactor:
 
     def result(self, plan: Plan, at: str, done: Sequence[Compacted], seconds: float) -> CommitMetadata:
         """Return what the compaction did, as Apache Hudi writes it."""
-        return completed(self.work, self.schema, "COMPACT", ((one.piece, _stat(one)) for one in done))
+        return completed(self.work, self.schema, "COMPACT", ((one.piece, _stat(one)) for one in done), self.notes)
 
     def _merge(self, piece: FileSlice, storage: Storage, local: Storage) -> Compacted:
         began = time.monotonic()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -73,7 +73,11 @@ def largest_first(plan: Iterable[FileSlice]) -> list[FileSlice]:
 
 
 def completed(
-    work: Transaction, schema: pa.Schema, operation: str, stats: Iterable[tuple[FileSlice, WriteStat]]
+    work: Transaction,
+    schema: pa.Schema,
+    operation: str,
+    stats: Iterable[tuple[FileSlice, WriteStat]],
+    notes: Mapping[str, str] | None = None,
 ) -> CommitMetadata:
     """Return what the completed file says, as Apache Hudi writes it.
 
@@ -82,6 +86,7 @@ def completed(
         schema: The table's data columns.
         operation: What Apache Hudi calls it.
         stats: What became of each slice.
+        notes: Further entries of extraMetadata.
     """
     from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
@@ -91,6 +96,6 @@ def completed(
     return CommitMetadata(
         partition_to_write_stats=by_partition,
         compacted=True,
-        extra_metadata={"schema": avro_schema(schema, work.config.name), MADE_BY: VERSION},
+        extra_metadata={"schema": avro_schema(schema, work.config.name), MADE_BY: VERSION, **(notes or {})},
         operation_type=operation,
     )

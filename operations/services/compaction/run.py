@@ -76,7 +76,7 @@ class Run:
             if instant.requested_time not in self._met:
                 self._met.add(instant.requested_time)
                 if not self._holds_back(instant, timeline):
-                    self._attempt(instant, timeline)
+                    self.attempt(instant, timeline)
 
     def _holds_back(self, instant: Instant, timeline: Timeline) -> bool:
         """Return whether a plan that has failed again and again is left for some more writes."""
@@ -90,8 +90,12 @@ class Run:
         )
         return True
 
-    def _attempt(self, instant: Instant, timeline: Timeline) -> None:
-        """Carry out a pending plan, and note it where that fails for other reasons than somebody else's doing."""
+    def attempt(self, instant: Instant, timeline: Timeline) -> None:
+        """Carry out a pending plan, and note it where that fails for other reasons than somebody else's doing.
+
+        Raises:
+            PyHudiError: The plan failed.
+        """
         time, known = instant.requested_time, self._failed or {}
         try:
             self._carry_out_or_leave(instant)

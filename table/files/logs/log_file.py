@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....errors import StorageError
+from ....errors import CorruptFileError, StorageError, UnsupportedTableError
 from ....storage.base import Storage, storage_errors
 from ..base_file import BaseFileWriter
 from . import avro_rows, delete_block, parquet_checksum
@@ -28,7 +28,11 @@ _SEARCHED = 1 << 20
 
 
 def read_blocks(
-    storage: Storage, path: str, check_size: Callable[[int], None] = lambda size: None
+    storage: Storage,
+    path: str,
+    check_size: Callable[[int], None] = lambda size: None,
+    *,
+    passes_over_damage: bool = False,
 ) -> Iterator[LogBlock]:
     """Yield the blocks of a log file in their order, without their contents; each corrupt stretch as one block.
 
@@ -38,6 +42,7 @@ def read_blocks(
         storage: Rooted at the table.
         path: The file, relative to the table's root.
         check_size: Called with the file's size in bytes before the first block is read.
+        passes_over_damage: Whether a block that is whole and says of itself what cannot be counts as corrupt too.
 
     Raises:
         CorruptFileError: A block is whole and says of itself what cannot be.
@@ -45,7 +50,7 @@ def read_blocks(
         StorageError: The file cannot be read, or is gone.
     """
     with storage_errors("read", path), open_log(storage, path) as source:
-        blocks = _Blocks(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD)
+        blocks = _Blocks(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD, passes_over_damage)
         check_size(blocks.size)
         yield from blocks.all()
 
@@ -68,7 +73,8 @@ def open_log(storage: Storage, path: str) -> Any:
 class _Blocks:
     """Walks through one open log file."""
 
-    def __init__(self, source: Any, path: str, ahead: int) -> None:
+    def __init__(self, source: Any, path: str, ahead: int, passes_over_damage: bool) -> None:
+        self._passes_over_damage = passes_over_damage
         self._source = source
         self._path = path
         self.size: int = source.size()
@@ -89,8 +95,16 @@ class _Blocks:
                 )
                 yield LogBlock(self._path, at, BlockType.CORRUPT, {}, at, end - at)
             else:
-                yield parse(self._read, self._path, at, end)
+                yield self._parsed(at, end)
             at = end
+
+    def _parsed(self, at: int, end: int) -> LogBlock:
+        try:
+            return parse(self._read, self._path, at, end)
+        except (CorruptFileError, UnsupportedTableError):
+            if not self._passes_over_damage:
+                raise
+            return LogBlock(self._path, at, BlockType.CORRUPT, {}, at, end - at)
 
     def _next_sound(self, at: int) -> int:
         """Return where behind a place the next whole block begins; the file's end where none does."""

@@ -17,7 +17,7 @@ def read_log(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
     """Yield the blocks of a log file in their order, without their contents, and raise where rows of it are lost.
 
     A file about which no instant on the timeline states anything is read as `read_blocks` reads it: readers pass over
-    torn blocks.
+    torn blocks. Of a file that a repair reads, the blocks that the repair found readable are read and no others.
 
     Args:
         storage: Rooted at the table.
@@ -29,7 +29,10 @@ def read_log(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
         StorageError: The file cannot be read, or is gone.
     """
     with repairable(storage, log.path):
-        if log.stated is None:
+        if log.readable is not None:
+            blocks = read_blocks(storage, log.path, passes_over_damage=True)
+            yield from (block for block in blocks if block.offset in log.readable)
+        elif log.stated is None:
             yield from read_blocks(storage, log.path)
         else:
             yield from _WholeLog(storage, log, log.stated).blocks()

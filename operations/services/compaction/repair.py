@@ -1,0 +1,244 @@
+"""Damaged log files given up by name: the next slice of each file group, made of what can be read.
+
+A repair is a compaction of the file groups that hold the files. It reads of each file that the user names the blocks
+that can be read, and of all other files everything, as any compaction does. The damaged file stays in its old slice.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+import pyarrow as pa
+
+from ....errors import ConcurrentWriteError, CorruptFileError, InvalidOptionError, UnsupportedTableError
+from ....storage.base import Storage, split
+from ....table.config import TableConfig
+from ....table.config.property_keys import EVENT_TIME_ORDERING
+from ....table.files.file_group import FileSlice, LogFile
+from ....table.files.logs.log_blocks import BlockType, LogBlock
+from ....table.files.logs.log_contents import columns_of, deletes_of, rows_of
+from ....table.files.logs.log_file import read_blocks
+from ....table.files.logs.whole_log import read_log
+from ....table.files.lost import open_view
+from ....table.files.names import FileGroupId
+from ....table.latest_schema import latest_schema
+from ....table.schema.columns import with_meta
+from ....timeline.held import pending_compactions
+from ....timeline.instants import Instant
+from ....timeline.timeline import Timeline, load_timeline
+from ...result import REPAIR, RepairedLog, ServiceResult
+from ...transaction.execution import take_back
+from ..settings import CompactionSettings
+from ..standing import finish_rollbacks_first, refuse_restoring
+from .compactor import Compactor
+from .kinds import Claimed, Compaction
+from .means import Means
+from .plan import Plan, Planner
+from .run import Run
+from .schedule import open_merge_on_read, schedule
+
+
+def repair(
+    storage: Storage,
+    accept_loss: Sequence[str],
+    means: Means,
+    *,
+    dry_run: bool = False,
+    metadata_enable: bool | None = None,
+) -> ServiceResult:
+    """Give up what cannot be read of damaged log files, and write the next slice of each of their file groups.
+
+    Args:
+        storage: Rooted at the table.
+        accept_loss: The damaged log files, relative to the table's root, as `CorruptFileError` names them.
+        means: How the slices are merged.
+        dry_run: Whether only to return what would be given up.
+        metadata_enable: False where a costly metadata table may be dropped.
+
+    Returns:
+        What was given up, file by file.
+
+    Raises:
+        InvalidOptionError: A file is none of the newest slices' log files, or is not damaged.
+        UnsupportedTableError: The table has no log files, or a pending clustering holds a file group.
+        ConcurrentWriteError: Another process took the plan over, or a restore is pending.
+        CorruptFileError: A file that the call does not name is damaged too.
+    """
+    began = time.monotonic()
+    config = open_merge_on_read(storage, metadata_enable)
+    timeline = finish_rollbacks_first(storage, config, load_timeline(storage, config), means.patience)
+    refuse_restoring(storage, timeline)
+    examined = _Examiner.of(storage, config, timeline).examine(accept_loss)
+    told = tuple(one.report for one in examined.values())
+    result = ServiceResult(storage.path, "repair", repaired=told, dry=dry_run)
+    if dry_run:
+        return replace(result, seconds=time.monotonic() - began)
+    groups = frozenset(one.group for one in examined.values())
+    _take_back_plans(storage, config, timeline, groups)
+    kind = Repair(CompactionSettings(), {path: one.log for path, one in examined.items()}, told)
+    planner = _RepairPlanner(storage, kind.settings, groups=groups)
+    made = schedule(storage, config, kind.requested, planner, means.patience, None)
+    if made is None:
+        raise ConcurrentWriteError(
+            f"The log files {', '.join(examined)} of the table {storage.path} are in no slice any more: another "
+            "process compacted or replaced their file groups meanwhile.",
+            "Run validate to see whether they are damaged still.",
+        )
+    run = Run(kind, storage, config, means, insists=True)
+    run.attempt(made[0], load_timeline(storage, config))
+    if run.instant != made[0].requested_time:
+        raise ConcurrentWriteError(
+            f"The repair {made[0].requested_time} of the table {storage.path} is not done: "
+            f"{'; '.join(run.left) or 'another process took its plan back'}.",
+            "Run it again.",
+        )
+    return replace(run.result(time.monotonic() - began), service="repair", repaired=told)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair(Compaction):
+    """A compaction that gives up what cannot be read of some log files.
+
+    Attributes:
+        given_up: These files, each with the blocks that are read, by path.
+        reports: What is given up of each.
+    """
+
+    given_up: Mapping[str, LogFile] = field(default_factory=dict)
+    reports: tuple[RepairedLog, ...] = ()
+
+    def read_plan(self, storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
+        """Return the file slices of the plan, with the blocks that are read of the files that are given up."""
+        plan = Compaction.read_plan(self, storage, timeline, instant)
+        return tuple(
+            replace(piece, logs=tuple(self.given_up.get(log.path, log) for log in piece.logs)) for piece in plan
+        )
+
+    def service(self, claimed: Claimed, storage: Storage, means: Means) -> Compactor:
+        """Return what merges slices, and notes in the completed instant what was given up."""
+        notes = {REPAIR: json.dumps([asdict(one) for one in self.reports])}
+        return replace(Compaction.service(self, claimed, storage, means), notes=notes)
+
+
+@dataclass(slots=True)
+class _RepairPlanner(Planner):
+    """Plans the compaction of the file groups that hold damaged log files, and of no others."""
+
+    groups: frozenset[FileGroupId] = frozenset()
+
+    def plan(self, timeline: Timeline) -> Plan | None:
+        free = self.free_slices(timeline, lambda paths: [one for one in paths if one in self._partitions])
+        chosen = tuple(piece for piece in free if piece.group in self.groups)
+        held = self.groups - {piece.group for piece in chosen}
+        if chosen and held:
+            first = min(held)
+            raise UnsupportedTableError(
+                f"A pending compaction or clustering of the table {self.storage.path} holds the file group "
+                f"{first.file_id} of the partition {first.partition_path!r}.",
+                "Complete it or take it back with HudiTable.rollback, and repair again.",
+            )
+        return chosen or None
+
+    @property
+    def _partitions(self) -> frozenset[str]:
+        return frozenset(group.partition_path for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """A damaged log file: its file group, the blocks that are read of it, and what is given up."""
+
+    group: FileGroupId
+    log: LogFile
+    report: RepairedLog
+
+
+@dataclass(frozen=True, slots=True)
+class _Examiner:
+    """Finds out what can be read of the log files of a table's newest slices."""
+
+    storage: Storage
+    timeline: Timeline
+    schema: pa.Schema
+    ordering: tuple[str, ...]
+
+    @classmethod
+    def of(cls, storage: Storage, config: TableConfig, timeline: Timeline) -> _Examiner:
+        schema = latest_schema(storage, config, timeline, writing=True) or pa.schema([])
+        ordering = config.ordering_fields if config.merge_mode == EVENT_TIME_ORDERING else ()
+        return cls(storage, timeline, with_meta(schema), ordering)
+
+    def examine(self, paths: Sequence[str]) -> dict[str, _Examined]:
+        """Return what is known of each of some log files, by path.
+
+        Raises:
+            InvalidOptionError: A path names no log file of a newest slice, or a file that is not damaged.
+        """
+        view = open_view(self.storage, self.timeline)
+        pieces = [
+            piece for folder in sorted({split(path)[0] for path in paths}) for piece in view.slices(folder).values()
+        ]
+        known = {log.path: (piece, log) for piece in pieces for log in piece.logs}
+        for path in paths:
+            if path not in known:
+                raise InvalidOptionError(
+                    f"accept_loss names {path!r}, which is no log file of a newest file slice of the table "
+                    f"{self.storage.path}.",
+                    "Name the files as validate or the error shows them, relative to the table's path.",
+                )
+        return {path: self._examine(*known[path]) for path in dict.fromkeys(paths)}
+
+    def _examine(self, piece: FileSlice, log: LogFile) -> _Examined:
+        found = list(read_blocks(self.storage, log.path, passes_over_damage=True))
+        counts = {block.offset: self._count(block, log) for block in found}
+        readable = {offset: count for offset, count in counts.items() if count is not None}
+        if len(readable) == len(counts) and self._is_whole(log):
+            raise InvalidOptionError(
+                f"The log file {log.path} of the table {self.storage.path}, which accept_loss names, is not damaged.",
+                "Leave it out of accept_loss.",
+            )
+        stated = log.stated
+        report = RepairedLog(
+            file=log.path,
+            instant=log.instant_time,
+            expected_size=None if stated is None else stated.size,
+            actual_size=log.size,
+            stated_records=None if stated is None else stated.records,
+            readable_records=sum(readable.values()),
+        )
+        return _Examined(piece.group, replace(log, readable=frozenset(readable)), report)
+
+    def _is_whole(self, log: LogFile) -> bool:
+        try:
+            for _ in read_log(self.storage, log):
+                pass
+        except CorruptFileError:
+            return False
+        return True
+
+    def _count(self, block: LogBlock, log: LogFile) -> int | None:
+        """Return how many rows or deletes of a block can be read; None where the block cannot be read as a whole."""
+        if block.type == BlockType.CORRUPT or block.instant_time != log.instant_time:
+            return None
+        try:
+            if block.is_data:
+                present = set(columns_of(block).names)
+                wanted = pa.schema([one.with_nullable(True) for one in self.schema if one.name in present])
+                return sum(int(batch.num_rows) for batch in rows_of(self.storage, block, wanted))
+            if block.type == BlockType.DELETE:
+                ordering = [self.schema.field(name) for name in self.ordering]
+                return len(deletes_of(self.storage, block, ordering))
+        except (CorruptFileError, UnsupportedTableError):
+            return None
+        return 0
+
+
+def _take_back_plans(storage: Storage, config: TableConfig, timeline: Timeline, groups: frozenset[FileGroupId]) -> None:
+    """Take pending plans of some file groups back: their executors could not read the damaged files."""
+    for instant, plan in pending_compactions(timeline).items():
+        named = {FileGroupId(one.partition_path or "", one.file_id or "") for one in plan.operations}
+        if named & groups:
+            take_back(storage, config, instant)
