@@ -1,7 +1,8 @@
-"""Whether file groups hold the keys of rows with some of the columns, before these are appended to their log files."""
+"""The stored rows of keys that a partial update appends to log files: looked for, or read to make whole rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -9,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from ..table.files.file_group import FileSlice
-from ..table.merging.key_probe import KeyProbe
+from ..table.merging.key_probe import Firsts, KeyProbe
 from ..table.merging.merger import check_known
+from ..table.merging.winners import base_wins
 from ..table.schema.columns import RECORD_KEY
 from .slice_reader import SliceReader
 
-_KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
+_KEY = pa.field(RECORD_KEY, pa.string())
+_KEYS = pa.schema([_KEY])
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +30,18 @@ class KnownKeys:
 
     slices: SliceReader
 
-    def check(self, piece: FileSlice | None, keys: pa.Array, where: str) -> None:
-        """Refuse keys of which the slice shows no row.
+    def rows(self, piece: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as they came, once all of their keys were found.
 
         Args:
             piece: The slice; None for a new file group.
-            keys: No two alike.
+            live: The rows, no two of one key.
             where: The file group, for messages.
 
         Raises:
-            KeyNotFoundError: There are some.
+            KeyNotFoundError: The slice shows no row of a key.
         """
+        keys = live.column(RECORD_KEY)
         known = np.zeros(len(keys), dtype=np.bool_)
         if piece is not None and len(keys):
             probe = KeyProbe.over(keys)
@@ -46,3 +50,55 @@ class KnownKeys:
                     found = probe.find(batch.column(RECORD_KEY))
                     known[found[found >= 0]] = True
         check_known(keys.filter(pa.array(~known)), where)
+        yield live
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRows:
+    """Lays the rows of a partial update over the stored rows of their keys.
+
+    Attributes:
+        slices: Reads the slices that rows are appended to.
+        given: The columns that the rows change.
+        ordering_fields: The columns that decide whether a row is newer than the stored row; none where it always is.
+    """
+
+    slices: SliceReader
+    given: frozenset[str]
+    ordering_fields: tuple[str, ...]
+
+    def rows(self, piece: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
+        """Yield rows with all columns of the table; none for a row that is older than the stored row.
+
+        Log files meet the first of several stored rows of a key, and so does this.
+
+        Args:
+            piece: The slice; None for a new file group.
+            live: The rows, no two of one key.
+            where: The file group, for messages.
+
+        Raises:
+            KeyNotFoundError: The slice shows no row of a key. Rows of other keys were yielded before.
+        """
+        keys = live.column(RECORD_KEY)
+        known = np.zeros(len(keys), dtype=np.bool_)
+        if piece is not None and len(keys):
+            probe, firsts = KeyProbe.over(keys), Firsts(len(keys))
+            with closing(self.slices.read(piece, pa.schema([_KEY, *self.slices.schema]), keys)) as batches:
+                for batch in batches:
+                    found = probe.find(batch.column(RECORD_KEY))
+                    stored = np.flatnonzero(found >= 0)
+                    stored = stored[firsts.among(found[stored])]
+                    if len(stored):
+                        known[found[stored]] = True
+                        yield self._laid(batch.take(pa.array(stored)), live.take(pa.array(found[stored])))
+        check_known(keys.filter(pa.array(~known)), where)
+
+    def _laid(self, stored: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:
+        """Return stored rows, each with the columns that the row beside it gives, less those that are newer than it."""
+        columns = [newer.column(name) if name in self.given else stored.column(name) for name in stored.schema.names]
+        laid = pa.RecordBatch.from_arrays(columns, names=stored.schema.names)
+        if not self.ordering_fields:
+            return laid
+        before, after = ([rows.column(name) for name in self.ordering_fields] for rows in (stored, newer))
+        return laid.filter(pa.array(~base_wins(before, after)))

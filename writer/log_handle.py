@@ -33,7 +33,7 @@ from ..table.schema.columns import RECORD_KEY
 from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals
 from .base_output import FileFormat
-from .known_keys import KnownKeys
+from .known_keys import KnownKeys, WholeRows
 from .publisher import Publisher
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class LogWriter:
         publisher: Lets finished files through.
         open_spill: Opens a spill for what is beyond memory, with the storage that reads it back.
         laying: Puts rows together that leave columns to others of their key; None where of two rows one is left.
-        known: Looks for the keys of rows that need one that is there; None where none do.
+        known: Looks up the stored rows of a partial update, and returns what is written; None where rows are whole.
     """
 
     storage: Storage
@@ -128,7 +128,7 @@ class LogWriter:
     publisher: Publisher
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
     laying: Laying | None = None
-    known: KnownKeys | None = None
+    known: KnownKeys | WholeRows | None = None
 
     def path_of(self, group: FileGroupId, number: int = 0) -> str:
         """Return the path of a log file of a group, the first one by default."""
@@ -221,10 +221,12 @@ class LogHandle:
         """Add rows, and return the deletes among them that are still to be added."""
         deleted = self._writer.spec.deleted(met.rows)
         live = met.rows.filter(pa.array(~deleted)) if deleted.any() else met.rows
-        if self._writer.known is not None:
+        if self._writer.known is None:
+            self._add_rows(live)
+        else:
             where = f"partition {self._group.partition_path!r} of the table {self._writer.storage.path}"
-            self._writer.known.check(self._piece, live.column(RECORD_KEY), where)
-        self._add_rows(live)
+            for rows in self._writer.known.rows(self._piece, live, where):
+                self._add_rows(rows)
         return met.rows.filter(pa.array(deleted & ~self._resets(met.rows)))
 
     def _add_all_deletes(self, batches: Iterable[pa.RecordBatch]) -> None:

@@ -201,11 +201,12 @@ class WriteOptions(BaseModel):
     row_group_bytes: Size = option(
         DEFAULTS.row_group_bytes, "Bytes that a row group aims at.", "hoodie.parquet.block.size"
     )
-    log_block_format: LogBlocks = option(
+    log_block_format: LogBlocks | None = option(
         DEFAULTS.logs.block_format,
-        "What the rows in log files are encoded as.",
+        "What the rows in log files are encoded as; always avro where a string column is an ordering field.",
         "hoodie.logfile.data.block.format",
         supported=["parquet", "avro"],
+        otherwise="parquet",
     )
     log_block_bytes: Size = option(
         DEFAULTS.logs.block_bytes,

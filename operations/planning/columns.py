@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from ...errors import (
 from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
 from ...table.config.payloads import Payload
+from ...table.config.property_keys import MERGE_ON_READ
+from ...table.files.logs.block_format import ordered_by
 from ...table.merging.deletes import IS_DELETED, DeleteMarker
 from ...table.merging.row_spec import RowSpec
 from ...table.schema.columns import canonical
@@ -24,6 +27,8 @@ from ...table.schema.fields import find_field, root_of
 from ...writer.routes import LOCATION
 from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE
 from .request import WriteRequest
+
+logger = logging.getLogger("pyhudi")
 
 
 def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, where: str) -> None:
@@ -200,6 +205,38 @@ def check_judges(spec: RowSpec, table: pa.Schema, payload: Payload | None, where
                 "Add the column to the DataFrame, or correct the option that names it.",
             )
         _check_judge(spec.columns, spec.marker.field, "marks deletes by a text", DeleteMarker.fits)
+
+
+def check_log_orders(config: TableConfig, table: pa.Schema, block_format: str | None, where: str) -> None:
+    """Refuse a merge-on-read table whose log files Apache Hudi cannot merge, and log what keeps it able to.
+
+    Args:
+        config: The table's properties.
+        table: The table's columns after the write.
+        block_format: The encoding of rows in log files that an option names; None where none does.
+        where: The table, for messages.
+
+    Raises:
+        UnsupportedTypeError: A binary column orders its rows.
+    """
+    if config.table_type != MERGE_ON_READ:
+        return
+    for name in ordered_by(config, table, pa.types.is_binary):
+        raise UnsupportedTypeError(
+            f"The binary column {name!r} is an ordering field of the merge-on-read table {where}, whose log files "
+            "Apache Hudi then fails to read.",
+            "Order a new table by a column of another type, make the table COPY_ON_WRITE, or use "
+            "hoodie.write.record.merge.mode=COMMIT_TIME_ORDERING. The rows of an existing table stay readable by "
+            "pyhudi.",
+        )
+    texts = ordered_by(config, table, pa.types.is_string)
+    if texts and block_format == "parquet":
+        logger.warning(
+            "table %s: log files get Avro blocks, not those of hoodie.logfile.data.block.format=parquet, because the "
+            "string column %r is an ordering field and Apache Hudi misorders strings of Parquet blocks",
+            where,
+            texts[0],
+        )
 
 
 def _check_judge(schema: pa.Schema, name: str, role: str, fits: Callable[[pa.DataType], bool]) -> None:

@@ -35,7 +35,7 @@ from ..result import find_write
 from ..rollback.pending import PlannedRollback, broken_off, settle_pending
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
-from .columns import check_columns, check_judges, check_located, table_schema
+from .columns import check_columns, check_judges, check_located, check_log_orders, table_schema
 from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, opens_alone
 from .partial_update import partial_columns
 from .request import WriteRequest, WriteSettings
@@ -108,6 +108,15 @@ class WritePlan:
         """Whether rows of one key are put together, all at once, because one may leave columns to the others."""
         lays = self.partial_columns is not None or self.config.partial_update_mode is not None
         return lays and self.operation not in {DELETE, DELETE_PARTITION}
+
+    @property
+    def partial_blocks(self) -> bool:
+        """Whether log blocks leave out the columns that the rows of a partial update lack.
+
+        A table with the column ``_hoodie_is_deleted`` gets whole rows: Apache Hudi 1.2 looks for that column in partial
+        blocks, which lack it, and drops the rows.
+        """
+        return self.partial_columns is not None and IS_DELETED not in self.schema.names
 
     @property
     def looks_up(self) -> bool:
@@ -236,6 +245,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         partial_columns=partial,
     )
     check_judges(plan.spec, schema, plan.config.payload, storage.path)
+    check_log_orders(plan.config, schema, plan.settings.logs.block_format, storage.path)
     return plan
 
 

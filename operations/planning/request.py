@@ -11,6 +11,7 @@ from ...index.base import LookupFigures
 from ...index.settings import LookupSettings
 from ...table.config.key_types import KeyGeneratorType, PartitionType
 from ...table.config.payloads import Payload
+from ...table.files.logs.log_blocks import BlockType
 from ...timeline.writers.patience import Patience
 from ..result import RowCounts
 from ..services.settings import Upkeep
@@ -63,16 +64,22 @@ class LogSettings:
     """How the log files of one write look.
 
     Attributes:
-        block_format: What rows are encoded as: ``parquet`` or ``avro``.
+        block_format: What rows are encoded as: ``parquet`` or ``avro``; None for ``parquet``, and ``avro`` where a
+            string orders rows.
         block_bytes: Arrow bytes of rows after which a block ends.
         file_bytes: Bytes after which a log file ends.
         per_group: How many tasks append to one file group where its rows are in several.
     """
 
-    block_format: str = "parquet"
+    block_format: str | None = None
     block_bytes: int = 256 * MIB
     file_bytes: int = GIB
     per_group: int = 8
+
+    @property
+    def data_format(self) -> BlockType:
+        """What rows are encoded as where no ordering field forbids it."""
+        return BlockType[(self.block_format or BlockType.PARQUET.name).upper()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 
 from ...storage.base import Storage
-from ...table.files.logs.log_blocks import BlockType
 from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE
 from ..planning.request import WriteSettings
@@ -97,7 +96,7 @@ def means_of(
         application=application,
         bloom=settings.lookup.bloom,
         bloom_filter=settings.bloom_filter,
-        data_format=BlockType[settings.logs.block_format.upper()],
+        data_format=settings.logs.data_format,
         block_bytes=settings.logs.block_bytes,
     )
 

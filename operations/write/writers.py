@@ -13,7 +13,7 @@ from ...index.registry import index_for
 from ...storage.base import Storage
 from ...table.arrow.arrays import Mask
 from ...table.arrow.spill import SpillWriter
-from ...table.files.logs.log_blocks import BlockType
+from ...table.files.logs.block_format import safe_format
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY, avro_schema
@@ -23,7 +23,7 @@ from ...writer.base_output import FileFormat
 from ...writer.buffer import MERGE_RESERVE, GroupRows
 from ...writer.foreign import ForeignRows
 from ...writer.group_writer import GroupJob, GroupOutcome, GroupWriter
-from ...writer.known_keys import KnownKeys
+from ...writer.known_keys import KnownKeys, WholeRows
 from ...writer.log_handle import LogFormat, LogHandle, LogOutcome, LogWriter, Versions
 from ...writer.rolling_writer import RollingWriter
 from ...writer.slice_reader import SliceReader
@@ -135,7 +135,7 @@ def writers(
         publisher=fence,
         open_spill=open_spill,
         laying=laying,
-        known=None if plan.partial_columns is None else KnownKeys(slices),
+        known=_known(plan, slices),
     )
     rolling = RollingWriter(bases, plan.settings.lookup.sizes.largest)
     return Writers(bases, logs if plan.appends else None, rolling)
@@ -171,8 +171,8 @@ def _file_format(plan: WritePlan) -> FileFormat:
 
 def _log_format(plan: WritePlan) -> LogFormat:
     logs = plan.settings.logs
-    partial = plan.partial_columns is not None
-    return LogFormat(BlockType[logs.block_format.upper()], logs.block_bytes, logs.file_bytes, partial)
+    data_format = safe_format(logs.data_format, plan.config, plan.schema)
+    return LogFormat(data_format, logs.block_bytes, logs.file_bytes, plan.partial_blocks)
 
 
 def _entry_format(plan: WritePlan, whole: FileFormat) -> FileFormat:
@@ -180,11 +180,21 @@ def _entry_format(plan: WritePlan, whole: FileFormat) -> FileFormat:
 
     As in Apache Hudi, without those of the record key, which no update changes.
     """
-    if plan.partial_columns is None:
+    if plan.partial_columns is None or not plan.partial_blocks:
         return whole
     names = set(plan.partial_columns) - set(plan.config.record_key_fields)
     schema = pa.schema([one for one in plan.schema if one.name in names])
     return replace(whole, schema=schema, avro_schema=avro_schema(schema, plan.config.name, meta=True))
+
+
+def _known(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None:
+    """Return what looks up the stored rows of a partial update; None where rows are whole."""
+    if plan.partial_columns is None:
+        return None
+    if plan.partial_blocks:
+        return KnownKeys(slices)
+    names = set(plan.partial_columns) - set(plan.config.record_key_fields)
+    return WholeRows(slices, frozenset(names), plan.spec.ordering_fields)
 
 
 def _laying(plan: WritePlan) -> Laying | None:

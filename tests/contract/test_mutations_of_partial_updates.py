@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.write import writers
 from pyhudi.table.merging import overlay
 from pyhudi.table.merging.laying import Laying
 from pyhudi.table.merging.overlay import Overlay
 from pyhudi.table.slices.partial_updates import PartialUpdates
-from pyhudi.writer.known_keys import KnownKeys
+from pyhudi.writer import known_keys
+from pyhudi.writer.known_keys import KnownKeys, WholeRows
 from pyhudi.writer.log_handle import LogFormat
 from support.drawn.partial_checks import (
     check_deletes_and_partial_rows,
@@ -22,6 +24,7 @@ from support.drawn.partial_checks import (
     check_partial_rows_in_logs,
     check_random_steps,
     check_unknown_keys,
+    check_whole_rows_in_logs,
 )
 from support.mutations import Check, Mutate, Patch, assert_red, each
 
@@ -49,7 +52,7 @@ def blocks_do_not_say_that_they_are_partial(patch: Patch) -> None:
 
 
 def nobody_looks_whether_keys_are_there(patch: Patch) -> None:
-    patch.setattr(KnownKeys, "check", lambda *_: None)
+    patch.setattr(KnownKeys, "rows", lambda _, piece, live, where: iter((live,)))
 
 
 def rows_are_put_together_as_they_come(patch: Patch) -> None:
@@ -73,6 +76,22 @@ def an_older_row_fills_nothing(patch: Patch) -> None:
     patch.setattr(Overlay, "_laid", covered)
 
 
+def tables_with_a_delete_flag_get_partial_blocks(patch: Patch) -> None:
+    patch.setattr(WritePlan, "partial_blocks", property(lambda plan: plan.partial_columns is not None))
+
+
+def whole_rows_are_made_of_older_ones(patch: Patch) -> None:
+    patch.setattr(known_keys, "base_wins", lambda base, _: np.zeros(len(base[0]), dtype=np.bool_))
+
+
+def whole_rows_are_those_of_the_table(patch: Patch) -> None:
+    patch.setattr(WholeRows, "_laid", lambda _, stored, newer: stored)
+
+
+def whole_rows_of_unknown_keys_are_passed_over(patch: Patch) -> None:
+    patch.setattr(known_keys, "check_known", lambda *_: None)
+
+
 MUTATIONS: list[tuple[Mutate, Check]] = [
     (columns_that_are_missing_become_null, check_deletes_and_partial_rows),
     (columns_that_are_missing_become_null, check_random_steps),
@@ -83,6 +102,10 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (rows_of_a_write_are_folded_to_one_of_them, check_mode_in_one_write),
     (a_row_may_come_after_the_delete_of_its_key, check_deletes_and_partial_rows),
     (an_older_row_fills_nothing, check_mode_on_copy_on_write),
+    (tables_with_a_delete_flag_get_partial_blocks, check_whole_rows_in_logs),
+    (whole_rows_are_made_of_older_ones, check_whole_rows_in_logs),
+    (whole_rows_are_those_of_the_table, check_whole_rows_in_logs),
+    (whole_rows_of_unknown_keys_are_passed_over, check_whole_rows_in_logs),
 ]
 
 

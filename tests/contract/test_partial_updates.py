@@ -38,6 +38,7 @@ from support.drawn.partial_checks import (
     check_partial_rows_in_logs,
     check_steps,
     check_unknown_keys,
+    check_whole_rows_in_logs,
     made,
     shown,
 )
@@ -54,6 +55,7 @@ WHOLE = rows(("k", "a", 10, "first", 1), ("l", "a", 10, "x", 1))
         check_mode_on_copy_on_write,
         check_mode_in_one_write,
         check_partial_rows_in_logs,
+        check_whole_rows_in_logs,
         check_late_partial_rows,
         check_unknown_keys,
         check_deletes_and_partial_rows,
@@ -65,22 +67,30 @@ def test_columns_are_left_to_older_rows(tmp_path: Path, check: Callable[[Path], 
     check(tmp_path)
 
 
-@settings(max_examples=16, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.sampled_from(MODES),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
     st.sampled_from(["", "alone", "tiny"]),
 )
 def test_histories_give_what_the_dicts_say(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, mode: str | None, logs: bool, ordered: bool, how: str
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    mode: str | None,
+    logs: bool,
+    ordered: bool,
+    flagged: bool,
+    how: str,
 ) -> None:
     """Whole and partial rows, deletes and compactions, however rows are dealt out and whatever the memory."""
     tiny = replace(SETTINGS, batch_size=400, task_max_size=1200) if how == "tiny" else SETTINGS
     bounds = replace(tiny, colocated=how == "alone")
     path = tmp_path_factory.mktemp("t") / "t"
-    check_steps(path, random_steps(seed, mode=mode), made(mode, logs=logs, ordered=ordered), bounds)
+    table = made(mode, logs=logs, ordered=ordered)
+    check_steps(path, random_steps(seed, mode=mode), table, bounds, flagged=flagged)
 
 
 @settings(max_examples=4, deadline=None)
@@ -277,3 +287,21 @@ def test_a_config_without_a_word_has_none() -> None:
 
     assert config.unavailable_value == "?"
     assert TableConfig({**config.properties, "hoodie.table.partial.update.mode": "NONE"}).unavailable_value is None
+
+
+@pytest.mark.parametrize("flagged", [True, False])
+def test_the_first_row_of_a_key_that_is_there_twice_is_updated(tmp_path: Path, flagged: bool) -> None:
+    """So do readers of partial blocks, and so do the whole rows that a table with a delete flag gets."""
+    path = tmp_path / "t"
+    twice = rows(("k", "a", 10, "first", 1), ("k", "a", 10, "second", 2), ("l", "a", 10, "x", 1))
+    if flagged:
+        twice = twice.append_column("_hoodie_is_deleted", pa.nulls(3, pa.bool_()))
+    write(path, twice, operation="insert", table=made(None, logs=True), settings=SETTINGS)
+    write(path, UPDATE, settings=PARTIAL)
+
+    found = read(path).select(["id", "ts", "name", "n"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in found) == [
+        ("k", 10, "second", 2),
+        ("k", 11, "first", 2),
+        ("l", 10, "x", 1),
+    ]

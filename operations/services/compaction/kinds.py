@@ -13,6 +13,7 @@ from ....index.bloom import filters_for
 from ....storage.base import Storage
 from ....storage.parallel import for_each
 from ....table.files.file_group import FileSlice
+from ....table.files.logs.block_format import safe_format
 from ....timeline.held import COMPACTION, LOG_COMPACTION
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
@@ -198,7 +199,7 @@ class LogCompaction:
             schema=claimed.schema,
             compression=means.compression,
             row_group_bytes=means.row_group_bytes,
-            data_format=means.data_format,
+            data_format=safe_format(means.data_format, claimed.work.config, claimed.schema),
             block_bytes=means.block_bytes,
             memory=means.memory,
         )

@@ -37,7 +37,7 @@ class Means:
         application: Name of the application.
         without_tasks: With what this process does it where the executor turns out to have no tasks; None where it is
             left then.
-        data_format: What the rows of log files are encoded as, where log files are joined.
+        data_format: What the rows of joined log files are encoded as, where no ordering field forbids it.
         block_bytes: Arrow bytes of rows after which a block of such a file ends.
     """
 

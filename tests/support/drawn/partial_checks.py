@@ -14,6 +14,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.log_blocks import LogBlock
 from pyhudi.table.files.logs.log_contents import columns_of
 from pyhudi.table.files.logs.log_file import read_blocks
+from pyhudi.table.merging.deletes import IS_DELETED
 from support.drawn.upkept import OFF
 from support.drive import read, write
 from support.made import compacting
@@ -41,15 +42,30 @@ def made(mode: str | None, *, logs: bool, ordered: bool = True, index: str = "BU
 
 
 def check_steps(
-    path: Path | str, steps: Sequence[Step], table: TableSettings, settings: WriteSettings = SETTINGS
+    path: Path | str,
+    steps: Sequence[Step],
+    table: TableSettings,
+    settings: WriteSettings = SETTINGS,
+    *,
+    flagged: bool = True,
 ) -> None:
-    """Assert that after each of some writes and compactions a table holds what the dicts say."""
+    """Assert that after each of some writes and compactions a table holds what the dicts say.
+
+    Args:
+        path: Where the table will be.
+        steps: The writes and compactions; the first write deletes nothing.
+        table: What the table is made with.
+        settings: Of every write.
+        flagged: Whether the table gets the column of the delete flag by its first write.
+    """
     logs = table.table_type == "MERGE_ON_READ"
-    model = PartialModel(table.partial_update_mode, bool(table.ordering_fields), logs)
-    for step in steps:
+    model = PartialModel(table.partial_update_mode, bool(table.ordering_fields), logs, flagged=flagged)
+    for number, step in enumerate(steps):
         refused = model.apply(step)
         if step.rows:
             parts = [pa.concat_tables(step.parts())] if settings.colocated else step.parts()
+            if number == 0 and not flagged:
+                parts = [part.drop_columns([IS_DELETED]) for part in parts]
             given = replace(settings, partial_update=step.columns is not None)
             if refused is None:
                 write(path, parts, table=table, settings=given)
@@ -60,6 +76,8 @@ def check_steps(
             compacting.run(path)
 
         assert shown(path) == model.tuples()
+        if logs:
+            assert not (flagged and any(one.is_partial for one in log_blocks(path)))
     assert errors(path) == []
 
 
@@ -107,6 +125,37 @@ def check_partial_rows_in_logs(place: Path) -> None:
     assert shown(path) == whole
     compacting.run(path)
     assert shown(path) == whole
+
+
+def check_whole_rows_in_logs(place: Path) -> None:
+    """Check that a table with the column of the delete flag gets whole rows, laid over base rows and log entries."""
+    names = ("id", "p", "ts", "name", "n", IS_DELETED)
+    some = ("id", "p", "ts", "n")
+    for number, ordered in enumerate((True, False)):
+        path = place / f"t{number}"
+        before = [(key, "a", 10, key, 1, None) for key in ("k", "l", "m", "o")]
+        write(path, rows(*before, columns=names), table=made(None, logs=True, ordered=ordered), settings=SETTINGS)
+        write(path, rows(("l", "a", 12, "logged", None, False), columns=names), settings=SETTINGS)
+        done = write(
+            path, rows(("k", "a", 11, 2), ("l", "a", 13, 3), ("m", "a", 10, 4), columns=some), settings=PARTIAL
+        )
+
+        assert (done.updates, done.log_files, done.files) == (3, 1, 0)
+        assert [(one.is_partial, set(names) <= {*columns_of(one).names}) for one in log_blocks(path)] == [
+            (False, True),
+            (False, True),
+        ]
+        whole = [("a", "k", 11, "k", 2), ("a", "l", 13, "logged", 3), ("a", "m", 10, "m", 4), ("a", "o", 10, "o", 1)]
+        assert shown(path) == whole
+        late = write(path, rows(("o", "a", 9, 5), columns=some), settings=PARTIAL)
+        assert (late.updates, late.log_files) == ((0, 0) if ordered else (1, 1))
+        whole[3] = ("a", "o", 10, "o", 1) if ordered else ("a", "o", 9, "o", 5)
+        assert shown(path) == whole
+        with pytest.raises(KeyNotFoundError, match=r"'new'.*partition 'a'"):
+            write(path, rows(("k", "a", 20, 6), ("new", "a", 20, 7), columns=some), settings=PARTIAL)
+        assert shown(path) == whole
+        compacting.run(path)
+        assert shown(path) == whole
 
 
 def check_late_partial_rows(place: Path) -> None:

@@ -63,12 +63,14 @@ class PartialModel:
         ordered: Whether the greater ordering value wins; the later row otherwise.
         logs: Whether writes go to logs where their keys' bucket has a file, as all have here after the first write.
         word: What stands for no value, where the mode is about one.
+        flagged: Whether the table has the column of the delete flag, so that logs get whole rows of a partial update.
     """
 
     mode: str | None
     ordered: bool
     logs: bool
     word: str = UNAVAILABLE
+    flagged: bool = True
     base: dict[Key, Row] = field(default_factory=dict)
     log: dict[Key, Row] = field(default_factory=dict)
     is_new: bool = True
@@ -97,7 +99,9 @@ class PartialModel:
             folded[key] = one
         for key, one in folded.items():
             if self.logs and not self.is_new:
-                self.log[key] = self._met(self.log.get(key), one)
+                whole = step.columns is not None and self.flagged and not _gone(one)
+                entry = self._met(self._seen(key), one) if whole else one
+                self.log[key] = self._met(self.log.get(key), entry)
             else:
                 self._into_base(key, one)
         self.is_new = False
