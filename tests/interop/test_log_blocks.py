@@ -42,4 +42,5 @@ def test_blocks_are_merged_by_every_reader(
     storage = open_storage(str(table))
     logs = [file.relative_to(table).as_posix() for file in table.rglob(".*.log.*") if not file.name.endswith(".crc")]
     kinds = {block.type for path in logs for block in read_blocks(storage, path)}
-    assert kinds == {FORMATS[block_format], BlockType.DELETE}
+    by_text = scenario is TWO_ORDERING_FIELDS  # which Apache Hudi misorders in Parquet blocks
+    assert kinds == {BlockType.AVRO if by_text else FORMATS[block_format], BlockType.DELETE}

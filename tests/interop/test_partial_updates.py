@@ -15,6 +15,7 @@ from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
 from pyhudi.table.config.payloads import PAYLOADS, Payload
 from pyhudi.table.config.property_keys import EVENT_TIME_ORDERING, PARTIAL_UPDATE_MODE
+from pyhudi.table.merging.deletes import IS_DELETED
 from support.drawn.partial_checks import COLUMNS, shown
 from support.made.compacting import run, schedule
 from support.models.partial_model import PartialModel, Step, rows
@@ -94,8 +95,10 @@ class Shared:
 
     def _taken(self, given: Tuples, columns: tuple[str, ...] | None) -> pa.Table:
         some = rows(*given, columns=columns or ("id", "p", "ts", "name", "n"))
-        whole = [{"name": None, "n": None, **row, "_hoodie_is_deleted": None} for row in some.to_pylist()]
+        whole = [{"name": None, "n": None, IS_DELETED: None, **row} for row in some.to_pylist()]
         assert self.model.apply(Step(tuple(whole), columns)) is None
+        if self.model.flagged and columns is None:
+            return some.append_column(IS_DELETED, pa.nulls(some.num_rows, pa.bool_()))
         return some
 
 
@@ -130,7 +133,7 @@ def test_both_write_tables_with_a_mode(tmp_path: Path, java: ApacheHudi, told: P
         mode, ordered = told.partial_update_mode, told.merge_mode == EVENT_TIME_ORDERING
     else:
         options, mode, ordered = {**OPTIONS, PARTIAL_UPDATE_MODE: told}, told, True
-    table = Shared(tmp_path / "t", java, options, PartialModel(mode, ordered, logs=True, word=word))
+    table = Shared(tmp_path / "t", java, options, PartialModel(mode, ordered, logs=True, word=word, flagged=False))
     one, other = (table.ours, table.theirs) if first == "ours" else (table.theirs, table.ours)
     one(*((f"k{n}", "a", 10, f"first {n}", n) for n in range(6)), ("k0", "b", 10, None, None))
     # What Apache Hudi has no option of a write for.
@@ -162,7 +165,7 @@ def test_both_update_some_columns(tmp_path: Path, java: ApacheHudi, blocks: str,
     options = {**OPTIONS, "hoodie.logfile.data.block.format": blocks}
     if not ordered:
         del options["hoodie.table.ordering.fields"]
-    table = Shared(tmp_path / "t", java, options, PartialModel(None, ordered, logs=True))
+    table = Shared(tmp_path / "t", java, options, PartialModel(None, ordered, logs=True, flagged=False))
     table.ours(*((f"k{n}", p, 10, f"first {n}", n) for n in range(6) for p in "ab"))
     java.sql(f"create table {table.name} using hudi location '{table.path}'")
     n, name = ("id", "p", "ts", "n"), ("id", "p", "ts", "name")
@@ -182,6 +185,53 @@ def test_both_update_some_columns(tmp_path: Path, java: ApacheHudi, blocks: str,
     table.ours(("k3", "a", 60, 360), ("k5", "b", 9, 5), columns=n)
     table.check()
     java.sql(f"drop table {table.name}")
+
+
+@pytest.mark.parametrize("blocks", ["avro", "parquet"])
+@pytest.mark.parametrize("ordered", [True, False], ids=["event-time", "commit-time"])
+def test_some_columns_of_a_table_with_a_delete_flag_are_updated(
+    tmp_path: Path, java: ApacheHudi, blocks: str, ordered: bool
+) -> None:
+    """Apache Hudi drops the rows of partial blocks there, so that log files have whole rows."""
+    options = {**OPTIONS, "hoodie.logfile.data.block.format": blocks}
+    if not ordered:
+        del options["hoodie.table.ordering.fields"]
+    table = Shared(tmp_path / "t", java, options, PartialModel(None, ordered, logs=True))
+    table.theirs(*((f"k{n}", p, 10, f"first {n}", n) for n in range(6) for p in "ab"))
+    n, name, flag = ("id", "p", "ts", "n"), ("id", "p", "ts", "name"), ("id", "p", "ts", "n", IS_DELETED)
+    table.ours(("k0", "a", 20, 100), ("k1", "a", 5, 101), ("k0", "b", 10, None), columns=n)
+    table.ours(("k2", "a", 20, 102, False), ("k3", "a", 20, None, True), ("k4", "a", 5, None, True), columns=flag)
+    table.check()
+    table.theirs(("k3", "b", 40, "whole", None), ("k3", "a", 41, "again", 3), ("k1", "b", 40, "new", 1))
+    table.ours(("k3", "b", 39, "too late"), ("k1", "b", 41, "in time"), ("k3", "a", 42, "third"), columns=name)
+    table.check()
+    if blocks == "avro":
+        table.compacted_by_us()
+    else:
+        table.compacted_by_them()
+    table.check()
+    table.ours(("k3", "a", 60, 360), ("k5", "b", 9, 5), columns=n)
+    table.check()
+
+
+def test_some_columns_are_updated_where_strings_order_or_a_marker_deletes(tmp_path: Path, java: ApacheHudi) -> None:
+    """Such tables get partial blocks, which Apache Hudi reads: of Avro where a string orders rows."""
+    marker = {"hoodie.payload.delete.field": "name", "hoodie.payload.delete.marker": "gone"}
+    fields = {"hoodie.table.ordering.fields": "name"}
+    kept, changed = ("id", "p", "ts", "name"), {"hoodie.pyhudi.partial.update": "true"}
+    for number, (first, live, names) in enumerate(
+        ((marker, "here", ("x", "gone", "x")), (fields, "m", ("a", "n", "m")))
+    ):
+        path = tmp_path / f"t{number}"
+        whole = rows(*((f"k{at}", "a", 1, live, at) for at in range(4)))
+        write_without_spark(path, whole, {**OPTIONS, **first})
+        some = rows(*((f"k{at}", "a", 2, text) for at, text in enumerate(names)), columns=kept)
+        write_without_spark(path, some, {**OPTIONS, **first, **changed})
+
+        expected = [("a", "k0", 2, "x", 0), ("a", "k2", 2, "x", 2), ("a", "k3", 1, "here", 3)]
+        if number:
+            expected = [("a", "k0", 1, "m", 0), ("a", "k1", 2, "n", 1), ("a", "k2", 2, "m", 2), ("a", "k3", 1, "m", 3)]
+        assert shown(path) == _tuples(java.read(path)) == _tuples(read_hudi_rs(path)) == expected
 
 
 def _literal(value: object) -> str:
