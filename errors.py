@@ -21,7 +21,8 @@ The tree::
     │   ├── MissingColumnError          MISSING_COLUMN         a column that the table needs is absent
     │   ├── DuplicateColumnError        DUPLICATE_COLUMN       two columns have one name
     │   ├── UnsupportedTypeError        UNSUPPORTED_TYPE       a column's type cannot be stored
-    │   └── SchemaMismatchError         SCHEMA_MISMATCH        columns differ from the table's
+    │   ├── SchemaMismatchError         SCHEMA_MISMATCH        columns differ from the table's
+    │   └── ColumnValueError            COLUMN_VALUE           a value has no exact place in its column's type
     ├── RetryError                  run it again: nothing of this write is left
     │   ├── ConcurrentWriteError        CONCURRENT_WRITE       another writer is at work on the table
     │   ├── CommitConflictError         COMMIT_CONFLICT        another writer changed the same file groups
@@ -54,6 +55,7 @@ from typing import ClassVar
 __all__ = [
     "BucketMisfitError",
     "ColumnDifference",
+    "ColumnValueError",
     "CommitConflictError",
     "ConcurrentWriteError",
     "CorruptFileError",
@@ -279,6 +281,12 @@ class SchemaMismatchError(DataError):
 
 
 _HEADER = "column | table | incoming | what to do"
+
+
+class ColumnValueError(DataError):
+    """A value of the rows has no exact place in the type that the table keeps its column in."""
+
+    code = "COLUMN_VALUE"
 
 
 class RetryError(PyHudiError):

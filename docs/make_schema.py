@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+from pyhudi.table.schema.casts import fits, fits_by_value
 from pyhudi.table.schema.columns import canonical
 from pyhudi.table.schema.evolution import EvolutionRules, evolve
 from pyhudi.table.schema.types import sql_name
@@ -85,7 +86,9 @@ def cell(ours: pa.DataType, theirs: pa.DataType) -> str:
     evolution = evolve(pa.schema([("v", ours)]), pa.schema([("v", theirs)]), EvolutionRules())
     if evolution.differences:
         return "–"
-    return "=" if evolution.schema.field("v").type == ours else f"→ {sql_name(theirs)}"
+    if evolution.schema.field("v").type != ours:
+        return f"→ {sql_name(theirs)}"
+    return "(=)" if fits_by_value(theirs, ours) and not fits(theirs, ours) else "="
 
 
 def shown(schema: pa.Schema) -> str:

@@ -13,6 +13,7 @@ from ..storage.bounds import parse_json
 from ..storage.parallel import THREADS, for_each
 from ..table.config import TableConfig
 from ..table.files.names import LogFileName
+from ..table.schema.changes import SchemaChange, parse_changes
 from ..timeline.archive.lsm import archived_bodies
 from ..timeline.instant_files import open_instants
 from ..timeline.instants import Instant
@@ -29,6 +30,7 @@ SECONDS = "pyhudi.seconds"
 LOOKUP = "pyhudi.lookup"
 COUNTED = "pyhudi.rows"
 REPAIR = "pyhudi.repair"
+SCHEMA_CHANGES = "pyhudi.schema.changes"
 
 # Names of the services that come after writes.
 CLEAN, ARCHIVE, COMPACTION, LOG_COMPACTION = "clean", "archive", "compaction", "logcompaction"
@@ -141,6 +143,7 @@ class CommitResult:
         lookup: What it took to find out where the rows' keys were; nothing under an index that computes it.
         services: What was done after the commit to keep the table small.
         repair: Which damaged log files the commit gave up, as JSON with the fields of `RepairedLog`; empty for others.
+        schema_changes: Every column that the commit added to the table or made wider, with its type before and after.
     """
 
     path: str
@@ -162,6 +165,7 @@ class CommitResult:
     lookup: LookupFigures = field(default_factory=LookupFigures, compare=False)
     services: tuple[ServiceResult, ...] = field(default=(), compare=False)
     repair: str = ""
+    schema_changes: tuple[SchemaChange, ...] = ()
 
     def __repr__(self) -> str:
         counts = [f"{getattr(self, name):,} {words}" for name, words in _COUNTED.items() if getattr(self, name)]
@@ -277,6 +281,7 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         write_id=extra.get(WRITE_ID, ""),
         lookup=_lookup(extra.get(LOOKUP, "{}")),
         repair=extra.get(REPAIR, ""),
+        schema_changes=_schema_changes(extra.get(SCHEMA_CHANGES, "[]")),
     )
 
 
@@ -288,6 +293,14 @@ def _total(numbers: Iterable[int]) -> int:
 def _count(text: str) -> int:
     """Return a number that pyhudi keeps among what is a writer's own; 0 for what pyhudi did not write."""
     return int(text) if _COUNT.fullmatch(text) else 0
+
+
+def _schema_changes(text: str) -> tuple[SchemaChange, ...]:
+    """Return which columns changed; none where pyhudi did not write it."""
+    try:
+        return parse_changes(parse_json(text))
+    except ValueError:
+        return ()
 
 
 def _seconds(text: str) -> dict[str, float]:

@@ -37,6 +37,7 @@ class RowReader:
             NullKeyError: A record key is null or empty.
             NullOrderingError: An ordering value is null.
             PartitionValueError: A partition value makes no safe folder.
+            ColumnValueError: A value has no exact place in the table's column.
         """
         for chunk in rechunk(batches):
             yield from self._cut(self._numbered(chunk))
@@ -55,7 +56,7 @@ class RowReader:
         _, deletes = judged(self._spec, chunk, record_keys)
         # A delete needs a key, a partition and its ordering values: its other columns may be null where rows' may not.
         live = pa.array(~deletes) if deletes.any() else None
-        rows = conform(chunk, self._spec.columns, fill_missing=True, present=live)
+        rows = conform(chunk, self._spec.columns, fill_missing=True, by_value=True, present=live)
         rows = pa.RecordBatch.from_arrays([record_keys, *rows.columns], schema=self._spec.schema)
 
         names = paths.dictionary.to_pylist()  # O(partitions)
@@ -79,7 +80,7 @@ def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[
     Raises:
         NullOrderingError: An ordering value is null.
     """
-    judges = conform(rows, spec.judges, fill_missing=True)
+    judges = conform(rows, spec.judges, fill_missing=True, by_value=True)
     for name, values in zip(spec.ordering_fields, spec.ordering(judges), strict=False):
         if values.null_count:
             key = record_keys.filter(values.is_null())[0].as_py()  # one value, for the error

@@ -120,7 +120,11 @@ def _cast(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> C
     text = f"PyHudiError[{SchemaMismatchError.code}]: {whose}the value '"
     # Spark writes on after the last line, which is none of the error's.
     failure = sf.raise_error(sf.concat(sf.lit(text), shown, sf.lit("', which it cannot hold. Give another one.\n")))
-    return sf.coalesce(value.try_cast(wanted), sf.when(value.isNotNull(), failure).cast(wanted))
+    found = value.try_cast(wanted)
+    if isinstance(given, T.StringType) and isinstance(wanted, (T.IntegerType, T.LongType)):
+        # Text is a number where it is spelt as the number is, here as in every other write.
+        found = sf.when(found.cast("string") == value, found)
+    return sf.coalesce(found, sf.when(value.isNotNull(), failure).cast(wanted))
 
 
 def _always_fits(given: T.DataType, wanted: T.DataType) -> bool:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from ...operations.planning.partial_update import PARTIAL_UPDATE
 from ...operations.planning.request import LogSettings, WriteSettings
+from ...table.schema.casts import NUMBER_TO_TEXT
 from ...timeline.writers.patience import Patience
 from .types import (
     Codec,
@@ -125,6 +126,13 @@ class WriteOptions(BaseModel):
         DEFAULTS.set_null_for_missing,
         "Whether every column that the rows lack becomes null, NOT NULL or not; see [Schema](schema.md).",
         "hoodie.write.set.null.for.missing.columns",
+    )
+    number_to_text: bool = option(
+        DEFAULTS.number_to_text,
+        "Whether columns change their types as in Apache Hudi: numbers become text where the rows have text, and key, "
+        "partition and ordering columns may become wider. Without it rows are brought to the table's types, see "
+        "[Schema](schema.md#text-for-numbers).",
+        NUMBER_TO_TEXT,
     )
     partial_update: bool = option(
         DEFAULTS.partial_update,
@@ -270,6 +278,7 @@ class WriteOptions(BaseModel):
             bulk_insert_sort_columns=self.bulk_insert_sort_columns or (),
             reconcile_schema=self.reconcile_schema,
             set_null_for_missing=self.set_null_for_missing,
+            number_to_text=self.number_to_text,
             partial_update=self.partial_update,
             allow_empty_commit=self.allow_empty_commit,
             metadata_enable=self.metadata_enable,

@@ -106,7 +106,8 @@ def colocate(
         )
     if tasks is not None and tasks < 1:
         raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
-    return place(df, placement_of(df, config, storage, tasks))
+    # Text and numbers are spelt alike, so the same slot suits either type; the write judges the values.
+    return place(df, placement_of(df, config, storage, tasks, number_to_text=True))
 
 
 def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -> Mapping[str, str]:
@@ -115,14 +116,17 @@ def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -
     return resolve_options({}, path, READING, session=spark).options.storage_options
 
 
-def placement_of(df: DataFrame, config: TableConfig, storage: Storage, tasks: int | None = None) -> Placement:
-    """Return where the rows of ``df`` go, which may have wider key columns than the table has so far.
+def placement_of(
+    df: DataFrame, config: TableConfig, storage: Storage, tasks: int | None = None, *, number_to_text: bool
+) -> Placement:
+    """Return where the rows of ``df`` go, whose key columns may differ in type from the table's.
 
     Args:
         df: The rows.
         config: The table's properties, as they are or will be.
         storage: Rooted at the table.
         tasks: Into how many tasks exactly; None where Spark may choose.
+        number_to_text: As the write has it: whether key columns may become text, or wider.
 
     Raises:
         SchemaMismatchError: A key or partition column has a type in which keys would be spelt otherwise.
@@ -132,7 +136,8 @@ def placement_of(df: DataFrame, config: TableConfig, storage: Storage, tasks: in
     undecided = Placement(config, None, tasks) if tasks else _uncounted(df.sparkSession, config, storage)
     _refuse_twins(df, undecided.columns)
     given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
-    return replace(undecided, schema=key_schema(known, given, config, storage.path))
+    schema = key_schema(known, given, config, storage.path, number_to_text=number_to_text)
+    return replace(undecided, schema=schema)
 
 
 def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:

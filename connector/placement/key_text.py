@@ -2,6 +2,9 @@
 
 The record key fields are whole numbers, strings or booleans; the partition path is made of whole numbers, days or
 strings, without URL encoding. Nothing else is spelt here: one key that differs by a byte is a second row.
+
+Text in a column of whole numbers is spelt as it is, and a wider number too, for it is the canonical spelling or fails
+the query: a row whose key is looked up might otherwise never reach the task that judges its values.
 """
 
 from __future__ import annotations
@@ -16,8 +19,13 @@ from ...table.config.key_types import KeyGeneratorType, PartitionType
 from ...table.keys.generator import EMPTY_KEY, NULL_KEY
 from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ...table.schema.avro import is_avro_name
+from ...table.schema.casts import fits, fits_by_value
+from ...table.schema.conform import strange_value
+from ...table.schema.types import sql_name
 from ..source.spark_types import to_arrow
 from .slots import Placement
+
+_SHOWN = "{value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +86,12 @@ def path_text(placement: Placement, schema: StructType, given: pa.Schema, known:
     for field in config.partition_fields:
         if field not in given.names or field not in known.names:
             return None
-        kinds = [one.field(field).type for one in (given, known)]
-        whole = all(map(pa.types.is_integer, kinds))
-        spelt_alike = pa.types.is_date(kinds[0]) or schema[field].dataType == StringType()
+        spelt_alike = pa.types.is_date(given.field(field).type) or schema[field].dataType == StringType()
         # The name of a column that Hudi can hold needs no quotes within a text.
-        if not (whole or (spelt_alike and kinds[0] == kinds[1])) or not is_avro_name(field):
+        spelt = _spelt(field, given, known, spelt_alike=spelt_alike) if is_avro_name(field) else None
+        if spelt is None:
             return None
-        text = f"coalesce(nullif(cast({quoted(field)} as string), ''), '{HIVE_DEFAULT_PARTITION}')"
+        text = f"coalesce(nullif({spelt}, ''), '{HIVE_DEFAULT_PARTITION}')"
         segments.append(f"concat('{field}=', {text})" if config.hive_style else text)
     return f"concat_ws('/', {', '.join(segments)})"
 
@@ -95,12 +102,11 @@ def _key_text(placement: Placement, schema: StructType, given: pa.Schema, known:
     for field in config.record_key_fields:
         if field not in given.names or field not in known.names or not is_avro_name(field):
             return None
-        kinds = [one.field(field).type for one in (given, known)]
-        whole = all(map(pa.types.is_integer, kinds))
-        spelt_alike = pa.types.is_boolean(kinds[0]) or schema[field].dataType == StringType()
-        if not (whole or (spelt_alike and kinds[0] == kinds[1])):
+        spelt_alike = pa.types.is_boolean(given.field(field).type) or schema[field].dataType == StringType()
+        text = _spelt(field, given, known, spelt_alike=spelt_alike)
+        if text is None:
             return None
-        texts.append(f"cast({quoted(field)} as string)")
+        texts.append(text)
     if len(texts) == 1 and not config.names_key_field:
         return f"nullif({texts[0]}, '')"
     parts = [
@@ -109,6 +115,30 @@ def _key_text(placement: Placement, schema: StructType, given: pa.Schema, known:
     ]
     some = " or ".join(f"coalesce({text}, '') <> ''" for text in texts)
     return f"if({some}, concat({', '.join(parts)}), null)"
+
+
+def _spelt(field: str, given: pa.Schema, known: pa.Schema, *, spelt_alike: bool) -> str | None:
+    """Return the text of a key or partition column in Spark's SQL; None where only Python can tell.
+
+    Args:
+        field: The column.
+        given: The deciding columns as the rows have them.
+        known: The same as the table has them.
+        spelt_alike: Whether Spark spells the column as pyhudi does, being a string of no other order or the like.
+    """
+    kind, kept = (one.field(field).type for one in (given, known))
+    text = f"cast({quoted(field)} as string)"
+    if (spelt_alike and kind == kept) or (pa.types.is_integer(kind) and pa.types.is_integer(kept) and fits(kind, kept)):
+        return text
+    if not fits_by_value(kind, kept) or not (spelt_alike or pa.types.is_integer(kind)):
+        return None
+    number = f"try_cast({quoted(field)} as {sql_name(kept)})"
+    error = strange_value(field, kind, kept, _SHOWN if pa.types.is_integer(kind) else f"'{_SHOWN}'")
+    before, after = (part.replace("'", "\\'") for part in str(error).split(_SHOWN))
+    # Spark ends the line with a code of its own otherwise.
+    shown = f"substring(regexp_replace({text}, '\\\\s+', ' '), 1, 100)"
+    refusal = f"raise_error(concat('{before}', {shown}, '{after}\\n'))"
+    return f"if({text} is null or coalesce(cast({number} as string) = {text}, false), {text}, {refusal})"
 
 
 def quoted(name: str) -> str:

@@ -1,7 +1,8 @@
 """The slot of every row as an expression of Spark's own, for tables whose keys and partitions are simple enough.
 
-The record key fields are whole numbers; the partition path is made of whole numbers, days or strings, without URL
-encoding; and the key is not spelt with its field's name, as Hudi's COMPLEX key generator spells one of a single field.
+The record key fields are whole numbers, in the rows perhaps as text; the partition path is made of whole numbers, days
+or strings, without URL encoding; and the key is not spelt with its field's name, as Hudi's COMPLEX key generator spells
+one of a single field.
 
 It finds what `Placement.slots` finds, and spares the rows a way through Python and back. ``String.hashCode`` of a
 number's decimal digits needs no text: with ``q[i]`` the number without its last ``i`` digits, digit ``i`` is
@@ -17,11 +18,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructType
 
 from ...errors import UnsupportedTypeError
 from ...index.bucket import BucketIndex
 from ...index.registry import index_for
+from ...table.schema.casts import fits_by_value
 from .key_text import deciding_types, path_text, quoted
 from .slots import Placement
 
@@ -73,10 +75,13 @@ class _Columns:
         given, known = deciding_types(placement, schema)
         keys = []
         for field in config.record_key_fields:
-            whole = all(field in one.names and pa.types.is_integer(one.field(field).type) for one in (given, known))
-            if not whole or {",", ":"} & {*field}:
+            if not all(field in one.names for one in (given, known)) or {",", ":"} & {*field}:
                 return None
-            keys.append((field, given.field(field).type.bit_width))
+            kind, kept = (one.field(field).type for one in (given, known))
+            text = schema[field].dataType == StringType() and fits_by_value(kind, kept)
+            if not pa.types.is_integer(kept) or not (text or pa.types.is_integer(kind)):
+                return None
+            keys.append((field, (kept if text else kind).bit_width))
         if config.names_key_field:
             # The name is part of such a key and of its hash.
             return None
@@ -89,7 +94,8 @@ class _Columns:
         hashed = "1L"
         for field, bits in self.keys:
             if field in wanted:
-                of_field = f"coalesce({_digits_hash(f'cast({quoted(field)} as bigint)', bits)}, 0L)"
+                # Text that is no number gets any slot: the task that writes its row refuses it.
+                of_field = f"coalesce({_digits_hash(f'try_cast({quoted(field)} as bigint)', bits)}, 0L)"
                 hashed = _low_bits(f"{hashed} * 31L + {of_field}")
         return hashed
 

@@ -134,7 +134,7 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
         PyHudiError: The rows or the table do not allow the write.
     """
     index = work.index
-    placement = placement_of(df, work.target.config, work.storage)
+    placement = placement_of(df, work.target.config, work.storage, number_to_text=work.settings.number_to_text)
     if index is None or work.target.operation.name == DELETE_PARTITION or not can_spell(df, placement):
         return None
     if (index.is_global or not isinstance(index, TableLookup)) and not has_arrow_batches(df):

@@ -170,7 +170,8 @@ def _brought_together(
         if tagged.figures is not None:
             more[LOOKED_UP] = spell(tagged.figures)
         return tagged.rows, more
-    placement = placement_of(df, target.config, storage)
+    to_text = options.number_to_text
+    placement = placement_of(df, target.config, storage, number_to_text=to_text)
     if not can_place(df, placement):
         logger.warning(_MERGED_BY_THE_COMMIT, storage.path)
         return df, left
@@ -185,7 +186,10 @@ def _arranged(
     if not target.operation.sorts or options.place_rows == "never":
         return df
     config = target.config
-    placement = Placement(config, None, 1) if config.generates_keys else placement_of(df, config, storage)
+    if config.generates_keys:
+        placement = Placement(config, None, 1)
+    else:
+        placement = placement_of(df, config, storage, number_to_text=settings.number_to_text)
     arranged = arrange(df, placement, settings.bulk_insert_sort_mode, settings.bulk_insert_sort_columns)
     return df if arranged is None else arranged
 

@@ -21,6 +21,7 @@ from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.logs.block_format import ordered_by
 from ...table.merging.deletes import IS_DELETED, DeleteMarker
 from ...table.merging.row_spec import RowSpec
+from ...table.schema.casts import NUMBER_TO_TEXT
 from ...table.schema.columns import canonical
 from ...table.schema.evolution import ADD, ADD_NOT_NULL, EvolutionRules, Role, evolve
 from ...table.schema.fields import find_field, root_of
@@ -95,14 +96,22 @@ def table_schema(
             )
         return table
     fresh = canonical(incoming)
-    only_rows = (request.operation or "").upper() == OVERWRITE_TABLE
-    if table is None or (request.overwrite and operation == OVERWRITE_TABLE and not only_rows):
+    if table is None or makes_anew(request, operation):
         return fresh
-    rules = EvolutionRules(request.write.reconcile_schema, request.write.set_null_for_missing)
+    settings = request.write
+    rules = EvolutionRules(settings.reconcile_schema, settings.set_null_for_missing, settings.number_to_text)
     return _evolved(table, _with_flag_as_kept(fresh, table), config, rules, request.path)
 
 
-def key_schema(table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, where: str) -> pa.Schema | None:
+def makes_anew(request: WriteRequest, operation: str) -> bool:
+    """Return whether a write gives the table the columns of its rows, whatever it had."""
+    only_rows = (request.operation or "").upper() == OVERWRITE_TABLE
+    return request.overwrite and operation == OVERWRITE_TABLE and not only_rows
+
+
+def key_schema(
+    table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, where: str, *, number_to_text: bool
+) -> pa.Schema | None:
     """Return the key and partition columns as a write of ``incoming`` leaves them, None for those of an empty table.
 
     Args:
@@ -110,6 +119,7 @@ def key_schema(table: pa.Schema | None, incoming: pa.Schema, config: TableConfig
         incoming: Columns of the rows; only those that make keys and partitions are looked at.
         config: Says which they are.
         where: The table, for messages.
+        number_to_text: As the write that takes the rows has it.
 
     Raises:
         SchemaMismatchError: One of them has a type in which keys would be spelt otherwise.
@@ -118,7 +128,8 @@ def key_schema(table: pa.Schema | None, incoming: pa.Schema, config: TableConfig
         return None
     names = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
     mine, theirs = (pa.schema([one for one in schema if one.name in names]) for schema in (table, incoming))
-    return _evolved(mine, canonical(theirs), config, EvolutionRules(set_null=True), where)
+    rules = EvolutionRules(set_null=True, number_to_text=number_to_text)
+    return _evolved(mine, canonical(theirs), config, rules, where)
 
 
 def fitted(table: pa.Schema, incoming: pa.Schema, config: TableConfig, where: str) -> pa.Schema:
@@ -143,7 +154,7 @@ def _evolved(
     if evolution.differences:
         raise SchemaMismatchError(
             f"The incoming columns do not fit the table {where}",
-            _advice(evolution.differences),
+            _advice(evolution.differences, by_option=evolution.by_option),
             evolution.differences,
         )
     return evolution.schema
@@ -168,13 +179,15 @@ def _roles(config: TableConfig) -> dict[str, list[Role]]:
     return roles
 
 
-def _advice(differences: Sequence[ColumnDifference]) -> str:
+def _advice(differences: Sequence[ColumnDifference], *, by_option: bool) -> str:
     missing = [one.todo for one in differences if one.todo in {ADD, ADD_NOT_NULL}]
     ways = []
     if ADD in missing:
         ways.append("hoodie.datasource.write.reconcile.schema=true lets nullable columns that are missing become null")
     if ADD_NOT_NULL in missing:
         ways.append("hoodie.write.set.null.for.missing.columns=true lets all of them, which may be null from then on")
+    if by_option:
+        ways.append(f"{NUMBER_TO_TEXT}=true lets columns become text, or wider, as in Apache Hudi")
     if ways:
         return f"Do so in the DataFrame; {', '.join(ways)}."
     return "Do so in the DataFrame, or replace the table with mode overwrite."

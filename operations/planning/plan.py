@@ -22,6 +22,7 @@ from ...table.latest_schema import latest_schema
 from ...table.merging.deletes import IS_DELETED
 from ...table.merging.merger import Meeting, MergeRules
 from ...table.merging.row_spec import RowSpec
+from ...table.schema.changes import SchemaChange, changes_between
 from ...table.schema.columns import FILE_GROUP, POSITION, RECORD_KEY, avro_schema, check_storable, without_meta
 from ...table.schema.types import sql_name
 from ...timeline.archive.lsm import archive_state
@@ -35,7 +36,7 @@ from ..result import find_write
 from ..rollback.pending import PlannedRollback, broken_off, settle_pending
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
-from .columns import check_columns, check_judges, check_located, check_log_orders, table_schema
+from .columns import check_columns, check_judges, check_located, check_log_orders, makes_anew, table_schema
 from .operation import DELETE, DELETE_PARTITION, REPLACING, Operation, opens_alone
 from .partial_update import partial_columns
 from .request import WriteRequest, WriteSettings
@@ -63,6 +64,8 @@ class WritePlan:
         settings: How to go about the work.
         replays: Requested time of the completed instant of the same write id; nothing is to be done then.
         partial_columns: The columns of the table that the rows of a partial update have; None where rows are whole.
+        schema_changes: The columns that the write adds or makes wider; none where it makes the table or all its columns
+            anew.
     """
 
     transaction: Transaction
@@ -78,6 +81,7 @@ class WritePlan:
     settings: WriteSettings
     replays: str | None = None
     partial_columns: tuple[str, ...] | None = None
+    schema_changes: tuple[SchemaChange, ...] = ()
 
     @property
     def path(self) -> str:
@@ -243,6 +247,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         settings=_with_filters(request.write, target),
         replays=replays,
         partial_columns=partial,
+        schema_changes=() if known is None or makes_anew(request, operation) else changes_between(known, schema),
     )
     check_judges(plan.spec, schema, plan.config.payload, storage.path)
     check_log_orders(plan.config, schema, plan.settings.logs.block_format, storage.path)

@@ -107,6 +107,8 @@ class WriteSettings:
         bulk_insert_sort_columns: Columns by which a bulk insert orders the rows of each file.
         reconcile_schema: Whether nullable columns that the rows lack become null.
         set_null_for_missing: Whether all columns that the rows lack do; they and new ones may be null from then on.
+        number_to_text: Whether columns change their types as in Apache Hudi, where numbers become text and the columns
+            of keys, partitions and the order change too; else rows are brought to the table's types.
         partial_update: Whether an upsert leaves columns that the rows lack as they are, in rows that are there.
         allow_empty_commit: Whether a write without rows still makes an instant.
         metadata_enable: None when not said; False lets a write retire an expensive metadata table.
@@ -140,6 +142,7 @@ class WriteSettings:
     bulk_insert_sort_columns: tuple[str, ...] = ()
     reconcile_schema: bool = False
     set_null_for_missing: bool = False
+    number_to_text: bool = False
     partial_update: bool = False
     allow_empty_commit: bool = True
     metadata_enable: bool | None = None

@@ -1,11 +1,13 @@
-"""What is said once of every new table: what its makers will want to have known."""
+"""What the log shows of every new table and of every change of a table's columns, whatever else it leaves out."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from ...table.config import TableConfig
 from ...table.config.property_keys import BUCKET, COMMIT_TIME_ORDERING, GLOBAL_INDEXES
+from ...table.schema.changes import SchemaChange
 from ..planning.new_table import DEFAULT_BUCKETS
 
 # A logger of its own, so that its one line is seen where others of its level are not.
@@ -21,6 +23,18 @@ def announce(config: TableConfig, path: str, note: str = "") -> None:
         note: Another sentence.
     """
     logger.info("%s", " ".join(filter(None, (describe(config, path), note))))
+
+
+def announce_changes(changes: Sequence[SchemaChange], path: str, instant: str) -> None:
+    """Log which columns a commit added or made wider, on one line; nothing where there are none.
+
+    Args:
+        changes: The changes.
+        path: Where the table is.
+        instant: Requested time of the commit.
+    """
+    if changes:
+        logger.info("The commit %s changed columns of the table %s: %s.", instant, path, ", ".join(map(str, changes)))
 
 
 def describe(config: TableConfig, path: str) -> str:

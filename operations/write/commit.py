@@ -36,7 +36,7 @@ from ..transaction.conflicts import Changes, check_ownership
 from ..transaction.new_keys import NewKeys
 from ..transaction.since import snapshot
 from .abort import abort_write
-from .announcement import announce
+from .announcement import announce, announce_changes
 from .commit_metadata import build_metadata, sum_seconds
 from .inline import means_of, run_inline
 from .merge_spills import merge_spills
@@ -86,6 +86,7 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
     tell(plan.config, plan.settings.lookup, storage, plan.instant_time)
     if plan.creates_table:
         announce(plan.config, plan.path)
+    announce_changes(plan.schema_changes, plan.path, plan.instant_time)
     settings = plan.settings
     # This process may be all that there is: what is much to merge waits for somebody with a cluster.
     bound, application = settings.commit_merge_max_bytes, work.owner.application

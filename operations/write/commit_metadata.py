@@ -10,12 +10,13 @@ from typing import Any
 
 from ...index.base import LookupFigures
 from ...table.files.names import FileGroupId
+from ...table.schema.changes import format_changes
 from ...table.schema.columns import avro_schema
 from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ...writer.group_writer import GroupOutcome
 from ...writer.log_handle import LogOutcome
 from ..planning.plan import WritePlan
-from ..result import COUNTED, DROPPED, LOOKUP, NOT_FOUND, SECONDS
+from ..result import COUNTED, DROPPED, LOOKUP, NOT_FOUND, SCHEMA_CHANGES, SECONDS
 from ..write_ids import WRITE_ID
 from .merge_spills import Merged
 from .writers import Outcome
@@ -49,6 +50,7 @@ def build_metadata(
         DROPPED: str(sum(outcome.counts.dropped for outcome in outcomes)),
         SECONDS: json.dumps(dict(seconds)),
         **_of_lookup(merged.figures or plan.settings.looked_up),
+        **({SCHEMA_CHANGES: format_changes(plan.schema_changes)} if plan.schema_changes else {}),
         **({} if plan.settings.counted is None else {COUNTED: json.dumps(asdict(plan.settings.counted))}),
     }
     if plan.transaction.action == "replacecommit":

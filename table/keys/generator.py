@@ -17,6 +17,7 @@ from ...errors import MissingColumnError, NullKeyError, UnsupportedTableError
 from ..arrow.arrays import plain
 from ..config.key_types import KeyGeneratorType, PartitionType, choose_key_generator
 from ..config.table_config import TableConfig
+from ..schema.casts import fits_by_value
 from ..schema.conform import conform_array
 from ..schema.fields import find_field, values_of
 from .partition_paths import check_safe, format_segment, parse_partition_path
@@ -39,8 +40,8 @@ class KeyGenerator:
 
     Args:
         config: The table's configuration.
-        schema: The table's columns. Given, values are brought to their types first, so that a decimal of fewer digits
-            makes the key that the table's own would make.
+        schema: The table's columns. Given, values are brought to their types first, so that a decimal of fewer digits,
+            or text in a column of whole numbers, makes the key that the table's own would make.
 
     Raises:
         UnsupportedTableError: The key generator is none of Apache Hudi's, or has no fields, or too many for it.
@@ -72,7 +73,7 @@ class KeyGenerator:
         for role, fields in ((RECORD_KEY, self._fields), (PARTITION, self._partitions)):
             for field in fields:
                 self._check_column(schema, field, role)
-                kept = None if self._schema is None else find_field(self._schema, field)
+                kept = self._kept(field)
                 if role == RECORD_KEY and kept is not None:
                     check_kept_key_type(kept.type, field)
 
@@ -94,6 +95,7 @@ class KeyGenerator:
             NullKeyError: A key is null or empty, or every part of a composite one is.
             MissingColumnError: A key column is absent.
             UnsupportedTypeError: A key column has a type of which pyhudi makes no key.
+            ColumnValueError: A value has no exact place in the table's column.
             UnsupportedTableError: The table generates its keys.
         """
         if not self._fields:
@@ -125,6 +127,7 @@ class KeyGenerator:
             PartitionValueError: A value makes no safe folder inside the table.
             MissingColumnError: A partition column is absent.
             UnsupportedTypeError: A partition column has a type of which pyhudi makes no path.
+            ColumnValueError: A value has no exact place in the table's column.
         """
         codes: Codes = np.zeros(batch.num_rows, dtype=np.int64)
         paths = [""]
@@ -163,9 +166,14 @@ class KeyGenerator:
     def _column(self, batch: pa.RecordBatch, field: str, role: str) -> pa.Array:
         self._check_column(batch.schema, field, role)
         column = values_of(batch, field)
-        known = None if self._schema is None else find_field(self._schema, field)
-        # Nulls are judged by the key's own rules.
-        return plain(column) if known is None else conform_array(column, known.with_nullable(True))
+        known = self._kept(field)
+        if known is None:
+            return plain(column)
+        # Nulls are judged by the key's own rules; an error shows the dotted name.
+        return conform_array(column, pa.field(field, known.type), by_value=True)
+
+    def _kept(self, field: str) -> pa.Field | None:
+        return None if self._schema is None else find_field(self._schema, field)
 
     def _check_column(self, schema: pa.Schema, field: str, role: str) -> None:
         found = find_field(schema, field)
@@ -174,10 +182,13 @@ class KeyGenerator:
                 f"The {role} column {field!r} is not among the columns {', '.join(map(repr, schema.names))}.",
                 "Add the column, or correct the case of its name.",
             )
+        kind, kept = found.type, self._kept(field)
+        if kept is not None and fits_by_value(kind.value_type if pa.types.is_dictionary(kind) else kind, kept.type):
+            kind = kept.type
         if role == PARTITION and self._partitions[field] is PartitionType.TIMESTAMP:
-            self._times.check_type(found.type, field)
+            self._times.check_type(kind, field)
         else:
-            check_key_type(found.type, field, role)
+            check_key_type(kind, field, role)
 
     def _null_key(self, batch: pa.RecordBatch, blank: pa.BooleanArray) -> NullKeyError:
         row, count = pc.index(blank, True).as_py(), pc.sum(blank).as_py()  # O(1)

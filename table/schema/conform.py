@@ -6,21 +6,41 @@ Parquet files come out alike.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import SchemaMismatchError
+from ...errors import ColumnValueError, SchemaMismatchError
 from ..arrow.arrays import list_array, plain, struct_array, without_nulls
-from .casts import cast, fits
-from .types import children, is_list, same_type
+from .casts import NUMBER_TO_TEXT, cast, exact, fits, fits_by_value
+from .types import children, is_list, is_text, same_type, sql_name
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
+# So much of a value is shown in an error.
+_SHOWN = 100
+
+
+class _Leave(NamedTuple):
+    """What columns may lack, and how their values may be brought to their types.
+
+    Attributes:
+        fill_missing: As for `conform`.
+        by_value: As for `conform`.
+    """
+
+    fill_missing: bool = False
+    by_value: bool = False
+
 
 def conform(
-    rows: Rows, schema: pa.Schema, *, fill_missing: bool = False, present: pa.BooleanArray | None = None
+    rows: Rows,
+    schema: pa.Schema,
+    *,
+    fill_missing: bool = False,
+    by_value: bool = False,
+    present: pa.BooleanArray | None = None,
 ) -> Rows:
     """Return the columns of ``schema``, taken by name, with exactly its types and nullability.
 
@@ -31,42 +51,52 @@ def conform(
         rows: A record batch or a table.
         schema: What is wanted.
         fill_missing: Whether nullable columns, or fields of structs, that ``rows`` lack become null.
+        by_value: Whether incoming rows are brought to the table's whole numbers value by value: text that is the
+            canonical spelling of a number, and a bigint that fits an int.
         present: Which rows of a record batch must obey the nullability; None for all. What a column that is not
             nullable holds in the others is some value.
 
     Raises:
         SchemaMismatchError: A column is missing, has a type that does not fit, or holds a null where none may be.
+        ColumnValueError: A value has no exact place in its column.
     """
+    leave = _Leave(fill_missing, by_value)
     if isinstance(rows, pa.Table):
-        batches = [conform(batch, schema, fill_missing=fill_missing) for batch in rows.to_batches()]
+        batches = [conform(batch, schema, fill_missing=fill_missing, by_value=by_value) for batch in rows.to_batches()]
         return pa.Table.from_batches(batches, schema)
-    columns = [_column(rows, field, fill_missing, present) for field in schema]
+    columns = [_column(rows, field, leave, present) for field in schema]
     if not columns:
         return rows.select([])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def conform_array(array: pa.Array, field: pa.Field, *, fill_missing: bool = False) -> pa.Array:
+def conform_array(array: pa.Array, field: pa.Field, *, by_value: bool = False) -> pa.Array:
     """Return one column's values with exactly the type of ``field``, and none null unless ``field`` is nullable.
+
+    Args:
+        array: The values.
+        field: What is wanted.
+        by_value: As for `conform`.
 
     Raises:
         SchemaMismatchError: As for `conform`.
+        ColumnValueError: As for `conform`.
     """
-    return _build(plain(array), field.type, field.name, field.nullable, None, fill_missing)
+    return _build(plain(array), field.type, field.name, field.nullable, None, _Leave(by_value=by_value))
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field, fill_missing: bool, present: pa.BooleanArray | None) -> pa.Array:
+def _column(batch: pa.RecordBatch, field: pa.Field, leave: _Leave, present: pa.BooleanArray | None) -> pa.Array:
     found = batch.schema.get_all_field_indices(field.name)
     if len(found) > 1:
         raise SchemaMismatchError(f"There are {len(found)} columns {field.name!r}.", "Rename or drop one of them.")
     if not found:
-        return _missing(field, field.name, batch.num_rows, batch.schema.names, fill_missing)
+        return _missing(field, field.name, batch.num_rows, batch.schema.names, leave)
     column = plain(batch.column(found[0]))
-    return _build(column, field.type, field.name, field.nullable, present, fill_missing)
+    return _build(column, field.type, field.name, field.nullable, present, leave)
 
 
-def _missing(field: pa.Field, path: str, length: int, present: list[str], fill_missing: bool) -> pa.Array:
-    if fill_missing and field.nullable:
+def _missing(field: pa.Field, path: str, length: int, present: list[str], leave: _Leave) -> pa.Array:
+    if leave.fill_missing and field.nullable:
         return pa.nulls(length, field.type)
     twins = [name for name in present if name.lower() == field.name.lower()]
     hint = f" There is {twins[0]!r}, which differs in case." if twins else ""
@@ -77,7 +107,7 @@ def _missing(field: pa.Field, path: str, length: int, present: list[str], fill_m
 
 
 def _build(
-    array: pa.Array, kind: pa.DataType, path: str, nullable: bool, parent: pa.BooleanArray | None, fill_missing: bool
+    array: pa.Array, kind: pa.DataType, path: str, nullable: bool, parent: pa.BooleanArray | None, leave: _Leave
 ) -> pa.Array:
     """Return an array as ``kind``; where it may not be null, it keeps no validity bitmap.
 
@@ -87,25 +117,25 @@ def _build(
         path: Dotted name, for messages.
         nullable: Whether the values may be null.
         parent: Which values lie in a struct that is itself not null; None for all. Others may be anything.
-        fill_missing: As for `conform`.
+        leave: As for `conform`.
     """
     if not nullable:
         _check_no_nulls(array, path, parent)
     if pa.types.is_null(array.type) and nullable:
         return pa.nulls(len(array), kind)
     if not pa.types.is_nested(kind):
-        cast = _cast(array, kind, path)
+        cast = _cast(array, kind, path, leave)
         return cast if nullable else without_nulls(cast)
     if nullable and same_type(array.type, kind) and not _has_required(kind):
         return array
     valid = None if array.null_count == 0 else array.is_valid()
     if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
-        return _build_struct(array, kind, path, valid if nullable else None, _both(valid, parent), fill_missing)
+        return _build_struct(array, kind, path, valid if nullable else None, _both(valid, parent), leave)
     same_shape = (
         is_list(array.type) if pa.types.is_list(kind) else pa.types.is_map(kind) and pa.types.is_map(array.type)
     )
     if same_shape:
-        return _build_list(array, kind, path, valid if nullable else None, fill_missing)
+        return _build_list(array, kind, path, valid if nullable else None, leave)
     raise _misfit(array.type, kind, path)
 
 
@@ -115,7 +145,7 @@ def _build_struct(
     path: str,
     valid: pa.BooleanArray | None,
     present: pa.BooleanArray | None,
-    fill_missing: bool,
+    leave: _Leave,
 ) -> pa.Array:
     names = [field.name for field in children(array.type)]
     # Under a null anything may stand, an index beyond its dictionary even; flattening makes it null.
@@ -129,15 +159,15 @@ def _build_struct(
     for field in children(kind):
         inner = f"{path}.{field.name}"
         if field.name not in names:
-            built.append(_missing(field, inner, len(array), names, fill_missing))
+            built.append(_missing(field, inner, len(array), names, leave))
             continue
         child = plain(parts[names.index(field.name)])
-        built.append(_build(child, field.type, inner, field.nullable, present, fill_missing))
+        built.append(_build(child, field.type, inner, field.nullable, present, leave))
     return struct_array(kind, len(array), valid, built)
 
 
 def _build_list(
-    array: pa.Array, kind: pa.DataType, path: str, valid: pa.BooleanArray | None, fill_missing: bool
+    array: pa.Array, kind: pa.DataType, path: str, valid: pa.BooleanArray | None, leave: _Leave
 ) -> pa.Array:
     """Return a list or map array; flattening drops what lies outside a slice or under a null."""
     if len(array) == 0:  # Spark 4.0 leaves out the offsets of such a list inside of others
@@ -149,11 +179,11 @@ def _build_list(
     values = plain(array.flatten())
     if pa.types.is_map(kind):
         wanted = pa.struct([kind.key_field, kind.item_field])
-        return list_array(kind, valid, lengths, _build(values, wanted, path, False, None, fill_missing))
+        return list_array(kind, valid, lengths, _build(values, wanted, path, False, None, leave))
     element = kind.value_field
     if pa.types.is_list(element.type) and _is_wrapped_list(values.type):
         values = plain(values.flatten()[0])
-    built = _build(values, element.type, f"{path}.element", element.nullable, None, fill_missing)
+    built = _build(values, element.type, f"{path}.element", element.nullable, None, leave)
     return list_array(kind, valid, lengths, built)
 
 
@@ -187,9 +217,14 @@ def _has_required(kind: pa.DataType) -> bool:
     return any(not field.nullable or _has_required(field.type) for field in children(kind))
 
 
-def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+def _cast(array: pa.Array, kind: pa.DataType, path: str, leave: _Leave) -> pa.Array:
     if array.type == kind:
         return array
+    if leave.by_value and fits_by_value(array.type, kind):
+        numbers, strange = exact(array, kind)
+        if strange is not None:
+            raise _strange(array, strange, kind, path)
+        return numbers
     if not fits(array.type, kind):
         raise _misfit(array.type, kind, path)
     try:
@@ -199,6 +234,42 @@ def _cast(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
             f"Column {path!r} has type {array.type}, and some value of it has no place in the table's {kind}: {error}.",
             "Round or cast the column.",
         ) from error
+
+
+def _strange(array: pa.Array, strange: pa.BooleanArray, kind: pa.DataType, path: str) -> ColumnValueError:
+    first = array[pc.index(strange, True).as_py()].as_py()  # one value, for the error
+    count = pc.sum(strange).as_py()  # O(1)
+    several = f"{count} of {len(array)} values of one batch are such" if count > 1 else ""
+    return strange_value(path, array.type, kind, repr(first)[:_SHOWN], several)
+
+
+def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, several: str = "") -> ColumnValueError:
+    """Return the error of a value that has no exact place in a column of whole numbers.
+
+    Args:
+        path: The column's dotted name.
+        given: Its type in the rows.
+        kind: Its type in the table.
+        shown: The value.
+        several: How many there are; empty for a single value, or an unknown number.
+    """
+    wanted = sql_name(kind)
+    more = f"; {several}" if several else ""
+    if not is_text(given):
+        return ColumnValueError(
+            f"Column {path!r} is bigint in the rows and {wanted} in the table, which {shown} does not fit{more}.",
+            f"Correct the value, or make the table anew with a bigint column. {NUMBER_TO_TEXT}=true lets the table's "
+            "column become bigint.",
+        )
+    call = f'df.withColumn("{path}", col("{path}").cast("{wanted}"))'
+    return ColumnValueError(
+        f"Column {path!r} is string in the rows and {wanted} in the table, and {shown} is not how a number of that "
+        f"type is spelt (7, -7, 0){more}.",
+        f"Cast {path} to {wanted}"
+        + ("." if "." in path else f": {call}.")
+        + f" {NUMBER_TO_TEXT}=true lets the table's "
+        "column become string, as in Apache Hudi, unless rows are ordered by it.",
+    )
 
 
 def _misfit(from_type: pa.DataType, to_type: pa.DataType, path: str) -> SchemaMismatchError:

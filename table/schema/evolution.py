@@ -14,7 +14,7 @@ from enum import Enum
 import pyarrow as pa
 
 from ...errors import ColumnDifference
-from .casts import fits, keeps_values
+from .casts import fits, fits_by_value, keeps_values
 from .types import children, is_list, sql_name
 
 ABSENT = "absent"
@@ -30,10 +30,13 @@ class EvolutionRules:
         reconcile: ``hoodie.datasource.write.reconcile.schema``: nullable columns that the rows lack become null.
         set_null: ``hoodie.write.set.null.for.missing.columns``: so do all that they lack, and a column that is missing
             here or new may be null from then on.
+        number_to_text: ``hoodie.pyhudi.schema.number.to.text``: columns change their types as Apache Hudi changes them.
+            Numbers become text where the rows have text, and columns of keys, folders and the order change too.
     """
 
     reconcile: bool = False
     set_null: bool = False
+    number_to_text: bool = False
 
     @property
     def fills(self) -> bool:
@@ -57,10 +60,12 @@ class Evolution:
     Attributes:
         schema: The columns after the write.
         differences: Why there must be no such write; empty where it may be.
+        by_option: Whether ``number_to_text`` would allow one of the differences.
     """
 
     schema: pa.Schema
     differences: tuple[ColumnDifference, ...]
+    by_option: bool = False
 
 
 def evolve(
@@ -68,8 +73,9 @@ def evolve(
 ) -> Evolution:
     """Return the columns of a table after a write of other columns.
 
-    Columns are matched by name. New nullable ones go to the end, of their struct too; types become wider where every
-    value of the table stays what it is; what the rows have narrower is widened to the table's type.
+    Columns are matched by name. New nullable ones go to the end, of their struct too; numbers become wider where every
+    value of the table stays what it is; what the rows have narrower is widened to the table's type. Text in a column of
+    whole numbers, and a wider whole number in one that has a role, change no type: the tasks look at each value.
 
     Args:
         table: The table's data columns, canonical.
@@ -79,7 +85,7 @@ def evolve(
     """
     work = _Evolution(rules, roles or {})
     schema = pa.schema(work.fields(list(table), list(incoming), ""))
-    return Evolution(schema, tuple(work.differences))
+    return Evolution(schema, tuple(work.differences), work.by_option)
 
 
 def contains(schema: pa.Schema, other: pa.Schema) -> bool:
@@ -110,6 +116,7 @@ class _Evolution:
     rules: EvolutionRules
     roles: Mapping[str, Iterable[Role]]
     differences: list[ColumnDifference] = field(default_factory=list)
+    by_option: bool = False
 
     def fields(self, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
         """Return the columns of the table, or the fields of one of its structs, after the write."""
@@ -148,16 +155,18 @@ class _Evolution:
         return ours
 
     def _wider(self, kept: pa.Field, given: pa.Field, path: str) -> pa.DataType:
-        """Return the incoming type where the table's may become that."""
+        """Return the incoming type where the table's may become that, else the table's."""
         ours, theirs = kept.type, given.type
-        if not keeps_values(ours, theirs):
-            self._differ(path, kept, given, f"cast it to {sql_name(ours)}")
-            return ours
-        for role in self.roles.get(path, ()):
-            if not _keeps_role(role, ours, theirs):
-                self._differ(path, kept, given, f"cast it to {sql_name(ours)}, on which {role.value}")
-                return ours
-        return theirs
+        roles = tuple(self.roles.get(path, ()))
+        may = keeps_values(ours, theirs) and all(_keeps_role(role, ours, theirs) for role in roles)
+        asks = bool(roles) or pa.types.is_string(theirs)
+        if may and (self.rules.number_to_text or not asks):
+            return theirs
+        if not fits_by_value(theirs, ours):
+            self.by_option |= may
+            on_which = f", on which {roles[0].value}" if roles and keeps_values(ours, theirs) else ""
+            self._differ(path, kept, given, f"cast it to {sql_name(ours)}{on_which}")
+        return ours
 
     def _missing(self, kept: pa.Field, path: str) -> pa.Field:
         if self.rules.set_null or (self.rules.reconcile and kept.nullable):

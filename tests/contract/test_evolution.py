@@ -54,12 +54,13 @@ def test_long_chains_of_changes(seed: int) -> None:
 
 
 @ALSO_ON_S3
-def test_the_columns_of_keys_folders_and_order_become_wider(anywhere: Place) -> None:
+def test_the_columns_of_keys_folders_and_order_become_wider_by_the_option(anywhere: Place) -> None:
     """The key 7 is found again as the text "7", in its own partition and bucket, and its order is kept."""
     path = below(anywhere, "t")
     write(path, rows(COLUMNS, *((n, n % 2, 10, n) for n in range(20))), table=KEYED)
     wider = "id string, p bigint, ts double, v int"
-    newer = write(path, rows(wider, *((str(n), n % 2, 10.5, -n) for n in range(10))))
+    settings = WriteSettings(number_to_text=True)
+    newer = write(path, rows(wider, *((str(n), n % 2, 10.5, -n) for n in range(10))), settings=settings)
     older = write(path, rows(wider, *((str(n), n % 2, 9.5, 99) for n in range(20))))
 
     assert (newer.inserts, newer.updates) == (0, 10)

@@ -414,6 +414,18 @@ def values_move_as_arrow_casts_them(patch: Patch) -> None:
     patch.setattr(conform, "cast", lambda array, kind: array.cast(kind, safe=False))
 
 
+def text_counts_for_the_number_that_it_reads_as(patch: Patch) -> None:
+    """ " 7" and "07" are taken for 7."""
+
+    def exact(array: pa.Array, kind: pa.DataType) -> Any:
+        try:
+            return array.cast(kind), None
+        except pa.ArrowInvalid:
+            return array, pa.array([True] * len(array))
+
+    patch.setattr(conform, "exact", exact)
+
+
 def columns_of_other_writers_are_not_looked_at(patch: Patch) -> None:
     patch.setattr(conflicts, "_check_schema", lambda *_: None)
 
@@ -496,6 +508,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (old_types_are_kept, check_random_evolutions),
     (kept_rows_lack_new_fields, check_random_evolutions),
     (values_move_as_arrow_casts_them, check_random_evolutions),
+    (text_counts_for_the_number_that_it_reads_as, check_random_evolutions),
     (columns_of_other_writers_are_not_looked_at, check_two_new_columns),
     (columns_of_other_writers_are_not_looked_at, check_new_column_beside_a_delete),
     (the_last_to_commit_is_taken_for_the_newest, check_new_column_beside_a_delete),

@@ -58,11 +58,12 @@ def test_both_change_the_columns_in_turn(tmp_path: Path, apache: ApacheHudi, fir
         rows = pa.Table.from_pylist(given, schema)
         if number % 2 == first:
             settings = SETTINGS if number == 0 else TableSettings(bucket_count=BUCKETS)
-            write(path, rows, table=settings, settings=WriteSettings(set_null_for_missing=fewer))
+            write(path, rows, table=settings, settings=WriteSettings(set_null_for_missing=fewer, number_to_text=True))
         else:
             apache.write(path, rows, {**OPTIONS, SET_NULL: str(fewer).lower()})
         before = table
-        table = schema if before is None else evolve(before, schema, EvolutionRules(set_null=fewer)).schema
+        rules = EvolutionRules(set_null=fewer, number_to_text=True)
+        table = schema if before is None else evolve(before, schema, rules).schema
         model = {key: moved(row, before, table) for key, row in model.items()} if before is not None else model
         model |= {row["id"]: moved(row, schema, table) for row in given}
 

@@ -88,8 +88,47 @@ KEYS = [
     ),
 ]
 
+# Values that the table's types have no exact place for.
+VALUES = [
+    Case(
+        "text that is spelt otherwise than the number of its column",
+        errors.ColumnValueError,
+        ("'value'", "'07'", 'col("value").cast("bigint")', "hoodie.pyhudi.schema.number.to.text=true"),
+        upsert(changed("value", ["10", "07"], pa.string())),
+    ),
+    Case(
+        "ordering column with text that is no number",
+        errors.ColumnValueError,
+        ("'ts'", "''", 'col("ts").cast("bigint")'),
+        upsert(changed("ts", ["1", ""], pa.string())),
+    ),
+    Case(
+        "key column with text that is spelt otherwise than its number",
+        errors.ColumnValueError,
+        ("'value'", "' 1'", 'col("value").cast("int")'),
+        upsert(changed("value", [" 1", "2"], pa.string())),
+        good=changed("value", [1, 2], pa.int32()),
+        table=COMPOSITE,
+    ),
+    Case(
+        "key column with a number that its type does not hold",
+        errors.ColumnValueError,
+        ("'value'", "2147483648", "make the table anew"),
+        upsert(changed("value", [1, 1 << 31], pa.int64())),
+        good=changed("value", [1, 2], pa.int32()),
+        table=COMPOSITE,
+    ),
+    Case(
+        "field of a struct with text that is no number",
+        errors.ColumnValueError,
+        ("'value.a'", "'7.0'", "Cast value.a to int"),
+        upsert(changed("value", [{"a": "7.0"}, None], pa.struct([("a", pa.string())]))),
+        good=changed("value", [{"a": 1}, None], pa.struct([("a", pa.int32())])),
+    ),
+]
 ROWS = [
     *KEYS,
+    *VALUES,
     Case("null key", errors.NullKeyError, ("'id'", "row 1", "p='y'"), upsert(changed("id", ["a", None]))),
     Case("empty key", errors.NullKeyError, ("'id'", "row 0", "p='x'"), upsert(changed("id", ["", "b"]))),
     Case(

@@ -6,17 +6,19 @@ import datetime as dt
 import random
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
+from pyhudi.errors import ColumnValueError, PyHudiError, SchemaMismatchError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
-from pyhudi.table.schema.evolution import EvolutionRules, evolve
+from pyhudi.table.schema.evolution import Evolution, EvolutionRules, Role, evolve
 from pyhudi.table.schema.types import children
 from support.drive import carry_out, plan
 from support.readers import read_by_hudi_rs
@@ -30,7 +32,7 @@ SMALL, LARGE, DATE = pa.decimal128(5, 2), pa.decimal128(20, 4), pa.date32()
 FLAT = [INT, LONG, FLOAT, DOUBLE, TEXT, SMALL, LARGE, DATE, pa.bool_(), pa.binary()]
 # hudi-rs casts as Arrow does, which spells floats otherwise and does not go by their text.
 ALIKE = [INT, LONG, TEXT, SMALL, LARGE, DATE, pa.bool_(), pa.binary()]
-WIDER = {INT: [LONG, DOUBLE, TEXT], LONG: [TEXT], FLOAT: [DOUBLE, TEXT], SMALL: [LARGE]}
+WIDER = {INT: [LONG, DOUBLE, TEXT, TEXT], LONG: [TEXT], FLOAT: [DOUBLE, TEXT], SMALL: [LARGE]}
 NARROWER = {LONG: [INT], DOUBLE: [INT, FLOAT], TEXT: [INT, LONG, FLOAT, DATE, SMALL], LARGE: [SMALL, INT]}
 
 Row = dict[str, Any]
@@ -51,6 +53,7 @@ class Step:
         return WriteSettings(
             reconcile_schema=self.rules.reconcile,
             set_null_for_missing=self.rules.set_null,
+            number_to_text=self.rules.number_to_text,
             colocated=self.colocated,
             row_group_bytes=400,
         )
@@ -71,10 +74,15 @@ def check_evolutions(seed: int, *, steps: int = 5, kinds: Sequence[pa.DataType] 
         path = Path(folder) / "t"
         for number in range(steps):
             step = random_step(chance, table, kinds, number)
-            rows = pa.Table.from_pylist(step.rows, step.schema)
-            planned = plan(path, step.schema, table=TABLE if table is None else TableSettings(), settings=step.settings)
-            carry_out(planned, [rows] if step.colocated else [rows.slice(0, 3), rows.slice(3)])
-            before, table = table, step.schema if table is None else evolve(table, step.schema, step.rules).schema
+            evolution = Evolution(step.schema, ()) if table is None else evolved(table, step)
+            refused = refusal(evolution, step)
+            if refused is not None:
+                with pytest.raises(refused):
+                    carry(path, step, first=False)
+                assert read_rows(path) == [model[key] for key in sorted(model)]
+                continue
+            carry(path, step, first=table is None)
+            before, table = table, evolution.schema
             if before is not None:
                 model = {key: moved(row, before, table) for key, row in model.items()}
             model |= {row["id"]: moved(row, step.schema, table) for row in step.rows}
@@ -84,6 +92,47 @@ def check_evolutions(seed: int, *, steps: int = 5, kinds: Sequence[pa.DataType] 
             if not {FLOAT, DOUBLE} & set(kinds):
                 assert rows_by_hudi_rs(path, table) == expected
         assert_whole(path)
+
+
+def carry(path: Path, step: Step, *, first: bool) -> None:
+    """Write the rows of a step, by a task or by two."""
+    rows = pa.Table.from_pylist(step.rows, step.schema)
+    planned = plan(path, step.schema, table=TABLE if first else TableSettings(), settings=step.settings)
+    carry_out(planned, [rows] if step.colocated else [rows.slice(0, 3), rows.slice(3)])
+
+
+def evolved(table: pa.Schema, step: Step) -> Evolution:
+    """Return what becomes of a table's columns, by which its rows are ordered."""
+    return evolve(table, step.schema, step.rules, {"ts": [Role.ORDERING]})
+
+
+def refusal(evolution: Evolution, step: Step) -> type[PyHudiError] | None:
+    """Return the error that refuses a step; None for a step that the table takes."""
+    if evolution.differences:
+        return SchemaMismatchError
+    given, kept = pa.struct(list(step.schema)), pa.struct(list(evolution.schema))
+    return None if all(_is_spelt(row, given, kept) for row in step.rows) else ColumnValueError
+
+
+def _is_spelt(value: Any, given: pa.DataType, kept: pa.DataType) -> bool:
+    """Return whether every text that comes into a column of whole numbers is how such a number is spelt."""
+    if value is None or given == kept:
+        return True
+    if pa.types.is_struct(given):
+        own = {one.name: one.type for one in children(kept)}
+        return all(_is_spelt(value[one.name], one.type, own[one.name]) for one in children(given))
+    if pa.types.is_list(given):
+        return all(_is_spelt(one, given.value_type, kept.value_type) for one in value)
+    if pa.types.is_map(given):
+        return all(_is_spelt(one, given.item_type, kept.item_type) for one in value.values())
+    if given != TEXT or kept not in {INT, LONG}:
+        return True
+    digits = value.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and str(int(value)) == value and _fits(int(value), kept)
+
+
+def _fits(number: int, kind: pa.DataType) -> bool:
+    return -(1 << (kind.bit_width - 1)) <= number < 1 << (kind.bit_width - 1)
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -110,14 +159,24 @@ def _sorted(rows: pa.Table) -> list[Row]:
 def random_step(chance: random.Random, table: pa.Schema | None, kinds: Sequence[pa.DataType], number: int) -> Step:
     """Return a write that a table of these columns allows."""
     rules = chance.choice([EvolutionRules(), EvolutionRules(reconcile=True), EvolutionRules(set_null=True)])
+    rules = replace(rules, number_to_text=chance.random() < 0.3)
     if table is None:
         columns = [pa.field(f"c{n}", random_type(chance, kinds, 2)) for n in range(3)]
+        columns.append(pa.field("whole", chance.choice([INT, LONG])))
     else:
         columns = changed(chance, list(table)[len(KEYS) :], kinds, rules, f"n{number}")
-    schema = pa.schema([*KEYS, *columns])
+    stamp = LONG if table is None else chance.choice([LONG, INT, TEXT])
+    schema = pa.schema([KEYS[0], KEYS[1].with_type(stamp), *columns])
     keys = chance.sample(range(8), 5)
+    kept = {} if table is None else {one.name: one.type for one in table}
+    misspelt = chance.choice([(), (), _READ_AS_NUMBERS, _MISSPELT])
     rows = [
-        {"id": f"k{key}", "ts": number, **{one.name: random_value(chance, one.type) for one in columns}} for key in keys
+        {
+            "id": f"k{key}",
+            "ts": str(number) if stamp == TEXT else number,
+            **{one.name: random_value(chance, one.type, kept.get(one.name), misspelt=misspelt) for one in columns},
+        }
+        for key in keys
     ]
     return Step(schema, rules, rows, chance.random() < 0.5)
 
@@ -169,16 +228,33 @@ def map_of(kind: pa.DataType) -> pa.DataType:
     return pa.map_(pa.field("key", TEXT, nullable=False), pa.field("value", kind))
 
 
-def random_value(chance: random.Random, kind: pa.DataType) -> Any:
-    """Return a value of a type, null now and then."""
+def random_value(
+    chance: random.Random, kind: pa.DataType, kept: pa.DataType | None = None, *, misspelt: Sequence[str] = ()
+) -> Any:
+    """Return a value of a type, null now and then.
+
+    Args:
+        chance: Decides.
+        kind: The type.
+        kept: The type that the table keeps the column in; None where it has no such column.
+        misspelt: Texts, some of which may come into a column of whole numbers that takes none of them.
+    """
     if chance.random() < 0.2:
         return None
     if pa.types.is_struct(kind):
-        return {one.name: random_value(chance, one.type) for one in children(kind)}
+        own = {} if kept is None else {one.name: one.type for one in children(kept)}
+        return {
+            one.name: random_value(chance, one.type, own.get(one.name), misspelt=misspelt) for one in children(kind)
+        }
     if pa.types.is_list(kind):
-        return [random_value(chance, kind.value_type) for _ in range(chance.randrange(3))]
+        inner = None if kept is None else kept.value_type
+        return [random_value(chance, kind.value_type, inner, misspelt=misspelt) for _ in range(chance.randrange(3))]
     if pa.types.is_map(kind):
-        return {name: random_value(chance, kind.item_type) for name in chance.sample("xyz", chance.randrange(3))}
+        inner = None if kept is None else kept.item_type
+        names = chance.sample("xyz", chance.randrange(3))
+        return {name: random_value(chance, kind.item_type, inner, misspelt=misspelt) for name in names}
+    if kind == TEXT and kept in {INT, LONG}:
+        return chance.choice(misspelt if misspelt and chance.random() < 0.5 else _SPELT[kept])
     if kind == FLOAT:
         return float(np.float32(chance.choice(_NUMBERS)))
     return {
@@ -194,6 +270,12 @@ def random_value(chance: random.Random, kind: pa.DataType) -> Any:
     }[kind]()
 
 
+_SPELT = {
+    INT: ["0", "7", "-7", "2147483647", "-2147483648"],
+    LONG: ["0", "7", "-12", "9223372036854775807", "-9223372036854775808"],
+}
+_READ_AS_NUMBERS = ["07", "-0", "-007", "00"]
+_MISSPELT = [*_READ_AS_NUMBERS, " 7", "7 ", "+7", "7.0", "1e3", "9223372036854775808", "٧", "", " ", "x"]
 _NUMBERS = [0.0, -0.0, 1.1, 0.3, 1e10, -1e-5, 123456.789, 9999999.0, 1e7, 0.001, float("inf")]
 
 
@@ -215,6 +297,8 @@ def _moved(value: Any, before: pa.DataType, after: pa.DataType) -> Any:
         return [_moved(one, before.value_type, after.value_type) for one in value]
     if pa.types.is_map(after):
         return {name: _moved(one, before.item_type, after.item_type) for name, one in value.items()}
+    if before == TEXT and after in {INT, LONG}:
+        return int(value)
     if after == DOUBLE:
         return float(str(np.float32(value))) if before == FLOAT else float(value)
     if after == TEXT:

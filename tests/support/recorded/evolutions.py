@@ -8,7 +8,8 @@ from pyhudi.table.schema.evolution import EvolutionRules
 
 DEFAULT, RECONCILE, SET_NULL = EvolutionRules(), EvolutionRules(reconcile=True), EvolutionRules(set_null=True)
 BOTH = EvolutionRules(reconcile=True, set_null=True)
-RULES = {"default": DEFAULT, "reconcile": RECONCILE, "set null": SET_NULL}
+TO_TEXT = EvolutionRules(number_to_text=True)
+RULES = {"default": DEFAULT, "reconcile": RECONCILE, "set null": SET_NULL, "number to text": TO_TEXT}
 
 REFUSED = "!"
 
@@ -25,6 +26,8 @@ class Difference:
         reconcile: The same with ``hoodie.datasource.write.reconcile.schema``; empty where nothing is different.
         set_null: The same with ``hoodie.write.set.null.for.missing.columns``.
         hudi: What Apache Hudi 1.2 does otherwise by default; empty where it does the same.
+        to_text: The table's columns after a write with ``hoodie.pyhudi.schema.number.to.text``, as Apache Hudi leaves
+            them by default; empty where the option changes nothing.
     """
 
     name: str
@@ -34,9 +37,12 @@ class Difference:
     reconcile: str = ""
     set_null: str = ""
     hudi: str = ""
+    to_text: str = ""
 
     def outcome(self, rules: EvolutionRules) -> str:
         """Return what should come of it."""
+        if rules.number_to_text and self.to_text:
+            return self.to_text
         given = self.set_null if rules.set_null else self.reconcile if rules.reconcile else ""
         return given or self.default
 
@@ -49,6 +55,12 @@ def keeps(table: str, incoming: str, hudi: str = "") -> Difference:
 def widens(table: str, incoming: str) -> Difference:
     """A type to which the table's is widened."""
     return Difference(f"{table} becomes {incoming}", f"v {table}", f"v {incoming}", f"v {incoming}")
+
+
+def keeps_its_numbers(table: str) -> Difference:
+    """Text in a column of numbers, which becomes text by the option alone."""
+    kept = "! v: cast it to float" if table == "float" else f"v {table}"
+    return Difference(f"{table} becomes string", f"v {table}", "v string", kept, to_text="v string")
 
 
 def refuses(table: str, incoming: str, hudi: str = "") -> Difference:
@@ -194,9 +206,21 @@ STRUCTURES = [
         "l array<int not null>, m map<string,int not null>",
         "l array<int not null>, m map<string,int not null>",
     ),
-    Difference("wider field", "s struct<a:int,b:string>", "s struct<a:string,b:string>", "s struct<a:string,b:string>"),
+    Difference(
+        "wider field",
+        "s struct<a:int,b:string>",
+        "s struct<a:string,b:string>",
+        "s struct<a:int,b:string>",
+        to_text="s struct<a:string,b:string>",
+    ),
     Difference("wider elements", "l array<int>", "l array<bigint>", "l array<bigint>"),
-    Difference("wider values", "m map<string,int>", "m map<string,string>", "m map<string,string>"),
+    Difference(
+        "wider values",
+        "m map<string,int>",
+        "m map<string,string>",
+        "m map<string,int>",
+        to_text="m map<string,string>",
+    ),
     Difference("narrower elements", "l array<bigint>", "l array<int>", "l array<bigint>"),
     Difference("another type of elements", "l array<int>", "l array<boolean>", "! l.element: cast it to int"),
     Difference("struct for string", "v string", "v struct<a:int>", "! v: make it a string"),
@@ -216,10 +240,10 @@ STRUCTURES = [
 TYPES = [
     widens("int", "bigint"),
     widens("int", "double"),
-    widens("int", "string"),
-    widens("bigint", "string"),
+    keeps_its_numbers("int"),
+    keeps_its_numbers("bigint"),
     widens("float", "double"),
-    widens("float", "string"),
+    keeps_its_numbers("float"),
     widens("decimal(5,2)", "decimal(7,2)"),
     widens("decimal(5,2)", "decimal(7,4)"),
     widens("decimal(5,2)", "decimal(20,4)"),

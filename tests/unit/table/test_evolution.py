@@ -7,7 +7,7 @@ import pytest
 from pyhudi.table.schema.columns import canonical
 from pyhudi.table.schema.evolution import EvolutionRules, Role, contains, evolve
 from support.recorded.ddl import columns, show
-from support.recorded.evolutions import BOTH, MATRIX, REFUSED, RULES, Difference
+from support.recorded.evolutions import BOTH, MATRIX, REFUSED, RULES, TO_TEXT, Difference
 
 CASES = [pytest.param(one, id=one.name.replace(" ", "-")) for one in MATRIX]
 ROLES = {"k": [Role.KEY], "p": [Role.PARTITION], "o": [Role.ORDERING]}
@@ -71,15 +71,31 @@ def test_the_matrix_tells_every_pair_of_types_once() -> None:
         ("o", "float", "string", False),
     ],
 )
-def test_a_column_that_makes_keys_folders_or_the_order_changes_only_where_they_stay(
+def test_a_column_that_makes_keys_folders_or_the_order_changes_only_by_the_option_and_where_they_stay(
     name: str, before: str, after: str, allowed: bool
 ) -> None:
-    result = outcome(f"{name} {before}", f"{name} {after}", EvolutionRules())
+    result = outcome(f"{name} {before}", f"{name} {after}", TO_TEXT)
+    by_default = outcome(f"{name} {before}", f"{name} {after}", EvolutionRules())
 
+    judged_by_value = before in {"int", "bigint"} and after in {"bigint", "string"}
+    kept = f"{name} {before}" if judged_by_value else f"{REFUSED} {name}: cast it to {before}"
+    assert by_default.partition(", on which ")[0] == kept
     if allowed:
         assert result == f"{name} {after}"
     else:
-        assert result.startswith(f"{REFUSED} {name}: cast it to {before}, on which ")
+        assert result.partition(", on which ")[0] == kept
+
+
+def test_a_refusal_tells_whether_the_option_would_allow_it() -> None:
+    def told(table: str, incoming: str, rules: EvolutionRules = RULES["default"]) -> bool:
+        return evolve(columns(table), columns(incoming), rules, ROLES).by_option
+
+    assert told("v float", "v string")
+    assert told("o float", "o double")
+    assert not told("v double", "v string")
+    assert not told("v int", "v boolean")
+    assert not told("k float", "k string")
+    assert not told("o int", "o string", TO_TEXT)
 
 
 @pytest.mark.parametrize(
