@@ -31,6 +31,7 @@ from support.recorded.recorded_evolutions import (
 pytestmark = pytest.mark.interop
 
 SETTINGS = TableSettings(name="t", record_key_fields=("id",), ordering_fields=("ts",), bucket_count=BUCKETS)
+COUNTED = TableSettings(bucket_count=BUCKETS)
 SET_NULL = "hoodie.write.set.null.for.missing.columns"
 
 # The columns, and whether some are missing.
@@ -75,6 +76,37 @@ def test_both_change_the_columns_in_turn(tmp_path: Path, apache: ApacheHudi, fir
     assert rows_of(read_hudi_rs(path), pa.schema([table.field(name) for name in alike])) == [
         {name: row[name] for name in alike} for row in expected
     ]
+
+
+def test_a_column_that_apache_hudi_made_text_stays_text(tmp_path: Path, apache: ApacheHudi) -> None:
+    """Numbers come into it as text, from either; the record key, which became text too, is found by the number."""
+    path = tmp_path / "t"
+    keyed = {**OPTIONS, "hoodie.datasource.write.recordkey.field": "n"}
+    numbers, texts = columns("id string, ts bigint, n int, v int"), columns("id string, ts bigint, n string, v string")
+    apache.write(path, pa.table([["a", "b"], [1, 1], [7, 8], [9, 9]], schema=numbers), keyed, mode="overwrite")
+    apache.write(path, pa.table([["a"], [2], ["7"], ["x"]], schema=texts), keyed)
+    assert show(columns_of(path)) == show(texts)
+    done = write(path, pa.table([["b", "c"], [3, 3], [8, 9], [10, 11]], schema=numbers), table=COUNTED)
+
+    assert (done.updates, done.inserts, done.schema_changes) == (1, 1, ())
+    expected = [("a", "7", "x"), ("b", "8", "10"), ("c", "9", "11")]
+    assert show(columns_of(path)) == show(texts)
+    assert [(row["id"], row["n"], row["v"]) for row in read_rows(path)] == expected
+    assert [(row["id"], row["n"], row["v"]) for row in rows_of(apache.read(path), texts)] == expected
+
+
+def test_apache_hudi_finds_the_numbers_that_pyhudi_made_of_text(tmp_path: Path, apache: ApacheHudi) -> None:
+    path = tmp_path / "t"
+    numbers, texts = columns("id string, ts bigint, n int, v int"), columns("id string, ts string, n string, v string")
+    keyed = {**OPTIONS, "hoodie.datasource.write.recordkey.field": "n"}
+    apache.write(path, pa.table([["a", "b"], [1, 1], [7, 8], [9, 9]], schema=numbers), keyed, mode="overwrite")
+    write(path, pa.table([["a", "c"], ["2", "2"], ["7", "-9"], ["10", None]], schema=texts), table=COUNTED)
+    apache.write(path, pa.table([["d", "e"], [3, 3], [-9, 8], [1, 2]], schema=numbers), keyed)
+
+    expected = [("a", 7, 10), ("d", -9, 1), ("e", 8, 2)]
+    assert show(columns_of(path)) == show(numbers)
+    assert [(row["id"], row["n"], row["v"]) for row in read_rows(path)] == expected
+    assert [(row["id"], row["n"], row["v"]) for row in rows_of(apache.read(path), numbers)] == expected
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi import HudiTable, from_spark
-from pyhudi.errors import SchemaMismatchError
-from pyhudi.operations.planning.request import TableSettings
+from pyhudi.errors import ColumnValueError, SchemaMismatchError
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyspark.sql import DataFrame, SparkSession
 from support.drawn.evolving import read_rows
 from support.drive import write
@@ -46,7 +46,8 @@ def path(tmp_path: Path) -> Path:
     table = tmp_path / "t"
     empty = dict.fromkeys(columns(OLD).names) | {"id": "k2", "p": "a", "ts": 1}
     write(table, pa.Table.from_pylist([{"id": "k1", "p": "a", **OLD_ROW}, empty], columns(OLD)), table=TABLE)
-    write(table, pa.Table.from_pylist([{"id": "k3", "p": "b", **SHOWN, "ts": 2}], columns(NEW)))
+    newer = pa.Table.from_pylist([{"id": "k3", "p": "b", **SHOWN, "ts": 2}], columns(NEW))
+    write(table, newer, settings=WriteSettings(number_to_text=True))
     return table
 
 
@@ -109,7 +110,8 @@ def test_a_table_evolves_through_spark(spark: SparkSession, tmp_path: Path) -> N
     where = str(tmp_path / "t")
     table = HudiTable.create(spark, where, "id int, v int", record_key="id", buckets=2)
     table.upsert(spark.createDataFrame([(1, 10), (2, 20)], "id int, v int"))
-    table.upsert(spark.createDataFrame([("1", "x", 0.5)], "id string, v string, w double"))
+    to_text = {"hoodie.pyhudi.schema.number.to.text": "true"}
+    table.upsert(spark.createDataFrame([("1", "x", 0.5)], "id string, v string, w double"), **to_text)
     fewer = spark.createDataFrame([("3",)], "id string")
     with pytest.raises(SchemaMismatchError) as raised:
         table.upsert(fewer)
@@ -148,3 +150,83 @@ def test_a_filter_finds_the_rows_of_older_types(spark: SparkSession, path: Path)
                 assert [row.id for row in frame.where(condition).orderBy("id").collect()] == ["k1", "k3"], condition
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+INDEXES = ["BUCKET", "SIMPLE", "GLOBAL_BLOOM"]
+
+
+def csv(spark: SparkSession, folder: Path, text: str) -> DataFrame:
+    """Return what Spark's CSV reader makes of a file, in which everything is text."""
+    folder.mkdir(exist_ok=True)
+    (folder / "rows.csv").write_text(text, encoding="utf-8")
+    frame = spark.read.csv(str(folder)).toDF("id", "p", "ts", "n")
+    assert {kind for _, kind in frame.dtypes} == {"string"}
+    return frame
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_texts_of_a_csv_file_come_into_columns_of_numbers(spark: SparkSession, tmp_path: Path, index: str) -> None:
+    """By `df.write` and by `HudiTable`, which places rows by their text; a delete finds them by it too."""
+    where = str(tmp_path / "t")
+    placed = {"hoodie.pyhudi.place.rows": "always"}
+    ddl = "id int, p int, ts int, n int"
+    table = HudiTable.create(spark, where, ddl, record_key="id", partition_by="p", order_by="ts", index=index)
+    table.upsert(spark.createDataFrame([(n, n % 2, 1, 99) for n in range(7, 11)], ddl))
+    csv(spark, tmp_path / "a", "7,1,5,9\n8,0,5,10\n-3,1,5,\n").write.format("pyhudi").mode("append").save(where)
+    done = table.upsert(csv(spark, tmp_path / "b", "8,0,6,11\n9,1,6,12\n"), **placed)
+
+    assert done.schema_changes == ()
+    assert table.to_df(["id", "p", "ts", "n"]).dtypes == [(name, "int") for name in ("id", "p", "ts", "n")]
+    rows = [tuple(row) for row in table.to_df(["id", "n"]).orderBy("id").collect()]
+    assert rows == [(-3, None), (7, 9), (8, 11), (9, 12), (10, 99)]
+    for name, bad in (("id", "07,1,7,1"), ("p", "7,01,7,1"), ("ts", "7,1,7.0,1"), ("n", "7,1,7,x")):
+        refusing = csv(spark, tmp_path / f"bad_{name}", f"11,1,7,1\n{bad}\n")
+        with pytest.raises(ColumnValueError, match=f"Column '{name}' is string") as refused:
+            table.upsert(refusing, **placed)
+        assert "withColumn" in str(refused.value)
+        with pytest.raises(Exception, match="COLUMN_VALUE") as wrapped:
+            refusing.write.format("pyhudi").mode("append").save(where)
+        assert isinstance(from_spark(wrapped.value), ColumnValueError)
+    with pytest.raises(ColumnValueError, match="Column 'id'"):
+        table.delete(csv(spark, tmp_path / "bad", "07,1,7,1\n"), **placed)
+    assert [tuple(row) for row in table.to_df(["id", "n"]).orderBy("id").collect()] == rows
+    table.delete(csv(spark, tmp_path / "gone", "-3,1,9,\n"), missing_ok=False, **placed)
+    assert [row.id for row in table.to_df(["id"]).orderBy("id").collect()] == [7, 8, 9, 10]
+    with pytest.raises(ColumnValueError, match="does not fit"):
+        table.delete(spark.createDataFrame([(1 << 40, 1)], "id bigint, p int"), **placed)
+
+
+def test_merges_take_keys_given_as_text(spark: SparkSession, tmp_path: Path) -> None:
+    table = HudiTable.create(spark, str(tmp_path / "t"), "id int, n int", record_key="id", buckets=2)
+    table.upsert(spark.createDataFrame([(7, 9), (8, 9)], "id int, n int"))
+    text = spark.createDataFrame([("7", "10"), ("9", "-1")], "id string, n string")
+    table.merge(text).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    assert [tuple(row) for row in table.to_df(["id", "n"]).orderBy("id").collect()] == [(7, 10), (8, 9), (9, -1)]
+    for rows in ([("07", "1")], [("7", "01")]):
+        spelt_otherwise = spark.createDataFrame(rows, "id string, n string")
+        with pytest.raises((ColumnValueError, SchemaMismatchError), match=r"0[17]"):
+            table.merge(spelt_otherwise).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert table.to_df().count() == 3
+
+
+def test_the_way_back_that_the_page_shows_makes_a_column_numbers_again(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    table = HudiTable.create(spark, path, "id int, n int", record_key="id", buckets=2)
+    table.upsert(spark.createDataFrame([(1, 9), (2, 10)], "id int, n int"))
+    text = spark.createDataFrame([("2", "10")], "id string, n string")
+    changed = table.upsert(text, **{"hoodie.pyhudi.schema.number.to.text": "true"})
+    assert [str(one) for one in changed.schema_changes] == ["id int -> string", "n int -> string"]
+    assert table.last_commit().schema_changes == changed.schema_changes
+    assert table.to_df().agg({"n": "max"}).first()[0] == "9"
+
+    page = (Path(__file__).parents[2] / "docs/schema.md").read_text(encoding="utf-8")
+    snippet = page.partition("<!-- the way back: run by tests/spark/test_evolution_spark.py -->")[2]
+    snippet = snippet.partition("```python\n")[2].partition("```")[0]
+    exec(compile(snippet, "docs/schema.md", "exec"), {"spark": spark, "table": table, "path": path})  # noqa: S102
+
+    assert table.to_df(["id", "n"]).dtypes == [("id", "string"), ("n", "int")]
+    assert [tuple(row) for row in table.to_df(["id", "n"]).orderBy("id").collect()] == [("1", 9), ("2", 10)]
+    assert spark.read.format("pyhudi").load(path).agg({"n": "max"}).first()[0] == 10
+    table.upsert(spark.createDataFrame([("1", "11")], "id string, n string"))
+    assert table.to_df(["n"]).dtypes == [("n", "int")]

@@ -7,10 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyhudi import from_spark
+from pyhudi.connector.placement.key_text import KeyText
 from pyhudi.connector.placement.slot_expression import slot_expression
 from pyhudi.connector.placement.slots import Placement
+from pyhudi.errors import ColumnValueError
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.oldest
@@ -20,6 +24,7 @@ EDGES = [
     *(sign * (10**power - less) for power in range(19) for less in (0, 1) for sign in (1, -1)),
     *(sign * 2**power - less for power in (7, 15, 31, 32, 63) for less in (0, 1) for sign in (1, -1)),
 ]
+PLAIN = pa.schema([("long", pa.int64()), ("n", pa.int32()), ("q", pa.int32())])
 PARTITIONS = ["a", "", "日本", None, "__HIVE_DEFAULT_PARTITION__", "x=y", "2024"]
 
 
@@ -86,6 +91,64 @@ def test_the_tables_types_may_be_wider(spark: SparkSession, numbers: DataFrame, 
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         check(numbers, where)
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_text_of_numbers_and_wider_numbers_find_the_slot_of_the_tables_numbers(
+    spark: SparkSession, numbers: DataFrame, ansi: str
+) -> None:
+    """So do the keys and paths by which rows are looked up."""
+    kept = pa.schema([("long", pa.int64()), ("an int", pa.int32()), ("q", pa.int32())])
+    where = placement(kept, record_key_fields=["long", "an int"], partition_fields=["q"])
+    text = numbers.selectExpr("string(long) long", "bigint(`an int`) `an int`", "string(q) q")
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        check(text, where)
+        named, plain = text.withColumnRenamed("an int", "n"), {"record_key_fields": ["long", "n"]}
+        where = placement(PLAIN, **plain, partition_fields=["q"])
+        spelt = KeyText.of(where, named.schema)
+        assert spelt is not None
+        table = named.selectExpr("long", "n", "q", spelt.key, spelt.path).toArrow()
+        [batch] = table.combine_chunks().to_batches()
+        keys, paths = where.spelled(batch.select(where.columns))
+        assert (batch.column(3).to_pylist(), batch.column(4).to_pylist()) == (keys.to_pylist(), paths.to_pylist())
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("id string", ["07", " 7", "7 ", "+7", "-0", "7.0", "", "x", "7\n", "2147483648", "it's \\"]),
+        ("id bigint", [1 << 31, -(1 << 31) - 1]),
+    ],
+    ids=["text", "wider"],
+)
+def test_a_key_that_is_no_number_of_the_table_fails_the_query(
+    spark: SparkSession, ansi: str, column: str, values: list[Any]
+) -> None:
+    """Else a row that is looked up might never reach the task that refuses it. Null is the key's own affair."""
+    where = placement(pa.schema([("id", pa.int32())]), record_key_fields=["id"])
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for value in values:
+            rows = spark.createDataFrame([(value,)], column)
+            spelt = KeyText.of(where, rows.schema)
+            assert spelt is not None
+            with pytest.raises(PySparkException) as failed:
+                rows.selectExpr(spelt.key).collect()
+            error = from_spark(failed.value)
+            assert isinstance(error, ColumnValueError)
+            assert "Column 'id' is" in str(error)
+            assert " ".join(str(value).split()) in str(error)
+            assert str(error).count("hoodie.pyhudi.schema.number.to.text=true") == 1
+        [[none]] = spark.createDataFrame([(None,)], column).selectExpr(spelt.key).collect()
+        assert none is None
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)
 
