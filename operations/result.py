@@ -17,6 +17,7 @@ from ..table.schema.changes import SchemaChange, parse_changes
 from ..timeline.archive.lsm import archived_bodies
 from ..timeline.instant_files import open_instants
 from ..timeline.instants import Instant
+from ..timeline.metadata.codec import REPAIR
 from ..timeline.timeline import Timeline
 from .write_ids import WRITE_ID, archived_write
 
@@ -29,7 +30,6 @@ DROPPED = "pyhudi.inserts.dropped"
 SECONDS = "pyhudi.seconds"
 LOOKUP = "pyhudi.lookup"
 COUNTED = "pyhudi.rows"
-REPAIR = "pyhudi.repair"
 SCHEMA_CHANGES = "pyhudi.schema.changes"
 
 # Names of the services that come after writes.

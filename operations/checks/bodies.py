@@ -12,9 +12,8 @@ from ...table.files.names import parse_data_name
 from ...table.files.written import logs_in
 from ...timeline.archive.lsm import archived_bodies
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
-from ...timeline.metadata.codec import PYHUDI_KEYS, CommitFiles, Stat
+from ...timeline.metadata.codec import PYHUDI_KEYS, REPAIR, CommitFiles, Stat
 from ...timeline.timeline import Timeline
-from ..result import REPAIR
 from .finding import Findings
 from .sicknesses import (
     EMPTY_CLEAN,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyhudi.connector.jobs import main
 from pyhudi.errors import CorruptFileError, InvalidOptionError, PyHudiError, UndoError
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.planning.request import LogSettings, WriteSettings
@@ -208,6 +209,20 @@ def test_a_repair_takes_back_the_plan_that_names_the_file(tmp_path: Path) -> Non
 
     assert planned not in instants(tmp_path)
     assert done.instant in instants(tmp_path)
+    assert rows_of(tmp_path, "id", "value") == [("k1", 0), ("k2", 0)]
+
+
+def test_a_job_repairs_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, rows(1, 2, value=0), table=TABLE)
+    write(tmp_path, rows(1, value=1, ts=2))
+    _, path = cut(tmp_path)
+    job = ["repair", "--path", str(tmp_path), "--accept-loss", path]
+
+    codes = [main([*job, "--dry-run"]), main(job), main(job)]
+
+    assert codes == [0, 0, 2]
+    told, done = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (told["dry"], told["repaired"]) == (True, done["repaired"])
     assert rows_of(tmp_path, "id", "value") == [("k1", 0), ("k2", 0)]
 
 

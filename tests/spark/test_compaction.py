@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyhudi import HudiTable
-from pyhudi.errors import MissingFileError, UnsupportedTableError
+from pyhudi import HudiTable, from_spark
+from pyhudi.errors import CorruptFileError, MissingFileError, UnsupportedTableError
 from pyspark.sql import DataFrame, SparkSession
 
 BY_HAND = {"hoodie.compact.inline": False}
@@ -140,3 +140,23 @@ def test_log_files_are_joined_by_tasks_of_spark_and_after_writes(spark: SparkSes
     operations = [row.operation for row in table.history(limit=4).collect()]
     assert operations == ["LOG_COMPACT", "UPSERT", "LOG_COMPACT", "UPSERT"]
     assert content(table) == [(key, 4) for key in range(20)]
+
+
+def test_the_error_of_a_damaged_log_file_ends_with_the_call_that_repairs_it(table: HudiTable) -> None:
+    """Every read path refuses the file; the call is run as the error spells it."""
+    log = max(log_files(table), key=lambda one: one.name.partition(".log.")[0].rpartition("_")[2])
+    log.write_bytes(log.read_bytes()[:-7])
+    spark = table._spark
+    for frame in (table.to_df(), spark.read.format("pyhudi").load(table.path)):
+        with pytest.raises(Exception, match="CORRUPT_FILE") as raised:
+            frame.collect()
+    error = from_spark(raised.value)
+    assert isinstance(error, CorruptFileError)
+    call = str(error)[str(error).index("HudiTable(") :]
+    assert call.endswith(")")
+
+    done = eval(call, {"HudiTable": HudiTable, "spark": spark})  # noqa: S307 (the test's own error)
+
+    assert [one.file for one in done.repaired] == [log.name]
+    assert [key for key, _ in content(table)] == list(range(20))
+    assert {row.code for row in table.validate().collect()} == {"REPAIRED"}

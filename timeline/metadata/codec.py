@@ -14,6 +14,8 @@ Stat = Mapping[str, Any]
 
 # What the keys begin with that pyhudi adds to the extraMetadata of its instants.
 PYHUDI_KEYS = "pyhudi."
+# The key under which a repair notes the damaged log files that it gave up.
+REPAIR = "pyhudi.repair"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,9 @@ from ....table.latest_schema import latest_schema
 from ....table.schema.columns import with_meta
 from ....timeline.held import pending_compactions
 from ....timeline.instants import Instant
+from ....timeline.metadata.codec import REPAIR
 from ....timeline.timeline import Timeline, load_timeline
-from ...result import REPAIR, RepairedLog, ServiceResult
+from ...result import RepairedLog, ServiceResult
 from ...transaction.execution import take_back
 from ..settings import CompactionSettings
 from ..standing import finish_rollbacks_first, refuse_restoring

@@ -6,6 +6,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.services.compaction.repair import repair
+from pyhudi.operations.write.inline import means_of
+from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import CompactionOperation, CompactionPlan
 from support.made.logged import Logged, Working
@@ -58,6 +62,13 @@ def tear_unstated(path: Path, noise: bytes) -> Path:
     table.storage.write(files.path(done), files.codec.encode(silent))
     log.write_bytes(log.read_bytes() + noise)
     return log
+
+
+def _repair(path: Path) -> None:
+    """Cut a log file and give up what cannot be read of it."""
+    log = newest_logs(path)[0]
+    log.write_bytes(log.read_bytes()[:-3])
+    repair(open_storage(str(path)), [log.relative_to(path).as_posix()], means_of(WriteSettings()))
 
 
 def _copied(instant: str, attempt: str = "0-0-0", partition: str = "x") -> Callable[[Path], None]:
@@ -128,6 +139,7 @@ LOG_SYMPTOMS = [
     Symptom("LOG_DAMAGED", "cut", "and the instant states", _change(lambda data, _: data[:-3])),
     Symptom("LOG_DAMAGED", "noise behind", "no whole block", _change(lambda data, _: data + b"noise")),
     Symptom("LOG_DAMAGED", "another magic", "from byte 0 on", _change(lambda data, _: b"#NONE#" + data[6:])),
+    Symptom("REPAIRED", "cut", ".log.1", _repair),
     Symptom("TORN_BLOCK", "nothing stated", "from byte 0 on", lambda path: tear_unstated(path, b"noise")),
     Symptom("SKIPPED_BLOCK", "half before", "60 bytes from byte 0 on", _change(lambda data, _: data[:60] + data)),
     Symptom("BLOCK_INSTANT", "older", SOON, _change(lambda data, own: data.replace(own.encode(), SOON.encode(), 1))),
