@@ -58,6 +58,8 @@ class Watermark:
         recent: Identities of the youngest completed instants, `RECENT` at most.
         older: Those of all other completed instants.
         archive: What the archive looked like right before; "" where nobody looked.
+        by_time: Whether the moment is a completion time that a user gave: of archived instants it saw those that
+            completed up to then, whatever was on the timeline.
     """
 
     completed_until: str
@@ -65,6 +67,7 @@ class Watermark:
     recent: frozenset[str] = frozenset()
     older: Tally = Tally()
     archive: str = ""
+    by_time: bool = False
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> Watermark:
@@ -137,6 +140,8 @@ class Seen:
         if self.saw(instant):
             return True
         mark = self.watermark
+        if mark.by_time:
+            return instant.visible_since <= mark.completed_until
         return instant.requested_time < mark.first_write and instant.visible_since <= mark.completed_until
 
     def saw_write(self, requested_time: str) -> bool:

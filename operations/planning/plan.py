@@ -345,8 +345,11 @@ def _pin(
                 "meanwhile instants were archived, or completed by a clock that lags.",
                 "Make the rows anew and write them.",
             )
-        # What the archive held at that earlier moment nobody knows.
-        return now, timeline, past.watermark(), going
+        if tally:
+            # What the archive held at that earlier moment nobody knows.
+            return now, timeline, past.watermark(), going
+        # Instants that completed later may have been archived since: the check at commit asks the archive for them.
+        return now, timeline, replace(past.watermark(), completed_until=moment, by_time=True), going
     return now, timeline, replace(timeline.watermark(), archive=archive), going
 
 

@@ -30,6 +30,7 @@ from support.drawn.lookups import (
 )
 from support.drawn.lookups import TABLE as LOOKED_UP
 from support.drawn.lookups import rows as looked_up
+from support.drawn.upkept import OFF
 from support.drive import carry_out, plan, rows_of, task, write
 from support.faults.races import (
     SCHEMA,
@@ -46,6 +47,7 @@ from support.faults.races import (
     rows,
 )
 from support.made import compacting
+from support.made.cleaning import archive
 from support.places import Place, below
 from support.rules.checks import assert_whole
 
@@ -160,6 +162,43 @@ def test_a_write_based_on_an_older_snapshot(place: Place) -> None:
 
     assert rows_of(table, "id", "value") == [("k1", 2)]
     assert_whole(table)
+
+
+QUIET = WriteSettings(upkeep=OFF)
+
+
+@pytest.mark.parametrize(("index", "archived"), [("BUCKET", 2), ("SIMPLE", 4)])
+def test_a_write_based_on_a_moment_before_archived_commits(place: Place, index: str, archived: int) -> None:
+    """Commits that completed after the moment conflict from the archive too; commits up to the moment do not."""
+    table, made = below(place, "t"), replace(TABLE, index_type=index)
+    made = made if index == "BUCKET" else replace(made, bucket_count=None)
+    write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=made, settings=QUIET)
+    storage = open_storage(str(table))
+    based = replace(QUIET, based_on=load_timeline(storage, load_config(storage)).completed_until)
+    write(table, rows("a", "k1", value=2), settings=QUIET)
+    for value in (3, 4, 5):
+        write(table, rows("c", "k3", value=value), settings=QUIET)
+    archive(table, archived)
+
+    with pytest.raises(CommitConflictError):
+        write(table, rows("a", "k1", value=3), operation="delete", settings=based)
+    write(table, rows("b", "k2", value=3), operation="delete", settings=based)
+
+    assert rows_of(table, "id", "value") == [("k1", 2), ("k3", 5)]
+    assert_whole(table)
+
+
+def test_a_write_based_on_a_moment_of_which_the_archive_tells_nothing(place: Place) -> None:
+    table = below(place, "t")
+    write(table, [rows("a", "k1", value=1)], table=TABLE, settings=QUIET)
+    storage = open_storage(str(table))
+    based = replace(QUIET, based_on=load_timeline(storage, load_config(storage)).completed_until)
+    for value in (2, 3, 4):
+        write(table, rows("a", "k1", value=value), settings=QUIET)
+    archive(table, 2, told=False)
+
+    with pytest.raises(CommitConflictError, match="the archive does not tell"):
+        write(table, rows("b", "k2", value=9), settings=based)
 
 
 def test_rows_made_from_the_table_while_a_clock_lagged(place: Place) -> None:

@@ -225,8 +225,9 @@ def archived_since(storage: Storage, folder: str, timeline: Timeline, seen: Seen
     if known and known == archive_state(storage, folder):
         return ()
     active = {one.identity for one in timeline.completed}
-    # A clean or rollback of before the first write of then goes along with writes that were on the timeline then.
-    found = archived_instants(storage, folder, seen.watermark.first_write)
+    # A clean or rollback of before the first write of then goes along with writes that were on the timeline then. Of a
+    # moment that a user gave nothing tells which write was the first then.
+    found = archived_instants(storage, folder, "" if seen.watermark.by_time else seen.watermark.first_write)
     return tuple(one for one in found if one.identity not in active and not seen.saw_archived(one))
 
 
