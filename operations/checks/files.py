@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...index.bucket import BucketIndex
 from ...storage.base import FileInfo, join, split
+from ...table.bucket_metadata import recorded_buckets
 from ...table.files.cleaned import deleted_by
 from ...table.files.file_group import FileGroup
 from ...table.files.names import parse_data_name
@@ -24,6 +25,7 @@ from .sicknesses import (
     NOT_CHECKED,
     ORPHAN,
     ORPHAN_SHOWN,
+    OTHER_BUCKETS,
     REPLACED_SHOWN,
     ROLLED_BACK_FILE,
     SIZE_MISMATCH,
@@ -164,6 +166,11 @@ def _cleaned(subject: Subject) -> frozenset[str]:
 
 def _check_buckets(subject: Subject) -> None:
     """A bucket of a partition is one file group, and every file group is a bucket's."""
+    recorded = None if subject.told is not None else recorded_buckets(subject.storage)
+    if recorded is not None:
+        kind, path = recorded
+        what = f"The table notes the index {subject.config.index_type}, and {path} shows the bucket index of {kind}."
+        subject.findings.add(OTHER_BUCKETS, what, file=path)
     if subject.told is not None and subject.told.mixture:
         subject.findings.add(INDEX_UNCLEAR, f"The table {mixture(subject.told)}.")
     index = subject.index

@@ -332,6 +332,13 @@ NO_BUCKET = Sickness(
     "A file group's id tells no bucket, or one that the table does not have.",
     "Check hoodie.bucket.index.num.buckets, or rewrite the partition with insert_overwrite.",
 )
+OTHER_BUCKETS = Sickness(
+    "OTHER_BUCKETS",
+    ERROR,
+    "The properties note an index, and Apache Hudi recorded consistent hashing or bucket counts by partition: writers "
+    "by the noted index put keys where Apache Hudi does not look for them.",
+    "Write with Apache Hudi alone, and look for keys that are there twice with validate(deep=True).",
+)
 INDEX_UNCLEAR = Sickness(
     "INDEX_UNCLEAR",
     ERROR,

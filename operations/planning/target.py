@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...errors import TableNotFoundError
 from ...index.registry import index_for
 from ...storage.base import Storage
+from ...table.bucket_metadata import refuse_recorded_buckets
 from ...table.config import TableConfig, check_supported, load_config
 from ...table.config.property_keys import BUCKET, INDEX_TYPE
 from ...table.told_index import is_unnoted, look_up_index
@@ -64,6 +65,8 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         return Target(new_config(request.table, storage.path, generates_keys=keyless), False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
+    if is_unnoted(found):
+        refuse_recorded_buckets(storage)
     spelt = with_told_spelling(found, storage)
     config, changes = changes_to(
         spelt,

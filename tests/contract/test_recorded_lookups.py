@@ -196,3 +196,28 @@ def test_a_mixture_is_refused_until_somebody_says_what_it_is(tmp_path: Path) -> 
     assert write(path, rows, table=TableSettings(index_type="SIMPLE")).inserts == rows.num_rows
     assert write(path, rows).updates == rows.num_rows
     assert "INDEX_UNCLEAR" not in codes(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("consistent_hashing_metadata/a/00000000000000.hashing_meta", "CONSISTENT_HASHING"),
+        ("partition_bucket_index_meta/configs/20260101000000000.hashing_config", "by partition"),
+    ],
+)
+@pytest.mark.parametrize("asked", [TableSettings(), TableSettings(index_type="SIMPLE"), TableSettings(bucket_count=4)])
+def test_buckets_that_apache_hudi_records_itself_are_read_and_not_written(
+    tmp_path: Path, file: str, kind: str, asked: TableSettings
+) -> None:
+    path = unpack("v9_lookup_simple_mor", tmp_path)
+    new = as_table({("a", "k1"): ("new", 99)})
+    shown = rows_of(path, "id")
+    recorded_in = Path(path) / ".hoodie/.bucket_index" / file
+    recorded_in.parent.mkdir(parents=True)
+    recorded_in.write_text("{}")
+
+    with pytest.raises(UnsupportedTableError, match=kind):
+        write(path, new, table=asked)
+    assert rows_of(path, "id") == shown
+    recorded_in.unlink()
+    write(path, new)

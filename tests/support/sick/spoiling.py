@@ -249,6 +249,13 @@ def of_two_minds(path: Path) -> None:
     second_group(path, "8c0f11d2")
 
 
+def record_ring(path: Path) -> None:
+    """Leave what Apache Hudi's consistent hashing records of the table's root."""
+    file = path / ".hoodie/.bucket_index/consistent_hashing_metadata/00000000000000.hashing_meta"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+
+
 def archived(then: Spoil, count: int = 2) -> Spoil:
     """Archive the first instants, and do something then."""
 

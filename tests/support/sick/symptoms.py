@@ -40,6 +40,7 @@ from support.sick.spoiling import (
     plan_replaced,
     put,
     put_back,
+    record_ring,
     rewritten,
     rollback_of,
     rows,
@@ -226,6 +227,7 @@ SYMPTOMS = [
     Symptom("REPLACED_SHOWN", "archived", "y/0000000", archived(lambda p: None, count=3)),
     Symptom("BUCKET_TWICE", "committed", "has the file groups", second_group),
     Symptom("NO_BUCKET", "beyond", "no bucket among 1", say("hoodie.bucket.index.num.buckets", "1")),
+    Symptom("OTHER_BUCKETS", "ring", "hashing_meta", record_ring),
     Symptom("INDEX_UNCLEAR", "mixture", "beside 8c0f11d2", of_two_minds),
     Symptom("FILE_CORRUPT", "empty", "x/0000000", lambda p: newest_files(p)[0].write_bytes(b"")),
     Symptom(
