@@ -80,10 +80,10 @@ def test_a_value_that_its_column_cannot_hold_is_refused_whatever_the_session_doe
     table = made(spark, tmp_path / "t")
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
-        for value in ("3000000000L", "'1 x'", "double('nan')", "1e30BD"):
+        for value in ("3000000000L", "'1 x'", "' 7 '", "'07'", "double('nan')", "1e30BD"):
             with pytest.raises(SchemaMismatchError, match=r"update gives the column 'n' .* of the type int, the value"):
                 table.update({"n": value}, "id = 1")
-        table.update({"n": "if(id = 1, ' 7 ', null)"}, "id < 3")
+        table.update({"n": "if(id = 1, '7', null)"}, "id < 3")
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
 
