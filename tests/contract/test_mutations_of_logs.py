@@ -28,7 +28,7 @@ from support.drive import plan, rows_of, task, write
 from support.made import compacting
 from support.models.logged_model import without_copies
 from support.models.model import random_history
-from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.mutations import RED, Check, Mutate, Patch, assert_red, each
 from support.recorded.fixture_tables import recorded, unpack
 from support.recorded.recorded_merges import check_recorded, in_order, shown
 
@@ -200,7 +200,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
 @each(MUTATIONS)
 def test_a_mistake_turns_red(tmp_path: Path, monkeypatch: Patch, mutate: Mutate, check: Check) -> None:
     """The check sees it."""
-    assert_red(tmp_path, monkeypatch, mutate, check)
+    assert_red(tmp_path, monkeypatch, mutate, check, (*RED, CorruptFileError))
 
 
 @each([(lambda _: None, one) for one in dict.fromkeys(check for _, check in MUTATIONS)])

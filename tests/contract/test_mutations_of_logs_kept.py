@@ -8,6 +8,7 @@ from pathlib import Path
 from pyhudi.operations.rollback import rollback
 from pyhudi.operations.services import clean_plan, orphans, restore, savepoint
 from pyhudi.table.files import written
+from pyhudi.table.files.file_group import StatedLog
 from pyhudi.table.files.names import BaseFileName
 from pyhudi.timeline.archive.completions import CompletionTimes
 from support.mutations import Check, Mutate, Patch, assert_red, each
@@ -52,10 +53,10 @@ def only_base_files_are(module: object) -> Mutate:
 
 
 def nobody_remembers_log_files(patch: Patch) -> None:
-    def none(_: object) -> Iterator[tuple[str, str]]:
+    def none(*_: object) -> Iterator[tuple[str, str, StatedLog]]:
         return iter(())
 
-    patch.setattr(written, "_log_files", none)
+    patch.setattr(written, "logs_in", none)
 
 
 def of(check: Callable[..., None]) -> Check:
