@@ -239,6 +239,20 @@ def test_a_repair_keeps_every_block_that_can_be_read(tmp_path: Path) -> None:
     assert [value for (value,) in rows_of(tmp_path, "value")].count(1) == report.readable_records
 
 
+def test_a_repair_that_meets_another_damaged_file_names_it_and_leaves_no_plan(tmp_path: Path) -> None:
+    write(tmp_path, rows(1, 2, value=0), table=TABLE)
+    write(tmp_path, rows(1, value=1, ts=2))
+    _, first = cut(tmp_path)
+    write(tmp_path, rows(2, value=2, ts=2))
+    _, second = cut(tmp_path)
+
+    with pytest.raises(CorruptFileError, match=re.escape(second)):
+        mend(tmp_path, first)
+    assert not [one for one in compacting.timeline_of(tmp_path).pending if one.action == "compaction"]
+    assert {one.file for one in mend(tmp_path, first, second).repaired} == {first, second}
+    assert rows_of(tmp_path, "id", "value") == [("k1", 0), ("k2", 0)]
+
+
 def test_a_repair_refuses_what_is_not_damaged(tmp_path: Path) -> None:
     write(tmp_path, rows(1, 2, value=0), table=TABLE)
     write(tmp_path, rows(1, value=1, ts=2))

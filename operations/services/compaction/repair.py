@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
 
-from ....errors import ConcurrentWriteError, CorruptFileError, InvalidOptionError, UnsupportedTableError
+from ....errors import ConcurrentWriteError, CorruptFileError, InvalidOptionError, TableError, UnsupportedTableError
 from ....storage.base import Storage, split
 from ....table.config import TableConfig
 from ....table.config.property_keys import EVENT_TIME_ORDERING
@@ -70,7 +70,9 @@ def repair(
     """
     began = time.monotonic()
     config = open_merge_on_read(storage, metadata_enable)
-    timeline = finish_rollbacks_first(storage, config, load_timeline(storage, config), means.patience)
+    timeline = load_timeline(storage, config)
+    if not dry_run:
+        timeline = finish_rollbacks_first(storage, config, timeline, means.patience)
     refuse_restoring(storage, timeline)
     examined = _Examiner.of(storage, config, timeline).examine(accept_loss)
     told = tuple(one.report for one in examined.values())
@@ -89,7 +91,12 @@ def repair(
             "Run validate to see whether they are damaged still.",
         )
     run = Run(kind, storage, config, means, insists=True)
-    run.attempt(made[0], load_timeline(storage, config))
+    try:
+        run.attempt(made[0], load_timeline(storage, config))
+    except TableError:
+        # Every later compaction would fail at this plan as the repair did.
+        take_back(storage, config, made[0])
+        raise
     if run.instant != made[0].requested_time:
         raise ConcurrentWriteError(
             f"The repair {made[0].requested_time} of the table {storage.path} is not done: "
