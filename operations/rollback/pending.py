@@ -9,7 +9,7 @@ from ...errors import ConcurrentWriteError, CorruptInstantError, UnsupportedTabl
 from ...storage.base import Storage
 from ...table.config import TableConfig
 from ...table.files.names import FileGroupId
-from ...timeline.going import pending_rollbacks
+from ...timeline.going import pending_restore, pending_rollbacks
 from ...timeline.held import CLUSTERING, says_what_it_holds
 from ...timeline.instant_files import open_instants
 from ...timeline.instants import WRITE_ACTIONS, Instant
@@ -75,12 +75,14 @@ def settle_pending(
         UnsupportedTableError: A clustering is pending that does not say which file groups it holds.
         CorruptInstantError: Its plan cannot be parsed.
     """
+    restore = pending_restore(timeline)
+    if restore is not None:
+        # The writes that it has undone by halves look like pending ones, and are older than it.
+        raise restoring(storage, timeline, restore)
     dead = []
     for instant in timeline.pending:
         if instant.requested_time in going:
             continue
-        if instant.action == "restore":
-            raise restoring(storage, timeline, instant)
         if says_what_it_holds(timeline, instant):
             continue
         if instant.action == CLUSTERING:

@@ -18,6 +18,7 @@ from pyhudi.errors import (
     UnreadableTimeError,
     WriteSealedError,
 )
+from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.services import standing
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
@@ -315,6 +316,23 @@ def test_while_a_restore_is_pending_nobody_writes(life: Life, monkeypatch: pytes
 
     assert content(life.path) == life.contents[2]
     assert_whole(life.path)
+
+
+def test_a_write_that_meets_a_half_finished_restore_names_it(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its victims are pending again by then, and no advice about their writers helps."""
+    from pyhudi.operations.services import restore as service
+
+    storage = open_storage(str(life.path))
+    with monkeypatch.context() as patch:
+        patch.setattr(service, "take_off", lambda *_: (_ for _ in ()).throw(StorageError("Gone.", "Try again.")))
+        with pytest.raises(StorageError, match="Gone"):
+            restore(storage, life.instants[1])
+
+    for settings in (WriteSettings(), IMPATIENT):
+        with pytest.raises(ConcurrentWriteError, match=rf"HudiTable.restore\('{life.instants[1]}'\) again"):
+            write(life.path, parted("a", 1, value=1), settings=settings)
+    restore(storage, life.instants[1])
+    assert content(life.path) == life.contents[2]
 
 
 def test_a_dead_write_is_no_reason_to_wait(life: Life) -> None:
