@@ -94,6 +94,9 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
             what = f"The {called(compaction)} is to merge {shown(gone)} of {group}, and that is gone."
             subject.tell(PLAN_FILE_LOST, compaction, what)
         piece = slices.get(FileGroupId(partition, file_id))
+        if piece is None and (partition, file_id) not in subject.said.written.replaced:
+            what = f"The {called(compaction)} names {group}, which the table does not have."
+            subject.tell(PLAN_MISFIT, compaction, what)
         if compaction.action == LOG_COMPACTION:
             # What it does not fit any more it passes over.
             continue

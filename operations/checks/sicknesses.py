@@ -203,7 +203,8 @@ PLAN_FILE_LOST = Sickness(
 PLAN_MISFIT = Sickness(
     "PLAN_MISFIT",
     ERROR,
-    "A pending compaction does not name exactly the files of its slice: carried out, it loses rows or repeats some.",
+    "A pending compaction names a file group that the table does not have, or not exactly the files of its slice: "
+    "carried out, it loses rows or repeats some.",
     "Roll the compaction back, and compact again.",
 )
 CLEAN_TAKES_LIVE = Sickness(

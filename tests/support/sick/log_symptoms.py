@@ -114,6 +114,18 @@ def _without_a_log(table: Logged, work: Working) -> None:
     table.storage.write(files.path(instant), body)
 
 
+def _of_unknown_group(table: Logged, work: Working) -> None:
+    """Write the plan anew, with one file group under another file id."""
+    files = table.timeline.files
+    instant = Instant(work.instant, "compaction", State.REQUESTED)
+    plan = files.read_compaction_plan(instant)
+    assert plan is not None
+    first, *others = plan.operations
+    unknown = first.model_copy(update={"file_id": "00000000-dead-4000-8000-000000000000-0"})
+    body = files.codec.encode(plan.model_copy(update={"operations": [unknown, *others]}))
+    table.storage.write(files.path(instant), body)
+
+
 def _undone(table: Logged) -> None:
     """Take the newest delta commit in ``x`` back to inflight, by hand."""
     time = instant_in(newest_logs(table.path)[0])
@@ -158,6 +170,7 @@ LOG_SYMPTOMS = [
     Symptom("PLAN_FILE_LOST", "log", ".log.1", _planned(lambda table, work: newest_logs(table.path)[0].unlink())),
     Symptom("PLAN_MISFIT", "less", ".log.1", _planned(_without_a_log)),
     Symptom("PLAN_MISFIT", "undone", ".log.1", _planned(lambda table, _: _undone(table))),
+    Symptom("PLAN_MISFIT", "unknown group", "which the table does not have", _planned(_of_unknown_group)),
     Symptom("CLAIMED_TWICE", "compactions", "both want", _planned(_twice)),
     Symptom("WRONG_BUCKET", "swapped", "does not belong to bucket", _swap, deep=True),
     Symptom("FILE_NAME_COLUMN", "swapped", "is right", _swap, deep=True),
