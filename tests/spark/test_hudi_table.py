@@ -244,6 +244,7 @@ def test_history_tells_every_instant(spark: SparkSession, table: HudiTable) -> N
     assert history.columns == [
         *("instant", "action", "state", "completed", "operation"),
         *("inserts", "updates", "deletes", "files", "bytes", "log_files", "log_bytes", "failures", "error"),
+        "repair",
     ]
     assert [(row.operation, row.inserts, row.deletes) for row in history.collect()] == [
         ("DELETE", 0, 1),

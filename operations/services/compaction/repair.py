@@ -75,35 +75,44 @@ def repair(
         timeline = finish_rollbacks_first(storage, config, timeline, means.patience)
     refuse_restoring(storage, timeline)
     examined = _Examiner.of(storage, config, timeline).examine(accept_loss)
-    told = tuple(one.report for one in examined.values())
-    result = ServiceResult(storage.path, "repair", repaired=told, dry=dry_run)
+    reports = tuple(file.report for file in examined.values())
     if dry_run:
-        return replace(result, seconds=time.monotonic() - began)
-    groups = frozenset(one.group for one in examined.values())
+        return ServiceResult(storage.path, "repair", repaired=reports, dry=True, seconds=time.monotonic() - began)
+    run = _carry_out(storage, config, timeline, examined, means)
+    return replace(run.result(time.monotonic() - began), service="repair", repaired=reports)
+
+
+def _carry_out(
+    storage: Storage, config: TableConfig, timeline: Timeline, examined: Mapping[str, _Examined], means: Means
+) -> Run:
+    """Schedule and execute the compaction that leaves out what cannot be read of some log files."""
+    groups = frozenset(file.group for file in examined.values())
     _take_back_plans(storage, config, timeline, groups)
-    kind = Repair(CompactionSettings(), {path: one.log for path, one in examined.items()}, told)
+    reports = tuple(file.report for file in examined.values())
+    kind = Repair(CompactionSettings(), {path: file.log for path, file in examined.items()}, reports)
     planner = _RepairPlanner(storage, kind.settings, groups=groups)
-    made = schedule(storage, config, kind.requested, planner, means.patience, None)
-    if made is None:
+    scheduled = schedule(storage, config, kind.requested, planner, means.patience, None)
+    if scheduled is None:
         raise ConcurrentWriteError(
             f"The log files {', '.join(examined)} of the table {storage.path} are in no slice any more: another "
             "process compacted or replaced their file groups meanwhile.",
             "Run validate to see whether they are damaged still.",
         )
+    instant = scheduled[0]
     run = Run(kind, storage, config, means, insists=True)
     try:
-        run.attempt(made[0], load_timeline(storage, config))
+        run.attempt(instant, load_timeline(storage, config))
     except TableError:
         # Every later compaction would fail at this plan as the repair did.
-        take_back(storage, config, made[0])
+        take_back(storage, config, instant)
         raise
-    if run.instant != made[0].requested_time:
+    if run.instant != instant.requested_time:
         raise ConcurrentWriteError(
-            f"The repair {made[0].requested_time} of the table {storage.path} is not done: "
+            f"The repair {instant.requested_time} of the table {storage.path} is not done: "
             f"{'; '.join(run.left) or 'another process took its plan back'}.",
             "Run it again.",
         )
-    return replace(run.result(time.monotonic() - began), service="repair", repaired=told)
+    return run
 
 
 @dataclass(frozen=True, slots=True)
