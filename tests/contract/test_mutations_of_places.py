@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.index import small_files
-from pyhudi.index.small_files import GroupSizes, Shares
+from pyhudi.index.small_files import GroupSizes, Shares, SmallFile
 from pyhudi.operations.locating import everywhere, tagging
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.table.arrow.arrays import Mask
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
 from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.writer.moved_rows import OldRows, Settled
+from support.drawn.shaped import check_shape
 from support.drawn.unique_keys import Row, Shape, check_history, how, parts_of, shown, table
 from support.drive import write
 from support.mutations import Check, Mutate, Patch, always, assert_red, each
@@ -47,6 +48,24 @@ def check_order(_: Path) -> None:
 def check_held(_: Path) -> None:
     check_candidates(SIZES, False, ["d", "b", "c"])
 
+
+def check_drawn_places(_: Path) -> None:
+    """Histories of the shapes name the file group in which each row has to be."""
+    for seed in (6, 12):
+        check_shape(_LOOKED_UP, seed, None)
+
+
+_LOOKED_UP = {
+    "version": "9",
+    "type": "mor",
+    "index": "simple",
+    "keys": "simple",
+    "merge": "event-time",
+    "log": "parquet",
+    "way": "plain",
+    "store": "local",
+    "service": "none",
+}
 
 # Rows that move there and back, lose, are deleted, and come twice.
 _LIFE: list[Any] = [
@@ -96,6 +115,14 @@ def small_files_are_counted_twice(patch: Patch) -> None:
         "_rooms",
         lambda small, sizes, size: original([replace(one, size=0) for one in small], sizes, size),
     )
+
+
+def the_greatest_small_file_is_filled_first(patch: Patch) -> None:
+    class Descending(SmallFile):
+        def __lt__(self, other: Any) -> bool:
+            return (self.size, self.file_id) > (other.size, other.file_id)
+
+    patch.setattr(small_files, "SmallFile", Descending)
 
 
 def each_task_fills_small_files_for_itself(patch: Patch) -> None:
@@ -191,6 +218,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (small_files_are_counted_twice, check_sizes),
     (each_task_fills_small_files_for_itself, check_order),
     (the_last_hash_of_a_share_is_the_next_ones, check_edges),
+    (the_greatest_small_file_is_filled_first, check_drawn_places),
     (groups_of_a_pending_clustering_take_rows, check_held),
     (a_moved_row_is_left_behind, check_moves),
     (a_moved_row_is_left_behind, check_moves_of_logs),

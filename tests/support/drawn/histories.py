@@ -14,15 +14,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.connector.options.parsing import parse_options
-from pyhudi.errors import CommitConflictError, DuplicateKeyError
+from pyhudi.errors import CommitConflictError, DuplicateKeyError, TableNotFoundError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import RowCounts
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
 from pyhudi.table.config.property_keys import GLOBAL_INDEXES, LOOKUP_INDEXES
-from pyhudi.table.schema.columns import FILE_GROUP, FILE_NAME, POSITION
+from pyhudi.table.files.lost import open_view
+from pyhudi.table.schema.columns import FILE_GROUP, FILE_NAME, PARTITION_PATH, POSITION
+from pyhudi.timeline.held import held_groups, pending_compactions
+from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from support.drawn.lookups import joined_by, located
@@ -145,11 +150,19 @@ class _Writes:
     def _taken(self, step: Step, parts: Sequence[pa.Table]) -> Counts | None:
         """Have the dict take a write of some parts that is done, and return its counts."""
         model = self.life.model
-        if isinstance(model, LookedUpModel):
-            shown = rows_of(self.life.table, "p", "id", FILE_NAME)
-            model.placed = {(str(p), str(key)): str(name).partition("_")[0] for p, key, name in shown}
-            model.aimed = {name for part in parts for name in joined_by(part)}
-        return model.apply(step.as_dealt())
+        if not isinstance(model, LookedUpModel):
+            return model.apply(step.as_dealt())
+        # Tables by time name the partition of 2024-02-29 2024/02/29.
+        shown = {
+            (str(path).replace("/", "-"), str(key), str(name).partition("_")[0])
+            for path, key, name in rows_of(self.life.table, PARTITION_PATH, "id", FILE_NAME)
+        }
+        model.placed = {(p, key): name for p, key, name in shown}
+        model.aimed = {name for part in parts for name in joined_by(part)}
+        model.assert_new_keys_placed()
+        counts = model.apply(step.as_dealt())
+        assert shown == {(*key[:2], model.home(key)) for key in model.rows}, "rows are in their keys' file groups"
+        return counts
 
     def _merge(self, drawn: Step) -> None:
         """Merge; where it looked before another write that changed a row of its own, only at its second try."""
@@ -193,7 +206,35 @@ class _Writes:
             with suppress(DuplicateKeyError):
                 run_tasks(dying, places(dying, parts) if dying.located else parts, self.chance)
         planned = planned_anew()
+        if isinstance(self.life.model, LookedUpModel):
+            self.life.model.smallest = smallest_files(self.life.table, bounds)
         return planned, places(planned, parts) if planned.located else parts
+
+
+def smallest_files(table: Place, bounds: WriteSettings) -> dict[str, str]:
+    """Return the file group that new rows of each partition of a merge-on-read table are to join, if any.
+
+    It is that of the smallest base file below the bound for small files, among those that have no log files and are in
+    no pending compaction.
+    """
+    storage = open_storage(str(table))
+    try:
+        config = load_config(storage)
+    except TableNotFoundError:
+        return {}
+    timeline = load_timeline(storage, config)
+    held = held_groups(pending_compactions(timeline))
+    view = open_view(storage, timeline)
+    found = {}
+    for path in view.partitions():
+        small = [
+            (piece.base.size, file_id)
+            for file_id, piece in view.slices(path).items()
+            if piece.base and not piece.logs and piece.group not in held and piece.base.size < bounds.lookup.sizes.small
+        ]
+        if small:
+            found[path.replace("/", "-")] = min(small)[1]
+    return found
 
 
 def model_of(made: TableSettings, bounds: WriteSettings, *, resets: bool = False) -> Model:

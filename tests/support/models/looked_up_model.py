@@ -22,6 +22,7 @@ class LookedUpModel(LoggedModel):
         placed: Where the write that is being taken left each row that it left: which file groups new keys joined, or
             opened, is a matter of bytes, and told. A new key of which nothing is told left no row.
         aimed: The file groups that rows were told to join, some of which may leave no row.
+        smallest: The file group that new keys of each partition are to join.
         joined: The file groups of earlier writes that new keys join, whose base files the write makes anew.
     """
 
@@ -32,6 +33,7 @@ class LookedUpModel(LoggedModel):
     writes: int = 0
     placed: Mapping[Key, str] = field(default_factory=dict)
     aimed: Collection[str] = ()
+    smallest: Mapping[str, str] = field(default_factory=dict)
     joined: set[Group] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -45,6 +47,14 @@ class LookedUpModel(LoggedModel):
     def home(self, key: Key) -> Hashable:
         """Return the file group of a key: a new one where it was in none."""
         return self.homes.get(key, self.placed.get(key, self.writes))
+
+    def assert_new_keys_placed(self) -> None:
+        """Assert that new keys joined their partition's smallest file, or opened file groups."""
+        for key, name in self.placed.items():
+            of = {group[0] for group in self.groups if group[1] == name}
+            assert of <= {key[0]}, f"a row of the partition {key[0]} is in a file group of {of}"
+            if of and (key[0], name) not in self._holding(key):
+                assert name == self.smallest.get(key[0]), f"the new key {key} joined a file that is not the smallest"
 
     def apply(self, step: Step) -> Counts | None:
         """Take one write, for which the keys of base and log files count as there."""
