@@ -34,12 +34,12 @@ from pyhudi.storage import Storage, open_storage
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
 from support.drive import plan, task
+from support.faults.traces import Trace, TracedStorage, begin_process, trace_writes
 from support.made.compacting import IMPATIENT as PATIENCE
 from support.made.compacting import means
 from support.places import Place, below
 from support.rules.checks import java_bucket
 from support.s3 import S3Server, new_url
-from support.traces import Trace, TracedStorage, begin_process, trace_writes
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"
 KINDS = {
