@@ -193,6 +193,8 @@ def parse(read: Read, path: str, offset: int, end: int) -> LogBlock:
         raise _damaged(path, offset, "its content does not end where the block does")
     if not headers.get(Header.INSTANT_TIME):
         raise _damaged(path, offset, "it names no instant")
+    if ordinal == BlockType.COMMAND and content_size:
+        raise _damaged(path, offset, "it is a command, and commands have no content")
     return LogBlock(path, offset, BlockType(ordinal), headers, content_offset, content_size)
 
 

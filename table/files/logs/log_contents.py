@@ -14,7 +14,7 @@ from ...schema.avro import parse_avro
 from ...schema.conform import conform
 from ...schema.fields import find_field
 from ..base_file import BaseFileReader
-from . import avro_rows, delete_block, parquet_checksum
+from . import avro_rows, block_checksum, delete_block
 from .delete_block import Deletes, OldVersionError
 from .log_blocks import BlockType, LogBlock, damaged
 from .log_file import open_log
@@ -97,7 +97,7 @@ def count_of(storage: Storage, block: LogBlock) -> int:
             return reader.rows
     if block.type not in (BlockType.AVRO, BlockType.DELETE):
         raise _unsupported(block)
-    content = _content(storage, block, _FIRST_BYTES)
+    content = _beginning(storage, block)
     with repairable(storage, block.path), _parsing(block):
         if block.type == BlockType.DELETE:
             return delete_block.count(content, block.content_size)
@@ -122,8 +122,12 @@ def deletes_of(storage: Storage, block: LogBlock, ordering: Sequence[pa.Field] =
         columns = columns_of(block)
         known = [find_field(columns, field.name) for field in ordering]
         written = [now.type if then is None else then.type for then, now in zip(known, ordering, strict=True)]
-    content = _content(storage, block)
+    with storage_errors("read", block.path), open_log(storage, block.path) as source:
+        source.seek(block.content_offset)
+        check = block_checksum.Check(block, source.read)
+        content = check.read(block.content_size)
     with repairable(storage, block.path), _parsing(block):
+        check.end()
         return delete_block.decode(content, written, ordering)
 
 
@@ -131,7 +135,9 @@ def _avro_rows(storage: Storage, block: LogBlock, names: Collection[str]) -> Ite
     columns = columns_of(block)
     with storage_errors("read", block.path), open_log(storage, block.path) as source, _parsing(block):
         source.seek(block.content_offset)
-        yield from avro_rows.decode(source.read, block.content_size, block.schema or "", columns, names)
+        check = block_checksum.Check(block, source.read)
+        yield from avro_rows.decode(check.read, block.content_size, block.schema or "", columns, names)
+        check.end()
 
 
 @contextmanager
@@ -170,7 +176,7 @@ def _parsing(block: LogBlock) -> Iterator[None]:
 @contextmanager
 def _parquet(storage: Storage, block: LogBlock, plain: Collection[str] | None) -> Iterator[BaseFileReader]:
     part = (block.content_offset, block.content_size)
-    check = partial(parquet_checksum.check, block)
+    check = partial(block_checksum.check_parquet, block)
     with (
         repairable(storage, block.path),
         BaseFileReader(storage, block.path, plain=plain, part=part, shown=block.shown, check_footer=check) as reader,
@@ -185,7 +191,7 @@ def _unsupported(block: LogBlock) -> UnsupportedTableError:
     )
 
 
-def _content(storage: Storage, block: LogBlock, most: int | None = None) -> bytes:
+def _beginning(storage: Storage, block: LogBlock) -> bytes:
     with storage_errors("read", block.path), open_log(storage, block.path) as source:
         source.seek(block.content_offset)
-        return source.read(block.content_size if most is None else min(most, block.content_size))  # type: ignore[no-any-return]
+        return source.read(min(_FIRST_BYTES, block.content_size))  # type: ignore[no-any-return]

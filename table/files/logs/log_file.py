@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ....errors import CorruptFileError, StorageError, UnsupportedTableError
 from ....storage.base import Storage, storage_errors
 from ..base_file import BaseFileWriter
-from . import avro_rows, delete_block, parquet_checksum
+from . import avro_rows, block_checksum, delete_block
 from .delete_block import Deletes
 from .log_blocks import MAGIC, BlockType, Header, LogBlock, head, parse, sound_end, tail
 
@@ -233,6 +233,8 @@ class LogFileWriter:
         self._write(self._format, self._headers_of_rows, *content)
 
     def _write(self, kind: BlockType, headers: Mapping[Header, str], *content: Any) -> None:
+        if kind != BlockType.PARQUET:
+            headers = block_checksum.sealed(kind, headers, content)
         size = sum(memoryview(part).nbytes for part in content)
         before = head(kind, headers, size)
         behind = tail(len(before), size)
@@ -255,7 +257,7 @@ class _ParquetContent:
     ) -> None:
         self._pieces = _Pieces()
         self._headers = headers
-        notes = {parquet_checksum.KEY: parquet_checksum.PLACEHOLDER}
+        notes = {block_checksum.KEY: block_checksum.PLACEHOLDER}
         sink = pa.PythonFile(self._pieces, mode="w")
         self._writer = BaseFileWriter(
             sink, schema, avro_schema, compression=compression, row_group_bytes=row_group_bytes, notes=notes
@@ -268,7 +270,7 @@ class _ParquetContent:
 
     def end(self) -> list[Any]:
         self._writer.close()
-        parquet_checksum.seal(self._pieces.written, self._headers)
+        block_checksum.seal_parquet(self._pieces.written, self._headers)
         return self._pieces.written
 
     def abandon(self) -> None:

@@ -1,0 +1,114 @@
+"""The checksum of a log block: a CRC-32 of its headers and of those bytes of its content that have none of their own.
+
+The format of log files has no checksum. pyhudi keeps one where the format allows an entry that other readers pass over:
+Parquet blocks in an entry of the Parquet footer, whose pages have checksums already; Avro and delete blocks in an
+attribute of the Avro schema among their headers. While the checksum is computed, its own digits count as zeros.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+
+from .log_blocks import BlockType, Header, LogBlock, damaged, described
+
+KEY = "pyhudi.block.crc32"
+PLACEHOLDER = "00000000"
+# Thrift's compact protocol puts the field's type and the length of the digits between key and value.
+_BEFORE_DIGITS = KEY.encode() + b"\x18\x08"
+_TAIL = struct.Struct("<i4s")
+_ATTRIBUTE = f',"{KEY}":"'
+_END = '"}'
+
+
+def sealed(kind: BlockType, headers: Mapping[Header, str], content: Iterable[bytes]) -> dict[Header, str]:
+    """Return the headers of an Avro block or a delete block with its checksum in them.
+
+    Args:
+        kind: The block's type.
+        headers: The block's, with an Avro schema, JSON.
+        content: The block's, in pieces.
+    """
+    schema = headers[Header.SCHEMA].removesuffix("}") + _ATTRIBUTE
+    marked = {**headers, Header.SCHEMA: schema + PLACEHOLDER + _END}
+    crc = zlib.crc32(described(kind, marked))
+    for piece in content:
+        crc = zlib.crc32(piece, crc)
+    return {**marked, Header.SCHEMA: f"{schema}{crc:08x}{_END}"}
+
+
+class Check:
+    """Computes the checksum of an Avro block's or a delete block's content while the content is read.
+
+    Args:
+        block: The block; any content passes where its schema has no checksum.
+        read: Returns the next bytes of the content.
+    """
+
+    def __init__(self, block: LogBlock, read: Callable[[int], bytes]) -> None:
+        self._block = block
+        self._read = read
+        schema = block.headers.get(Header.SCHEMA, "")
+        before = len(schema) - len(PLACEHOLDER) - len(_END)
+        self._kept = None
+        if schema[:before].endswith(_ATTRIBUTE):
+            self._kept = schema[before:].removesuffix(_END)
+            zeroed = {**block.headers, Header.SCHEMA: schema[:before] + PLACEHOLDER + _END}
+            self._crc = zlib.crc32(described(block.type, zeroed))
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes of the content."""
+        data = self._read(size)
+        if self._kept is not None:
+            self._crc = zlib.crc32(data, self._crc)
+        return data
+
+    def end(self) -> None:
+        """Raise where the headers or the content, which is read to its end, are not what was written.
+
+        Raises:
+            CorruptFileError: They differ from the checksum.
+        """
+        if self._kept is not None and self._kept != f"{self._crc:08x}":
+            raise damaged(self._block, "its headers and its content do not match their checksum")
+
+
+def seal_parquet(pieces: list[bytes], headers: Mapping[Header, str]) -> None:
+    """Put the checksum of a block into the bytes of its Parquet file, in place.
+
+    Args:
+        pieces: The file's bytes, with the entry `KEY` whose value is `PLACEHOLDER`.
+        headers: The block's.
+    """
+    tail = b""
+    while len(tail) < _TAIL.size or len(tail) < _TAIL.size + _TAIL.unpack_from(tail, len(tail) - _TAIL.size)[0]:
+        tail = pieces.pop() + tail
+    start = len(tail) - _TAIL.size - _TAIL.unpack_from(tail, len(tail) - _TAIL.size)[0]
+    digits = tail.index(_BEFORE_DIGITS, start) + len(_BEFORE_DIGITS)
+    crc = _checksum(headers, tail[start:])
+    pieces.append(tail[:digits] + b"%08x" % crc + tail[digits + len(PLACEHOLDER) :])
+
+
+def check_parquet(block: LogBlock, footer: bytes) -> None:
+    """Raise where a block's headers or footer are not what was written.
+
+    Args:
+        block: A Parquet block.
+        footer: The bytes of its Parquet file from the footer on; a footer without a checksum passes.
+
+    Raises:
+        CorruptFileError: They differ from the checksum.
+    """
+    at = footer.find(KEY.encode())
+    if at < 0:
+        return
+    digits = at + len(_BEFORE_DIGITS)
+    kept = footer[digits : digits + len(PLACEHOLDER)]
+    zeroed = footer[:digits] + PLACEHOLDER.encode() + footer[digits + len(PLACEHOLDER) :]
+    if kept != b"%08x" % _checksum(block.headers, zeroed):
+        raise damaged(block, "its headers and its Parquet footer do not match their checksum")
+
+
+def _checksum(headers: Mapping[Header, str], footer: bytes) -> int:
+    return zlib.crc32(footer, zlib.crc32(described(BlockType.PARQUET, headers)))
