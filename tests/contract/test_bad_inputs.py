@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi import errors
 from pyhudi.errors import PyHudiError, from_spark
@@ -18,7 +17,6 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.transaction.fence import Fence
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
-from pyhudi.table.files import written
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from pyhudi.timeline.writers.patience import Patience
@@ -42,6 +40,7 @@ from support.drive import rows_of, write
 from support.made.strange_index import NAME, saying
 from support.places import Place, below, files_below, some_on_s3
 from support.recorded.fixture_tables import unpack
+from support.seams import patch_seam, read_seam
 from support.sick.sick_tables import SICK, Sick
 
 # Rolls back whatever a case left pending, so that the good write after it need not wait.
@@ -112,14 +111,14 @@ def test_a_write_that_fails_late_leaves_the_files_that_were_there(
 ) -> None:
     """It had published a file into a new partition, which is gone as a whole."""
     published = []
-    after_publish = Fence.after_publish
+    after_publish = read_seam("look for the seal after a file")
 
     def publish(self: Fence, file: str) -> None:
         published.append(file)
         after_publish(self, file)
 
-    monkeypatch.setattr(Fence, "after_publish", publish)
-    monkeypatch.setattr(merge_spills, "MOST_WORKERS", 1)
+    patch_seam(monkeypatch, "look for the seal after a file", publish)
+    patch_seam(monkeypatch, "most workers of a merge", 1)
 
     check_refused_rows(below(anywhere, "t"), case, colocated)
 
@@ -183,7 +182,7 @@ def test_a_sick_table_is_neither_read_wrongly_nor_made_worse(tmp_path: Path, cas
     reads = [] if case.reads else [partial(read_all, path)]
     acts = [*reads, *writes] if case.prepare is None else [case.prepare(path)]
     case.spoil(path)
-    written._KNOWN.clear()  # as a process that never saw the table healthy
+    read_seam("written files that the process knows").clear()  # as a process that never saw the table healthy
     sick = less_notes(path)
     if case.reads:
         assert read_all(path) == rows
@@ -205,7 +204,7 @@ def restore(path: Path, files: dict[str, bytes]) -> None:
             (path / name).rmdir()
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_bytes(data)
-    written._KNOWN.clear()
+    read_seam("written files that the process knows").clear()
 
 
 OCCUPIED = {

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.table.merging.meet import Encounter
 from support.drive import KEYED, rows_of, write
 from support.places import Place, below
+from support.seams import patch_seam
 
 # A quarter of a task's memory is for merging: 50 kB, of which the 200 rows below take 400.
 BOUNDS: dict[str, Any] = {"batch_size": 30_000, "task_max_size": 200_000}
@@ -35,7 +35,7 @@ def test_rows_are_read_again_when_it_is_known_which_of_them_stay(
     def deal_out(*_: Any) -> None:
         raise AssertionError("the rows are written to disk once more")
 
-    monkeypatch.setattr(Encounter, "_deal_out", deal_out)
+    patch_seam(monkeypatch, "spill rows of a merge", deal_out)
     table, bounds = below(place, "t"), WriteSettings(**BOUNDS, colocated=colocated)
 
     first = write(table, rows(range(100), ts=1, mark="a", times=2), table=KEYED, settings=bounds)

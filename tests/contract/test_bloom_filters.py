@@ -18,6 +18,7 @@ from support.attempts import rows
 from support.drive import DEFAULTS, KEYED, write
 from support.made.compacting import append, new_table, run, slices
 from support.recorded.fixture_tables import unpack
+from support.seams import patch_seam, read_seam
 
 BLOOM = BloomSettings(entries=4, false_positives=0.01, most_entries=8)
 LOGGED = replace(KEYED, table_type=MERGE_ON_READ)
@@ -61,13 +62,17 @@ def test_keys_that_stay_are_not_put_into_filters_again(tmp_path: Path, monkeypat
     settings = replace(ASKED, lookup=replace(DEFAULTS.lookup, bloom=BloomSettings(entries=100)))
     write(path, rows(*range(100), value=1), table=KEYED, settings=settings)
     added: list[str] = []
-    add = BloomFilterBuilder.add
-    monkeypatch.setattr(BloomFilterBuilder, "add", lambda self, keys: added.extend(keys.to_pylist()) or add(self, keys))
+    add = read_seam("add keys to a bloom filter")
+    patch_seam(
+        monkeypatch, "add keys to a bloom filter", lambda self, keys: added.extend(keys.to_pylist()) or add(self, keys)
+    )
 
     asked: list[str] = []
-    may_hold = BloomFilter.may_hold
-    monkeypatch.setattr(
-        BloomFilter, "may_hold", lambda self, keys: asked.extend(keys.to_pylist()) or may_hold(self, keys)
+    may_hold = read_seam("ask a bloom filter for keys")
+    patch_seam(
+        monkeypatch,
+        "ask a bloom filter for keys",
+        lambda self, keys: asked.extend(keys.to_pylist()) or may_hold(self, keys),
     )
 
     write(path, rows(5, 6, 1000, 1001, value=2, ts=2), settings=settings)

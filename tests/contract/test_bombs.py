@@ -31,6 +31,7 @@ from pyhudi.timeline.writers.decisions import Decision
 from pyhudi.timeline.writers.markers import read_markers
 from support.drawn.histories import TABLE, part, row
 from support.drive import read, write
+from support.seams import patch_seam
 
 INSTANT = "20260101000000000"
 ROWS = part(row("a", ts=1, value=1))
@@ -211,7 +212,7 @@ def test_what_a_commit_says_of_itself_is_told_as_far_as_it_is_known(tmp_path: Pa
 
 def test_an_archive_of_too_many_instants_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that repeat take no bytes."""
-    monkeypatch.setattr(archive, "_MOST_ROWS", 9)
+    patch_seam(monkeypatch, "most instants of an archive", 9)
     storage = open_storage("memory://bombs")
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({name: ["1"] * 10 for name in archive.COLUMNS}), sink)

@@ -14,7 +14,6 @@ from pyhudi.errors import StorageError
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import CommitResult, ServiceResult
-from pyhudi.operations.services.compaction import after_write
 from pyhudi.operations.services.compaction.compactor import Compactor
 from pyhudi.operations.services.service import NoTasksError
 from pyhudi.operations.services.settings import CompactionSettings, Upkeep
@@ -24,6 +23,7 @@ from support.drive import write
 from support.made.compacting import TABLE, in_bases, means, merged, rows, run, schedule, slices, timeline_of
 from support.places import files_below
 from support.recorded.hudi_options import SMALL
+from support.seams import patch_seam
 
 OFTEN = CompactionSettings(delta_commits=3)
 
@@ -98,7 +98,7 @@ def test_a_write_plans_when_its_trigger_says_so_and_not_before(
         "hoodie.compact.inline.max.delta.seconds": "600",
     }
     for value, seconds in enumerate(clock):
-        monkeypatch.setattr(after_write, "time", SimpleNamespace(time=partial(_later, seconds)))
+        patch_seam(monkeypatch, "clock of compactions after writes", SimpleNamespace(time=partial(_later, seconds)))
         before = plans(table) if value else set()
         some = rows(("k", "a" if carried_out else f"p{value}", value, value))
         write_without_spark(table, some, options)
@@ -179,7 +179,7 @@ def test_a_compaction_that_fails_does_not_fail_the_write(tmp_path: Path, monkeyp
 
     for value in range(2):
         upsert(table, value)
-    monkeypatch.setattr(after_write, "compact", failing)
+    patch_seam(monkeypatch, "compact after a write", failing)
     (failed,) = compactions(upsert(table, 2))
 
     assert "The disk is gone" in failed.error
@@ -198,7 +198,7 @@ def test_a_plan_that_fails_every_time_is_tried_after_ever_more_writes(
         raise StorageError("The disk is gone.", "Find it.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Compactor, "execute", failing)
+        patch_seam(patch, "compact a slice", failing)
         did = []
         for value in range(10):
             before = len(tries)
@@ -228,7 +228,7 @@ def test_what_is_noted_of_a_plan_goes_with_it(tmp_path: Path, monkeypatch: pytes
     for value in range(2):
         upsert(table, value)
     with monkeypatch.context() as patch:
-        patch.setattr(Compactor, "execute", None)
+        patch_seam(patch, "compact a slice", None)
         upsert(table, 2)
     (note,) = [name for name in files_below(table) if "/failed/" in name]
     (table / note).write_bytes(b"{}")

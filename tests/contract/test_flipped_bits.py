@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CorruptFileError
-from pyhudi.index import bloom
 from pyhudi.index.bloom import BloomIndex
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.storage import open_storage
@@ -20,11 +19,11 @@ from pyhudi.table.files.base_file import BaseFileReader
 from pyhudi.table.files.bloom_filter import FILTER, BloomSettings
 from pyhudi.table.files.key_footers import KeyFooters
 from pyhudi.table.schema.columns import with_meta
-from pyhudi.writer import arrivals
 from support.drive import KEYED, write
 from support.made.keyed_files import KeyedFiles, keyed
 from support.places import files_below
 from support.recorded.fixture_tables import unpack
+from support.seams import patch_seam
 
 SCHEMA = pa.schema(
     [
@@ -56,7 +55,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One file group, whose base file has several row groups, and dictionaries beside plain values."""
     path = tmp_path_factory.mktemp("flipped") / "t"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrivals, "ARRIVAL_ROWS", ROWS // 6)
+        patch_seam(patch, "rows of an arrival", ROWS // 6)
         write(path, rows(0.37), table=replace(KEYED, bucket_count=1), settings=WriteSettings(row_group_bytes=100_000))
     return path
 
@@ -173,7 +172,7 @@ def test_no_bit_of_a_range_or_a_filter_hides_a_key(
         data = bytearray(whole)
         data[at] ^= 1 << dice.randrange(8)
         files.storage.write(path, bytes(data))
-        monkeypatch.setattr(bloom, "FOOTERS", KeyFooters())
+        patch_seam(monkeypatch, "footers in memory", KeyFooters())
         with suppress(CorruptFileError):
             found = BloomIndex().tag(keyed([("p", key) for key in keys]), files, files.storage)  # type: ignore[arg-type]
             hidden += int((found.codes < 0).sum())

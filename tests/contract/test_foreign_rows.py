@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.index.settings import FileSizes, LookupSettings
-from pyhudi.operations.locating import adoption
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.files.base_file import STAMP
 from support.drawn.lookups import said
 from support.drive import rows_of, write
+from support.seams import patch_seam
 
 COMPLEX = TableSettings(
     record_key_fields=("id",), ordering_fields=("ts",), key_generator=KeyGeneratorType.COMPLEX, bucket_count=1
@@ -128,6 +128,6 @@ def test_our_own_files_in_which_no_key_was_found_are_not_looked_into(
 ) -> None:
     """What they spell is known."""
     write(tmp_path, rows(1, ts=1), table=replace(COMPLEX, index_type="SIMPLE", bucket_count=None))
-    monkeypatch.setattr(adoption, "check_spelling", lambda *_: pytest.fail("looked into"))
+    patch_seam(monkeypatch, "check the spelling of foreign keys", lambda *_: pytest.fail("looked into"))
 
     assert write(tmp_path, rows(2, ts=1)).inserts == 1

@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.reader import snapshot as snapshots
 from pyhudi.reader.predicates import AnyOf, Compare, IsNull, OneOf, Predicate, StartsWith
 from pyhudi.reader.pruning import partition_may_match
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
@@ -16,6 +15,7 @@ from pyhudi.storage.base import Folder
 from pyhudi.storage.local import LocalStorage
 from support.drive import write
 from support.recorded.fixture_tables import unpack
+from support.seams import patch_seam, read_seam
 
 PLACES = ("a", "b", "c", "d")
 FIRST, SECOND = Compare("n", "<", 10), Compare("n", ">=", 30)
@@ -60,8 +60,8 @@ def test_of_files_that_are_known_not_to_hold_a_key_none_is_opened_again(
     table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    open_input = LocalStorage.open_input
-    monkeypatch.setattr(LocalStorage, "open_input", lambda self, path: opened.append(path) or open_input(self, path))
+    open_input = read_seam("open a local file")
+    patch_seam(monkeypatch, "open a local file", lambda self, path: opened.append(path) or open_input(self, path))
     key = Compare("_hoodie_record_key", "=", "35")
     logged = [one.partition_path for one in open_snapshot(table).slices() if one.logs]
     stays = "abd" if logged else "ad"  # Keys from "0" to "9" are around it.
@@ -88,7 +88,7 @@ def test_where_no_key_can_be_meant_not_even_slices_with_log_files_stay(table: st
 
 
 def test_of_more_files_the_footers_are_left_to_others(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "_MOST_FOOTERS", 1)
+    patch_seam(monkeypatch, "most footers that a snapshot reads", 1)
 
     assert left(open_snapshot(table), FIRST) == "abcd"
     assert left(open_snapshot(table), Compare("n", "=", 1), Compare("p", "=", "d")) == ""
@@ -148,7 +148,7 @@ def test_partitions_that_nobody_asks_for_are_not_listed(
     assert len(whole) == len(VALUES)
     partitions = {one.partition_path for one in whole}
     looked: list[str] = []
-    look = LocalStorage.look
+    look = read_seam("look into a local folder")
 
     def watched(storage: LocalStorage, folder: str) -> Folder:
         looked.append(folder)
@@ -163,7 +163,7 @@ def test_partitions_that_nobody_asks_for_are_not_listed(
         ]
         looked.clear()
         with monkeypatch.context() as patch, caplog.at_level(logging.INFO, logger="pyhudi"):
-            patch.setattr(LocalStorage, "look", watched)
+            patch_seam(patch, "look into a local folder", watched)
             found = snapshot.slices(predicates)
         if named:
             left_out = len(whole) - len(wanted)

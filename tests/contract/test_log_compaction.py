@@ -13,7 +13,6 @@ from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.compaction import log_plan
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
@@ -31,7 +30,6 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.log_blocks import BlockType
 from pyhudi.table.files.logs.log_contents import deletes_of
 from pyhudi.table.files.logs.log_file import read_blocks
-from pyhudi.table.slices import merged_slice
 from pyhudi.timeline.held import pending_compactions
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.announcements import announce
@@ -53,6 +51,7 @@ from support.made.compacting import (
     slices,
     timeline_of,
 )
+from support.seams import patch_seam
 
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name", "p", "id", "value")
 FIRST = [(f"k{n}", "a" if n % 2 else "b", 10, n) for n in range(8)]
@@ -74,9 +73,9 @@ def unaware(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     def read(path: Path, *columns: str) -> list[tuple[Any, ...]]:
         kinds = {BlockType.AVRO, BlockType.PARQUET, BlockType.DELETE}
         with monkeypatch.context() as patch:
-            patch.setattr(
-                merged_slice,
-                "effective_blocks",
+            patch_seam(
+                patch,
+                "log blocks that count",
                 lambda files, _: tuple(one for some in files for one in some if one.type in kinds),
             )
             return merged(path, *columns)
@@ -168,7 +167,7 @@ def test_what_was_joined_does_not_count_without_what_it_replaces(table: Path) ->
     schedule_beside(table)
     append(table, ("k1", "a", 20, 500), ("k2", "b", 10, 501))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_plan, "held_by_plans", lambda *_, **__: frozenset())
+        patch_seam(patch, "slices that a log compaction must leave", lambda *_, **__: frozenset())
         join(table)
     before = merged(table, *META)
     run(table)
@@ -179,10 +178,9 @@ def test_what_was_joined_does_not_count_without_what_it_replaces(table: Path) ->
 
 def schedule_beside(table: Path) -> None:
     """Plan a compaction of all file groups, as Apache Hudi does although a log compaction of them is pending."""
-    from pyhudi.operations.services.compaction import plan
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "held_by_plans", lambda *_, **__: frozenset())
+        patch_seam(patch, "slices that a compaction must leave", lambda *_, **__: frozenset())
         assert schedule(table).instant
 
 
@@ -315,7 +313,7 @@ def test_an_older_write_that_came_in_between_keeps_its_file_groups_out(
     """As a write that was planned long before its first task, or where Apache Hudi planned without waiting."""
     older = begin(table)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_plan, "_may_append", lambda *_: False)
+        patch_seam(patch, "whether an instant may append log files", lambda *_: False)
         plan = plan_join(table)
     assert f"waits for the deltacommit {older}" in join(table).left
 
@@ -326,7 +324,7 @@ def test_an_older_write_that_came_in_between_keeps_its_file_groups_out(
 
     if when == "while it is":
         with pytest.MonkeyPatch.context() as patch, pytest.raises(CommitConflictError, match="came in between"):
-            patch.setattr(log_plan, "_may_append", lambda *_: False)
+            patch_seam(patch, "whether an instant may append log files", lambda *_: False)
             join(table, executor=between)
     else:
         append(table, ("k1", "a", 20, 700), at=older)

@@ -11,8 +11,6 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from pyhudi.operations.services import standing
-from pyhudi.operations.services.compaction import log_plan
 from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock
 from pyhudi.table.files.logs.log_contents import columns_of, rows_of
@@ -26,6 +24,7 @@ from support.made.compacting import (
 )
 from support.recorded.fixture_tables import TABLES, recorded, unpack
 from support.recorded.recorded_merges import LOGGED, in_order, shown
+from support.seams import patch_seam
 
 
 @pytest.mark.parametrize("format", ["AVRO", "PARQUET"])
@@ -35,7 +34,7 @@ def test_tables_of_apache_hudi_read_as_before(
 ) -> None:
     """Whatever their blocks, types, ordering fields and rules of merging; also where nothing can be joined."""
     # Nothing but writers' rules keep pyhudi from tables that have a mode of partial updates.
-    monkeypatch.setattr(standing, "check_supported", lambda *_, **__: None)
+    patch_seam(monkeypatch, "check that a service supports the table", lambda *_, **__: None)
     path = unpack(name, tmp_path)
     before = in_order(shown(path, "snapshot"))
 
@@ -130,7 +129,7 @@ def test_rows_that_have_some_columns_only_are_left(tmp_path: Path, monkeypatch: 
     path = unpack("v9_mor_partial", tmp_path)
     assert plan_join(path).instant == ""
     with monkeypatch.context() as patch:
-        patch.setattr(log_plan.LogPlanner, "_is_wanted", lambda *_: True)
+        patch_seam(patch, "whether a log compaction takes a slice", lambda *_: True)
         assert plan_join(path).instant
 
     done = join(path)

@@ -10,9 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import UnsupportedTypeError
-from pyhudi.operations.planning import plan as planning
 from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
-from pyhudi.operations.write import writers
 from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.log_blocks import BlockType
 from pyhudi.table.files.logs.log_file import read_blocks
@@ -20,6 +18,7 @@ from support.drawn.upkept import OFF
 from support.drive import plan, rows_of, write
 from support.made import compacting
 from support.recorded.ordering_pairs import FAILING, VALUES
+from support.seams import patch_seam
 
 KEPT = WriteSettings(upkeep=OFF)
 LOGS = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1, table_type="MERGE_ON_READ")
@@ -107,7 +106,7 @@ def test_a_log_compaction_writes_parquet_blocks_anew_as_avro(tmp_path: Path, mon
     """Older releases of pyhudi, and Apache Hudi where it is asked to, wrote strings that order rows as Parquet."""
     path = tmp_path / "t"
     with monkeypatch.context() as patch:
-        patch.setattr(writers, "safe_format", lambda wished, *_: wished)
+        patch_seam(patch, "format that keeps all values", lambda wished, *_: wished)
         write(path, rows(("k", "b", 1), ("l", "b", 1)), table=LOGS, settings=KEPT)
         write(path, rows(("k", "c", 2), ("l", "a", 2)), settings=KEPT)
         write(path, rows(("k", "a", 3), ("l", "c", 3)), settings=KEPT)
@@ -141,7 +140,7 @@ def test_a_table_that_binary_values_order_is_read_and_made_anew_and_not_written(
     """Older releases of pyhudi made such tables, and Apache Hudi does."""
     path = tmp_path / "t"
     with monkeypatch.context() as patch:
-        patch.setattr(planning, "check_log_orders", lambda *_: None)
+        patch_seam(patch, "check ordering columns of logs", lambda *_: None)
         write(path, rows(("k", b"b", 1), ("l", b"b", 1), kind=BINARY), table=LOGS, settings=KEPT)
         write(path, rows(("k", b"a", 2), ("l", b"c", 2), kind=BINARY), settings=KEPT)
 

@@ -9,9 +9,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
 from pyhudi.storage import open_storage
-from pyhudi.table.arrow import spill
 from pyhudi.table.config import load_config
-from pyhudi.table.files.base_file import BaseFileReader
 from pyhudi.table.files.names import LogFileName
 from pyhudi.timeline.metadata.models import WriteStat
 from pyhudi.timeline.timeline import load_timeline
@@ -19,6 +17,7 @@ from support.attempts import rows
 from support.drive import KEYED, rows_of, write
 from support.places import Place, below, files_below, some_on_s3
 from support.readers import rows_by_hudi_rs
+from support.seams import patch_seam
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
 COLOCATED = WriteSettings(colocated=True)
@@ -47,7 +46,7 @@ def test_later_writes_append_log_files_and_read_no_file(tmp_path: Path, monkeypa
     """Updates, inserts into buckets that are there, and deletes: a log file each, with Apache Hudi's statistics."""
     write(tmp_path, [rows(1, 2, 3, value=1)], table=MERGED)
     before = files_below(tmp_path)
-    monkeypatch.setattr(BaseFileReader, "__init__", None)
+    patch_seam(monkeypatch, "open a base file", None)
 
     result = write(tmp_path, [rows(2, 3, 4, value=2)])
     gone = write(tmp_path, [rows(1, 9, value=0)], operation="delete")
@@ -143,8 +142,8 @@ def test_rows_that_memory_has_no_place_for_go_into_blocks_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounds: dict[str, int], ordering: tuple[str, ...]
 ) -> None:
     """No row waits on the task's disk; those of one key that are in several blocks are told apart by readers."""
-    monkeypatch.setattr(spill.SpillWriter, "append", None)
-    monkeypatch.setattr("pyhudi.writer.rows.rechunk", iter)
+    patch_seam(monkeypatch, "append rows to a spill", None)
+    patch_seam(monkeypatch, "cut rows into chunks", iter)
     write(tmp_path, parts_of(1), table=replace(MERGED, ordering_fields=ordering), settings=COLOCATED)
     keys = [n for n in range(1, 40) for _ in range(3)]
     many = pa.concat_tables([rows(n, value=place, ts=40 - place % 7) for place, n in enumerate(keys)])

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from pyhudi.errors import DuplicateKeyError, KeyNotFoundError, PlacementError
-from pyhudi.index import lookup
 from pyhudi.index.base import LookupFigures
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.inspect.history import last_commit
@@ -24,6 +23,7 @@ from support.drive import carry_out, plan, rows_of, task, write
 from support.models.model import SCHEMA as WITH_FLAG
 from support.places import files_below
 from support.rules.health import findings
+from support.seams import patch_seam
 
 STRICT = replace(APART, delete_missing_ok=False)
 TYPES = pytest.mark.parametrize("made", [TABLE, LOGGED], ids=["cow", "mor"])
@@ -226,7 +226,7 @@ def test_what_a_lookup_took_is_told_by_the_commit_and_by_the_table(
 ) -> None:
     write(tmp_path, [rows(1, value=1), rows(1, value=1, p="b")], table=TABLE, settings=APART)
     write(tmp_path, rows(2, value=1), settings=APART)
-    monkeypatch.setattr(lookup, "time", SimpleNamespace(monotonic=count(100, 2.5).__next__))
+    patch_seam(monkeypatch, "clock of lookups", SimpleNamespace(monotonic=count(100, 2.5).__next__))
     done = write(tmp_path, rows(1, 3, value=2), settings=APART)
 
     assert (done.lookup.files, done.lookup.candidates, done.lookup.bytes > 0) == (2, done.lookup.candidates, True)

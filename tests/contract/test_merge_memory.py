@@ -18,6 +18,7 @@ from pyhudi.table.merging.meet import Encounter
 from support.by_options import write_without_spark
 from support.made.compacting import SCHEMA, in_bases, merged
 from support.recorded.hudi_options import SMALL
+from support.seams import patch_seam, read_seam
 
 ROWS = 8_000
 TIGHT, ROOMY = str(1 << 20), str(1 << 26)
@@ -41,13 +42,13 @@ def upsert(table: Path, value: int, count: int = ROWS, **more: str) -> None:
 def spilt(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """In how many parts each merge was spread on disk."""
     seen: list[int] = []
-    deal_out = Encounter._deal_out
+    deal_out = read_seam("spill rows of a merge")
 
     def counted(self: Encounter, batches: Any, parts: int, writer: Any) -> None:
         seen.append(parts)
         deal_out(self, batches, parts, writer)
 
-    monkeypatch.setattr(Encounter, "_deal_out", counted)
+    patch_seam(monkeypatch, "spill rows of a merge", counted)
     return seen
 
 

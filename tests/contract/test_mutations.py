@@ -14,29 +14,15 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import SchemaMismatchError
-from pyhudi.index import bucket
-from pyhudi.index.bucket import BucketIndex
-from pyhudi.operations.locating import file_groups as jobs
-from pyhudi.operations.planning import columns as write_schema
 from pyhudi.operations.planning.operation import INSERT, OVERWRITE
-from pyhudi.operations.rollback import rollback
-from pyhudi.operations.transaction import begin, complete, conflicts, fence
-from pyhudi.operations.write import commit, merge_spills, own_groups, replacement
 from pyhudi.operations.write.replacement import Replacement
 from pyhudi.table.files.base_file import BaseFileWriter
-from pyhudi.table.files.names import WriteToken
-from pyhudi.table.merging import inserter as insert
-from pyhudi.table.merging import merger as merge
-from pyhudi.table.merging.deletes import DeleteMarker
 from pyhudi.table.merging.inserter import Inserter
 from pyhudi.table.merging.merger import Meeting, Merger, MergeRules
 from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.table.merging.winners import Ordering
-from pyhudi.table.schema import conform
 from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.table.schema.evolution import Evolution
-from pyhudi.timeline.writers import owner
-from pyhudi.writer import base_output
 from pyhudi.writer.buffer import GroupRows
 from pyhudi.writer.group_writer import GroupJob, GroupWriter
 from support.drawn.evolving import check_evolutions
@@ -67,6 +53,7 @@ from support.faults.races import (
 from support.models.model import Step, histories
 from support.mutations import Check, Mutate, Patch, always, assert_red, each
 from support.recorded.orderings import check_many_of_two_fields, check_marked_deletes, check_two_fields
+from support.seams import patch_seam, read_seam
 
 
 def check_histories(_: Path, *, colocated: bool = False) -> None:
@@ -101,22 +88,22 @@ def check_publish_during_abort(folder: Path) -> None:
 
 def tombstones_are_dropped(patch: Patch) -> None:
     """Deletes vanish before rows of one key are folded, so that an older row of the same write comes back."""
-    original = merge.folded
+    original = read_seam("fold incoming rows of a merge")
 
     def folded(spec: RowSpec, incoming: pa.RecordBatch) -> Any:
         live = np.flatnonzero(~spec.deleted(incoming))
         return live[original(spec, incoming.take(pa.array(live)))]
 
-    patch.setattr(merge, "folded", folded)
+    patch_seam(patch, "fold incoming rows of a merge", folded)
 
 
 def tombstones_are_kept_as_rows(patch: Patch) -> None:
-    patch.setattr(RowSpec, "deleted", lambda self, rows: np.zeros(rows.num_rows, dtype=np.bool_))
+    patch_seam(patch, "deleted rows", lambda self, rows: np.zeros(rows.num_rows, dtype=np.bool_))
 
 
 def tombstones_win_always(patch: Patch) -> None:
     """A delete removes the base row, however old it is."""
-    original = Merger.survivors
+    original = read_seam("rows that survive a merge")
 
     def survivors(self: Merger, base: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gone = self._incoming.column(RECORD_KEY).filter(pa.array(self._deleted))
@@ -124,185 +111,194 @@ def tombstones_win_always(patch: Patch) -> None:
             yield batch.filter(pc.invert(pc.is_in(batch.column(RECORD_KEY), gone)))
         self._lost[self._deleted] = False
 
-    patch.setattr(Merger, "survivors", survivors)
+    patch_seam(patch, "rows that survive a merge", survivors)
 
 
 def ties_go_to_the_earlier_row(patch: Patch) -> None:
     def fold(keys: pa.Array, ordering: Ordering, *_: Any) -> Any:
         return np.sort(len(keys) - 1 - original(keys[::-1], [values[::-1] for values in ordering]))
 
-    original = merge.fold
-    patch.setattr(merge, "fold", fold)
+    original = read_seam("fold rows of a merge by key")
+    patch_seam(patch, "fold rows of a merge by key", fold)
 
 
 def moved_rows_forget_where_they_stood(patch: Patch) -> None:
-    patch.setattr(RowSpec, "stood", lambda self, rows: None)
+    patch_seam(patch, "former positions of rows", lambda self, rows: None)
 
 
 def ties_go_to_the_base(patch: Patch) -> None:
-    patch.setattr(merge, "base_wins", lambda base, incoming: np.asarray(pc.greater_equal(base[0], incoming[0])))
+    patch_seam(
+        patch,
+        "base rows that win in a merge",
+        lambda base, incoming: np.asarray(pc.greater_equal(base[0], incoming[0])),
+    )
 
 
 def tasks_are_folded_backwards(patch: Patch) -> None:
-    patch.setattr(WriteToken, "__lt__", lambda one, other: one.partition > other.partition)
+    patch_seam(patch, "order write tokens", lambda one, other: one.partition > other.partition)
 
 
 def ordering_values_are_ignored(patch: Patch) -> None:
-    patch.setattr(RowSpec, "ordering", lambda self, rows: ())
+    patch_seam(patch, "ordering values of rows", lambda self, rows: ())
 
 
 def ordering_values_of_the_base_are_ignored(patch: Patch) -> None:
-    patch.setattr(merge, "base_wins", lambda base, incoming: np.zeros(len(base[0]), dtype=np.bool_))
+    patch_seam(patch, "base rows that win in a merge", lambda base, incoming: np.zeros(len(base[0]), dtype=np.bool_))
 
 
 def rows_are_not_folded(patch: Patch) -> None:
-    patch.setattr(merge, "fold", lambda keys, *_: np.arange(len(keys)))
+    patch_seam(patch, "fold rows of a merge by key", lambda keys, *_: np.arange(len(keys)))
 
 
 def only_the_first_ordering_field_folds(patch: Patch) -> None:
-    original = merge.fold
-    patch.setattr(merge, "fold", lambda keys, ordering, *rest: original(keys, ordering[:1], *rest))
+    original = read_seam("fold rows of a merge by key")
+    patch_seam(patch, "fold rows of a merge by key", lambda keys, ordering, *rest: original(keys, ordering[:1], *rest))
 
 
 def only_the_first_ordering_field_of_the_base_counts(patch: Patch) -> None:
-    original = merge.base_wins
-    patch.setattr(merge, "base_wins", lambda base, incoming: original(base[:1], incoming[:1]))
+    original = read_seam("base rows that win in a merge")
+    patch_seam(patch, "base rows that win in a merge", lambda base, incoming: original(base[:1], incoming[:1]))
 
 
 def delete_markers_are_ignored(patch: Patch) -> None:
-    patch.setattr(DeleteMarker, "marked", lambda self, column: np.zeros(len(column), dtype=np.bool_))
+    patch_seam(patch, "rows with a delete marker", lambda self, column: np.zeros(len(column), dtype=np.bool_))
 
 
 # --- file groups and their files
 
 
 def the_base_is_ignored(patch: Patch) -> None:
-    original = GroupWriter.write
+    original = read_seam("write a file group")
 
     def write(self: GroupWriter, job: GroupJob, rows: GroupRows, sequence: str) -> Any:
         return original(self, replace(job, piece=None), rows, sequence)
 
-    patch.setattr(GroupWriter, "write", write)
+    patch_seam(patch, "write a file group", write)
 
 
 def known_file_groups_are_ignored(patch: Patch) -> None:
-    patch.setattr(jobs.JobPlanner, "_known", lambda self, partition_path: {})
+    patch_seam(patch, "known file groups of a partition", lambda self, partition_path: {})
 
 
 def file_ids_are_random(patch: Patch) -> None:
-    patch.setattr(bucket, "new_bucket_file_id", lambda _, __, number: f"{number:08d}{str(uuid.uuid4())[8:]}-0")
+    patch_seam(patch, "file id of a new bucket", lambda _, __, number: f"{number:08d}{str(uuid.uuid4())[8:]}-0")
 
 
 def buckets_are_off_by_one(patch: Patch) -> None:
-    original = BucketIndex.buckets
-    patch.setattr(BucketIndex, "buckets", lambda self, *keys: (original(self, *keys) + 1) % self.bucket_count)
+    original = read_seam("bucket of each key")
+    patch_seam(patch, "bucket of each key", lambda self, *keys: (original(self, *keys) + 1) % self.bucket_count)
 
 
 def the_last_row_group_is_lost(patch: Patch) -> None:
-    original = BaseFileWriter.close
+    original = read_seam("close a new base file")
 
     def close(self: BaseFileWriter) -> None:
         self._waiting = []
         original(self)
 
-    patch.setattr(BaseFileWriter, "close", close)
+    patch_seam(patch, "close a new base file", close)
 
 
 def kept_rows_name_their_old_file(patch: Patch) -> None:
-    original = base_output.constant
-    patch.setattr(base_output, "constant", lambda value, length: original(value.replace("_0-0-0_", "_9-9-9_"), length))
+    original = read_seam("column of one value")
+    patch_seam(
+        patch, "column of one value", lambda value, length: original(value.replace("_0-0-0_", "_9-9-9_"), length)
+    )
 
 
 def sequence_numbers_repeat(patch: Patch) -> None:
-    original = GroupWriter.write
-    patch.setattr(GroupWriter, "write", lambda self, job, rows, sequence: original(self, job, rows, "0"))
+    original = read_seam("write a file group")
+    patch_seam(patch, "write a file group", lambda self, job, rows, sequence: original(self, job, rows, "0"))
 
 
 def metafiles_are_not_written(patch: Patch) -> None:
-    for module in (commit, fence):
-        patch.setattr(module, "write_partition_metafile", lambda *_: True)
+    patch_seam(patch, "write the metafile of a partition from a commit", lambda *_: True)
+    patch_seam(patch, "write the metafile of a partition from a task", lambda *_: True)
 
 
 def replaced_groups_are_not_named(patch: Patch) -> None:
-    patch.setattr(Replacement, "groups", lambda self, storage: {})
+    patch_seam(patch, "file groups that an overwrite replaces", lambda self, storage: {})
 
 
 def overwrites_replace_nothing(patch: Patch) -> None:
     """The partitions that an overwrite names lose no file group."""
-    original = Replacement.groups
-    patch.setattr(Replacement, "groups", lambda self, storage: {name: [] for name in original(self, storage)})
+    original = read_seam("file groups that an overwrite replaces")
+    patch_seam(
+        patch,
+        "file groups that an overwrite replaces",
+        lambda self, storage: {name: [] for name in original(self, storage)},
+    )
 
 
 def replaced_ids_are_of_another_partition(patch: Patch) -> None:
-    original = Replacement.groups
+    original = read_seam("file groups that an overwrite replaces")
 
     def groups(self: Replacement, storage: Any) -> dict[str, list[str]]:
         found = original(self, storage)
         return dict(zip(found, reversed(list(found.values())), strict=True))
 
-    patch.setattr(Replacement, "groups", groups)
+    patch_seam(patch, "file groups that an overwrite replaces", groups)
 
 
 def overwrites_touch_every_partition(patch: Patch) -> None:
-    patch.setattr(replacement, "OVERWRITE_TABLE", OVERWRITE)
+    patch_seam(patch, "operation that overwrites the table", OVERWRITE)
 
 
 def wildcards_are_not_anchored(patch: Patch) -> None:
-    original = replacement._pattern
-    patch.setattr(replacement, "_pattern", lambda text: original(f"*{text}*"))
+    original = read_seam("pattern of partitions")
+    patch_seam(patch, "pattern of partitions", lambda text: original(f"*{text}*"))
 
 
 def inserts_fold(patch: Patch) -> None:
-    original = Inserter.__init__
+    original = read_seam("begin to insert into a file group")
 
     def init(self: Inserter, spec: RowSpec, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
         original(self, spec, incoming, replace(rules, fold=True), where)
 
-    patch.setattr(Inserter, "__init__", init)
+    patch_seam(patch, "begin to insert into a file group", init)
 
 
 def inserts_never_fold(patch: Patch) -> None:
-    patch.setattr(insert, "folded", lambda spec, incoming: np.arange(incoming.num_rows))
+    patch_seam(patch, "fold incoming rows of an insert", lambda spec, incoming: np.arange(incoming.num_rows))
 
 
 def inserts_look_keys_up(patch: Patch) -> None:
     """Every insert drops the rows whose keys are there."""
-    original = own_groups.writers
+    original = read_seam("make writers of a task")
 
     def writers(plan: Any, *args: Any, **kwargs: Any) -> Any:
         made = original(plan, *args, **kwargs)
         looking = replace(made.bases, rules=replace(made.bases.rules, meeting=Meeting.DROP))
         return replace(made, bases=looking) if plan.operation == INSERT else made
 
-    for module in (own_groups, merge_spills):
-        patch.setattr(module, "writers", writers)
+    patch_seam(patch, "make writers of a task", writers)
 
 
 def inserts_keep_deletes_as_rows(patch: Patch) -> None:
-    original = Inserter.__init__
+    original = read_seam("begin to insert into a file group")
 
     def init(self: Inserter, spec: RowSpec, incoming: pa.RecordBatch, *rest: Any) -> None:
         original(self, spec, incoming, *rest)
         self._added[:] = True
 
-    patch.setattr(Inserter, "__init__", init)
+    patch_seam(patch, "begin to insert into a file group", init)
 
 
 def only_the_first_copy_of_a_key_is_dropped(patch: Patch) -> None:
     """Of several incoming rows of a key that is there one is left out, and the others go in."""
-    original = Inserter.survivors
+    original = read_seam("rows that survive an insert")
 
     def survivors(self: Inserter, base: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         before, keys = self._added.copy(), self._keys.to_pylist()
         yield from original(self, base)
         self._added |= before & np.array([key in keys[:at] for at, key in enumerate(keys)], dtype=np.bool_)
 
-    patch.setattr(Inserter, "survivors", survivors)
+    patch_seam(patch, "rows that survive an insert", survivors)
 
 
 def further_rows_of_a_key_stay_in_the_base(patch: Patch) -> None:
     """An upsert or delete of a key that is there twice takes one of the two away."""
-    original = Merger.survivors
+    original = read_seam("rows that survive a merge")
 
     def survivors(self: Merger, base: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         seen: set[str] = set()
@@ -313,67 +309,66 @@ def further_rows_of_a_key_stay_in_the_base(patch: Patch) -> None:
             yield from original(self, [batch.filter(pa.array(~again))])
             yield batch.filter(pa.array(again))
 
-    patch.setattr(Merger, "survivors", survivors)
+    patch_seam(patch, "rows that survive a merge", survivors)
 
 
 # --- attempts, writers, ends
 
 
 def nothing_is_reconciled(patch: Patch) -> None:
-    patch.setattr(commit, "_reconcile", lambda plan, storage, outcomes: None)
+    patch_seam(patch, "remove files that no task reported", lambda plan, storage, outcomes: None)
 
 
 def markers_are_not_written(patch: Patch) -> None:
-    patch.setattr(fence, "write_markers", lambda *_: None)
+    patch_seam(patch, "write markers", lambda *_: None)
 
 
 def aborts_leave_data_files(patch: Patch) -> None:
-    patch.setattr(rollback, "marked_files", lambda storage, instant_time: [])
+    patch_seam(patch, "files that markers name", lambda storage, instant_time: [])
 
 
 def tasks_do_not_look_for_the_seal_at_their_start(patch: Patch) -> None:
-    patch.setattr(begin, "refuse_sealed", lambda plan, storage: None)
+    patch_seam(patch, "refuse a sealed write at a task's start", lambda plan, storage: None)
 
 
 def tasks_do_not_look_for_the_seal_after_their_start(patch: Patch) -> None:
-    patch.setattr(begin, "_take_back_if_given_up", lambda plan, storage: None)
+    patch_seam(patch, "take back the begin of an abandoned write", lambda plan, storage: None)
 
 
 def tasks_do_not_look_for_the_seal_when_they_publish(patch: Patch) -> None:
-    for name in ("refuse", "_refuse_sealed"):
-        patch.setattr(fence.Fence, name, lambda self: None)
+    patch_seam(patch, "refuse a task whose write is over", lambda self: None)
+    patch_seam(patch, "refuse a task whose write is sealed", lambda self: None)
 
 
 def tasks_do_not_look_for_the_seal_again(patch: Patch) -> None:
-    patch.setattr(fence.Fence, "after_publish", lambda self, path: None)
+    patch_seam(patch, "look for the seal after a file", lambda self, path: None)
 
 
 def nothing_is_sealed(patch: Patch) -> None:
-    for name in ("seal", "seal_for_good"):
-        patch.setattr(owner, name, lambda storage, instant_time: None)
+    patch_seam(patch, "seal a write", lambda storage, instant_time: None)
+    patch_seam(patch, "seal a write for good", lambda storage, instant_time: None)
 
 
 def conflicts_are_not_looked_for(patch: Patch) -> None:
-    patch.setattr(complete, "check_conflicts", lambda *_: None)
+    patch_seam(patch, "check conflicts", lambda *_: None)
 
 
 def buckets_do_not_conflict(patch: Patch) -> None:
     """Conflicts are judged by file id alone, and two new file groups of one bucket have two ids."""
-    patch.setattr(BucketIndex, "rival_key", lambda self, group: group.file_id)
+    patch_seam(patch, "what two writers of one bucket share", lambda self, group: group.file_id)
 
 
 def new_file_groups_of_replaced_partitions_do_not_conflict(patch: Patch) -> None:
-    original = commit._changes
-    patch.setattr(commit, "_changes", lambda *given: replace(original(*given), covers=lambda partition: False))
+    original = read_seam("changes of a commit")
+    patch_seam(patch, "changes of a commit", lambda *given: replace(original(*given), covers=lambda partition: False))
 
 
 def ownership_is_not_looked_at(patch: Patch) -> None:
-    for module in (commit, conflicts):
-        patch.setattr(module, "check_ownership", lambda *_: None)
+    patch_seam(patch, "check ownership of an instant", lambda *_: None)
 
 
 def rollbacks_are_not_looked_at(patch: Patch) -> None:
-    patch.setattr(conflicts.Since, "rolls_back", lambda *_: False)
+    patch_seam(patch, "whether others roll an instant back", lambda *_: False)
 
 
 # --- columns
@@ -381,37 +376,37 @@ def rollbacks_are_not_looked_at(patch: Patch) -> None:
 
 def new_columns_are_forgotten(patch: Patch) -> None:
     """The files that a write makes, and its commit, have the columns that the table had."""
-    original = write_schema.evolve
+    original = read_seam("evolve columns")
 
     def evolve(table: pa.Schema, *more: Any) -> Evolution:
         known = [one for one in original(table, *more).schema if one.name in table.names]
         return Evolution(pa.schema(known), ())
 
-    patch.setattr(write_schema, "evolve", evolve)
+    patch_seam(patch, "evolve columns", evolve)
 
 
 def old_types_are_kept(patch: Patch) -> None:
-    original = write_schema.evolve
+    original = read_seam("evolve columns")
 
     def evolve(table: pa.Schema, *more: Any) -> Evolution:
         after = [table.field(one.name) if one.name in table.names else one for one in original(table, *more).schema]
         return Evolution(pa.schema(after), ())
 
-    patch.setattr(write_schema, "evolve", evolve)
+    patch_seam(patch, "evolve columns", evolve)
 
 
 def kept_rows_lack_new_fields(patch: Patch) -> None:
     """Rows of the base come out of a merge without what their file had in structs."""
-    original = conform._build_struct
+    original = read_seam("conform a struct")
 
     def build(array: pa.StructArray, *more: Any) -> pa.Array:
         return original(pa.array([None] * len(array), array.type) if len(array) else array, *more)
 
-    patch.setattr(conform, "_build_struct", build)
+    patch_seam(patch, "conform a struct", build)
 
 
 def values_move_as_arrow_casts_them(patch: Patch) -> None:
-    patch.setattr(conform, "cast", lambda array, kind: array.cast(kind, safe=False))
+    patch_seam(patch, "cast values", lambda array, kind: array.cast(kind, safe=False))
 
 
 def text_counts_for_the_number_that_it_reads_as(patch: Patch) -> None:
@@ -423,22 +418,22 @@ def text_counts_for_the_number_that_it_reads_as(patch: Patch) -> None:
         except pa.ArrowInvalid:
             return array, pa.array([True] * len(array))
 
-    patch.setattr(conform, "exact", exact)
+    patch_seam(patch, "cast values that have an exact equal", exact)
 
 
 def columns_of_other_writers_are_not_looked_at(patch: Patch) -> None:
-    patch.setattr(conflicts, "_check_schema", lambda *_: None)
+    patch_seam(patch, "check columns of other commits", lambda *_: None)
 
 
 def the_last_to_commit_is_taken_for_the_newest(patch: Patch) -> None:
     """Readers take the columns of the greatest requested time."""
-    original = conflicts.newest_schema
+    original = read_seam("newest columns of the timeline")
 
     def newest(timeline: Any) -> Any:
         found = original(timeline)
         return None if found is None else (replace(found[0], requested_time="0"), found[1])
 
-    patch.setattr(conflicts, "newest_schema", newest)
+    patch_seam(patch, "newest columns of the timeline", newest)
 
 
 def check_random_evolutions(_: Path) -> None:

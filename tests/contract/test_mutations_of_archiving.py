@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pyhudi.operations.services import archivable, archive
-from pyhudi.operations.transaction import begin
 from pyhudi.timeline.archive import lsm_writer
-from pyhudi.timeline.timeline import Timeline
 from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.seams import patch_seam, read_seam
 from support.upkeep.archiving import (
     check_begins_late,
     check_nothing_is_lost,
@@ -19,39 +17,41 @@ from support.upkeep.archiving import (
 
 
 def an_archived_instant_counts_as_pending(patch: Patch) -> None:
-    patch.setattr(Timeline, "is_committed", lambda self, time: time in self._committed)
+    patch_seam(patch, "whether an instant is committed", lambda self, time: time in self._committed)
 
 
 def orphans_stay(patch: Patch) -> None:
-    patch.setattr(archive, "delete_orphans", lambda *_: [])
+    patch_seam(patch, "remove orphans before archiving", lambda *_: [])
 
 
 def what_was_replaced_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(archive, "before_replaced_files", lambda _, __, wanted: wanted)
+    patch_seam(patch, "instants before replaced files", lambda _, __, wanted: wanted)
 
 
 def instants_go_whether_or_not_the_archive_holds_them(patch: Patch) -> None:
-    original = archive._Round._take_off
+    original = read_seam("remove archived instants")
 
     def take_off(self: Any, gone: Any) -> int:
-        patch.setattr(archive, "archived_instants", lambda *_: gone)
+        patch_seam(patch, "instants that the archive holds", lambda *_: gone)
         return original(self, gone)
 
-    patch.setattr(archive._Round, "_take_off", take_off)
-    patch.setattr(archive, "append", lambda storage, folder, rows: lsm_writer.append(storage, folder, rows[1:]))
+    patch_seam(patch, "remove archived instants", take_off)
+    patch_seam(
+        patch, "append to the archive", lambda storage, folder, rows: lsm_writer.append(storage, folder, rows[1:])
+    )
 
 
 def archived_bodies_are_left_out(patch: Patch) -> None:
-    original = archive.Row
-    patch.setattr(archive, "Row", lambda instant, body, plan: original(instant, body[:-1], plan))
+    original = read_seam("row of the archive")
+    patch_seam(patch, "row of the archive", lambda instant, body, plan: original(instant, body[:-1], plan))
 
 
 def nothing_is_in_the_way(patch: Patch) -> None:
-    patch.setattr(archivable, "_stays", lambda instant, wanted: False)
+    patch_seam(patch, "whether an instant may not be archived", lambda instant, wanted: False)
 
 
 def nobody_looks_for_an_announcement(patch: Patch) -> None:
-    patch.setattr(begin, "announced", lambda _: ())
+    patch_seam(patch, "instants that a begin sees announced", lambda _: ())
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyhudi.operations.services import clean, clean_plan, clean_scope
 from pyhudi.operations.services.clean_plan import Survey
 from pyhudi.table.files.file_group import FileGroup, FileSlice
 from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.seams import patch_seam, read_seam
 from support.upkeep.cleans import (
     check_clean_history,
     check_readers_keep_their_slices,
@@ -24,45 +24,49 @@ def the_slice_before_the_earliest_commit_goes(patch: Patch) -> None:
         since = survey.earliest.requested_time if survey.earliest else ""
         return (group.newest, *(piece for piece in group.slices if piece.base_time >= since))
 
-    patch.setattr(clean_plan, "live_slices", live_slices)
+    patch_seam(patch, "live slices of a clean", live_slices)
 
 
 def a_group_that_was_taken_away_goes_at_once(patch: Patch) -> None:
-    patch.setattr(clean_plan, "_replaced_slices", lambda *_: ())
+    patch_seam(patch, "slices of a replaced file group", lambda *_: ())
 
 
 def a_group_that_was_taken_away_stays(patch: Patch) -> None:
-    patch.setattr(clean_plan, "_replaced_slices", lambda _, group: group.slices)
+    patch_seam(patch, "slices of a replaced file group", lambda _, group: group.slices)
 
 
 def savepoints_are_ignored(patch: Patch) -> None:
     def none(*_: Any) -> Mapping[str, frozenset[str]]:
         return {}
 
-    patch.setattr(clean_scope, "read_savepoints", none)
-    patch.setattr(clean, "read_savepoints", none)
+    patch_seam(patch, "savepoints that a clean keeps", none)
+    patch_seam(patch, "savepoints that a clean keeps", none)
 
 
 def a_savepoint_that_is_gone_is_not_missed(patch: Patch) -> None:
-    patch.setattr(clean, "find_progress", _forgetting_savepoints(clean.find_progress))
+    patch_seam(patch, "progress of cleans", _forgetting_savepoints(read_seam("progress of cleans")))
 
 
 def pending_writes_are_ignored(patch: Patch) -> None:
-    patch.setattr(clean_plan, "first_pending", lambda _: "")
+    patch_seam(patch, "first pending instant before a clean", lambda _: "")
 
 
 def what_completed_late_is_not_looked_at(patch: Patch) -> None:
-    original = clean.find_progress
+    original = read_seam("progress of cleans")
 
     def find_progress(*given: Any) -> Any:
         found = original(*given)
         return found and replace(found, until="9")
 
-    patch.setattr(clean, "find_progress", find_progress)
+    patch_seam(patch, "progress of cleans", find_progress)
 
 
 def updated_file_groups_are_not_looked_at(patch: Patch) -> None:
-    patch.setattr(clean_scope, "_replacing", lambda body, merges: [one for one, ids in body.replaced.items() if ids])
+    patch_seam(
+        patch,
+        "partitions in which a commit replaced files",
+        lambda body, merges: [one for one, ids in body.replaced.items() if ids],
+    )
 
 
 def _forgetting_savepoints(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyhudi.operations.services.compaction import log_compactor, log_plan
 from pyhudi.storage import open_storage
 from pyhudi.table.files.logs import log_scan
 from pyhudi.table.files.logs.log_blocks import BlockType, Header, LogBlock
 from pyhudi.table.slices import merged_slice
 from support.made.compacting import append, begin, blocks, in_bases, join, merged, new_table, run, slices
 from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.seams import patch_seam, read_seam
 
 
 def replaced_blocks_are_read_again(patch: Patch) -> None:
-    patch.setattr(log_scan, "_in_place", list)
+    patch_seam(patch, "order instants of log blocks", list)
 
 
 def what_was_joined_comes_where_its_oldest_block_was(patch: Patch) -> None:
@@ -26,42 +26,42 @@ def what_was_joined_comes_where_its_oldest_block_was(patch: Patch) -> None:
         final = {old: time for time, found in instants.items() for old in found[0].compacted_times}
         return list(dict.fromkeys(final.get(one, one) for one in instants if not instants[one][0].compacted_times))
 
-    patch.setattr(log_scan, "_in_place", oldest)
+    patch_seam(patch, "order instants of log blocks", oldest)
 
 
 def what_replaces_nothing_counts(patch: Patch) -> None:
-    original = log_scan._in_place
+    original = read_seam("order instants of log blocks")
 
     def counting(instants: dict[str, list[LogBlock]]) -> list[str]:
         found = original(instants)
         return [*found, *(one for one in instants if one not in found and instants[one][0].compacted_times)]
 
-    patch.setattr(log_scan, "_in_place", counting)
+    patch_seam(patch, "order instants of log blocks", counting)
 
 
 def deletes_are_lost(patch: Patch) -> None:
-    patch.setattr(log_compactor, "joined", lambda some: some[0].filter(pa.array(np.zeros(len(some[0]), np.bool_))))
+    patch_seam(patch, "join delete blocks", lambda some: some[0].filter(pa.array(np.zeros(len(some[0]), np.bool_))))
 
 
 def deletes_lose_their_values(patch: Patch) -> None:
-    original = log_compactor.joined
+    original = read_seam("join delete blocks")
 
     def reset(some):  # type: ignore[no-untyped-def]
         found = original(some)
         return replace(found, default=pa.array(np.ones(len(found), np.bool_)))
 
-    patch.setattr(log_compactor, "joined", reset)
+    patch_seam(patch, "join delete blocks", reset)
 
 
 def one_log_is_left_out(patch: Patch) -> None:
-    original = log_compactor.LogCompactor.execute
-    patch.setattr(
-        log_compactor.LogCompactor, "execute", lambda it, unit: original(it, replace(unit, logs=unit.logs[1:]))
+    original = read_seam("compact the log files of a slice")
+    patch_seam(
+        patch, "compact the log files of a slice", lambda it, unit: original(it, replace(unit, logs=unit.logs[1:]))
     )
 
 
 def nobody_waits_for_writes_at_work(patch: Patch) -> None:
-    patch.setattr(log_plan, "_may_append", lambda _: False)
+    patch_seam(patch, "whether an instant may append log files", lambda _: False)
 
 
 def made(folder: Path) -> Path:

@@ -12,15 +12,10 @@ import numpy as np
 import pytest
 from pyhudi.errors import CorruptFileError
 from pyhudi.operations.planning.request import LogSettings
-from pyhudi.operations.services.compaction import compactor
-from pyhudi.operations.write import own_groups
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.table.files import slice_rules
-from pyhudi.table.files.logs import log_file
 from pyhudi.table.files.logs.log_blocks import MAGIC, PREFIX, BlockType, LogBlock, Read
 from pyhudi.table.files.names import LogFileName
-from pyhudi.table.merging import merger, row_spec
-from pyhudi.table.slices import log_rows, merged_slice
+from pyhudi.table.slices import log_rows
 from pyhudi.writer import log_handle
 from support.drawn.histories import LOGGED, ROOMY, UNORDERED, check_history, part, row
 from support.drawn.upkept import OFF
@@ -31,6 +26,7 @@ from support.models.model import random_history
 from support.mutations import RED, Check, Mutate, Patch, assert_red, each
 from support.recorded.fixture_tables import recorded, unpack
 from support.recorded.recorded_merges import check_recorded, in_order, shown
+from support.seams import patch_seam, read_seam
 
 Blocks = tuple[LogBlock, ...]
 
@@ -47,15 +43,15 @@ def versions_are_ordered_as_texts(patch: Patch) -> None:
     def order(name: LogFileName) -> Any:
         return name.instant_time, str(name.version), str(name.write_token), name.is_cdc
 
-    patch.setattr(LogFileName, "order", property(order))
+    patch_seam(patch, "order of log files", property(order))
 
 
 def every_task_counts_its_files_from_one(patch: Patch) -> None:
-    patch.setattr(own_groups, "versions_of_task", lambda *_: log_handle.Versions())
+    patch_seam(patch, "versions of log files of a task", lambda *_: log_handle.Versions())
 
 
 def nothing_is_looked_for_after_a_torn_block(patch: Patch) -> None:
-    patch.setattr(log_file._Blocks, "_next_sound", lambda blocks, _: blocks.size)
+    patch_seam(patch, "find the next sound log block", lambda blocks, _: blocks.size)
 
 
 def a_torn_block_is_taken(patch: Patch) -> None:
@@ -63,42 +59,46 @@ def a_torn_block_is_taken(patch: Patch) -> None:
         (length,) = struct.unpack(">q", read(offset + len(MAGIC), 8))
         return offset + PREFIX + int(length)
 
-    patch.setattr(log_file, "sound_end", end)
+    patch_seam(patch, "end of a sound log block", end)
 
 
 def ordering_is_ignored_between_base_and_log(patch: Patch) -> None:
-    patch.setattr(merger, "base_wins", lambda base, _: np.zeros(len(base[0]), dtype=np.bool_))
+    patch_seam(patch, "base rows that win in a merge", lambda base, _: np.zeros(len(base[0]), dtype=np.bool_))
 
 
 def deletes_have_no_ordering(patch: Patch) -> None:
-    patch.setattr(log_rows, "DELETE", log_rows.RESET)
+    patch_seam(patch, "mark of a delete in rows of logs", log_rows.RESET)
 
 
 def deletes_without_ordering_have_one(patch: Patch) -> None:
-    patch.setattr(log_rows.LogSpec, "unordered", lambda *_: None)
+    patch_seam(patch, "deletes without an ordering value", lambda *_: None)
 
 
 def deletes_without_ordering_end_with_their_task(patch: Patch) -> None:
-    patch.setattr(row_spec.RowSpec, "may_reset", False)
-    patch.setattr(log_handle.LogHandle, "_resets", lambda _, rows: np.zeros(rows.num_rows, dtype=np.bool_))
+    patch_seam(patch, "whether deletes may lack an ordering value", False)
+    patch_seam(
+        patch,
+        "deletes without an ordering value in a write",
+        lambda _, rows: np.zeros(rows.num_rows, dtype=np.bool_),
+    )
 
 
 def tombstones_are_forgotten(patch: Patch) -> None:
-    original = log_rows.LogRows._deletes
+    original = read_seam("deletes in a delete block")
 
     def none(*given: Any) -> Any:
         return (batch.slice(0, 0) for batch in original(*given))
 
-    patch.setattr(log_rows.LogRows, "_deletes", none)
+    patch_seam(patch, "deletes in a delete block", none)
 
 
 def a_log_belongs_to_the_base_before_its_request(patch: Patch) -> None:
-    patch.setattr(slice_rules, "_base_time", _by_request)
+    patch_seam(patch, "base file that a log file belongs to", _by_request)
 
 
 def a_compaction_leaves_a_log_out(patch: Patch) -> None:
-    original = compactor.Compactor.execute
-    patch.setattr(compactor.Compactor, "execute", lambda it, unit: original(it, replace(unit, logs=unit.logs[:-1])))
+    original = read_seam("compact a slice")
+    patch_seam(patch, "compact a slice", lambda it, unit: original(it, replace(unit, logs=unit.logs[:-1])))
 
 
 def _by_request(log: Any, times: Any, _: Callable[[str], str]) -> str | None:
@@ -106,8 +106,8 @@ def _by_request(log: Any, times: Any, _: Callable[[str], str]) -> str | None:
 
 
 def _blocks(patch: Patch, change: Callable[[Blocks], Blocks]) -> None:
-    original = merged_slice.effective_blocks
-    patch.setattr(merged_slice, "effective_blocks", lambda *given: change(original(*given)))
+    original = read_seam("log blocks that count")
+    patch_seam(patch, "log blocks that count", lambda *given: change(original(*given)))
 
 
 def check_avro(folder: Path) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError, PlacementError
-from pyhudi.index.small_files import GroupSizes
-from pyhudi.operations.locating import file_groups, group_jobs, tagging
-from pyhudi.operations.transaction import conflicts, new_keys
 from pyhudi.writer.group_writer import GroupJob
 from support.drawn.lookups import (
     check_copies_of_others,
@@ -27,75 +26,76 @@ from support.drawn.lookups import (
     check_their_copy,
 )
 from support.mutations import RED, Check, Mutate, Patch, assert_red, each
+from support.seams import patch_seam, read_seam
 
 WRONG = (*RED, CommitConflictError, ConcurrentWriteError, PlacementError)
 
 
 def no_look_at_new_keys(patch: Patch) -> None:
-    patch.setattr(conflicts, "find_twin", lambda *_: None)
+    patch_seam(patch, "find a key that another commit added", lambda *_: None)
 
 
 def hashes_alone_decide(patch: Patch) -> None:
     """Any key of the others counts as met."""
-    patch.setattr(new_keys, "hash64", lambda keys: np.zeros(len(keys), np.uint64))
-    patch.setattr(new_keys.pc, "is_in", lambda keys, *_, **__: new_keys.pa.array([True] * len(keys)))
+    patch_seam(patch, "hash new keys", lambda keys: np.zeros(len(keys), np.uint64))
+    patch.setattr(pc, "is_in", lambda keys, *_, **__: pa.array([True] * len(keys)))
 
 
 def partitions_are_one(patch: Patch) -> None:
-    made = new_keys.NewKeys
-    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _, *more: made(files, True, *more))
+    made = read_seam("make new keys")
+    patch_seam(patch, "make new keys", lambda files, _, *more: made(files, True, *more))
 
 
 def partitions_are_apart(patch: Patch) -> None:
-    made = new_keys.NewKeys
-    patch.setattr("pyhudi.operations.write.commit.NewKeys", lambda files, _, *more: made(files, False, *more))
+    made = read_seam("make new keys")
+    patch_seam(patch, "make new keys", lambda files, _, *more: made(files, False, *more))
 
 
 def their_newest_write_alone(patch: Patch) -> None:
-    find = new_keys.find_twin
+    find = read_seam("find a key that another commit added")
 
     def newest(*known: Any) -> Any:
         *others, times = known
         return find(*others, [max(times)])
 
-    patch.setattr(conflicts, "find_twin", newest)
+    patch_seam(patch, "find a key that another commit added", newest)
 
 
 def inserts_are_looked_at(patch: Patch) -> None:
-    patch.setattr(
-        "pyhudi.operations.write.commit._new_keys",
-        lambda plan, outcomes, _: new_keys.NewKeys(
-            {one.path: one.rows for one in outcomes if one.path}, anywhere=False
-        ),
+    made = read_seam("make new keys")
+    patch_seam(
+        patch,
+        "new keys of a commit",
+        lambda plan, outcomes, _: made({one.path: one.rows for one in outcomes if one.path}, anywhere=False),
     )
 
 
 def copies_are_left(patch: Patch) -> None:
-    tag = tagging._Lookup._tag
+    tag = read_seam("tag rows by a lookup")
 
     def first_alone(self: Any, keyed: Any) -> Any:
         tags = tag(self, keyed)
         return replace(tags, copied=tags.copied[:0], copy_codes=tags.copy_codes[:0])
 
-    patch.setattr(tagging._Lookup, "_tag", first_alone)
+    patch_seam(patch, "tag rows by a lookup", first_alone)
 
 
 def new_keys_are_appended(patch: Patch) -> None:
-    patch.setattr(group_jobs, "GroupJob", lambda group, piece, **_: GroupJob(group, piece))
+    patch_seam(patch, "job of a file group", lambda group, piece, **_: GroupJob(group, piece))
 
 
 def held_groups_are_joined(patch: Patch) -> None:
-    of = GroupSizes.of
-    patch.setattr(GroupSizes, "of", lambda *known, held, **said: of(*known, held=(), **said))
+    of = read_seam("sizes of file groups")
+    patch_seam(patch, "sizes of file groups", lambda *known, held, **said: of(*known, held=(), **said))
 
 
 def every_attempt_opens_its_own(patch: Patch) -> None:
-    patch.setattr(file_groups, "new_file_id", lambda *_: f"{uuid.uuid4()}-0")
+    patch_seam(patch, "file id of a new file group", lambda *_: f"{uuid.uuid4()}-0")
 
 
 def numbers_of_new_groups_do_not_count(patch: Patch) -> None:
-    new_file_id = file_groups.new_file_id
-    patch.setattr(file_groups, "new_file_id", lambda instant, path, _: new_file_id(instant, path, 0))
+    new_file_id = read_seam("file id of a new file group")
+    patch_seam(patch, "file id of a new file group", lambda instant, path, _: new_file_id(instant, path, 0))
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [

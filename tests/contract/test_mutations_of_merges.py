@@ -6,12 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyhudi.operations.planning import plan
-from pyhudi.operations.transaction import complete, conflicts
-from pyhudi.operations.write import commit, commit_metadata
 from support.drawn.changed_checks import check_counted, check_merges, check_swap
 from support.drawn.histories import LOGGED, TABLE
 from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.seams import patch_seam, read_seam
 
 
 def check_merges_of_logs(_: Path) -> None:
@@ -28,27 +26,27 @@ def check_merges_of_looked_up_keys(_: Path) -> None:
 
 def the_moment_that_was_seen_is_passed_over(patch: Patch) -> None:
     """What others committed between the look and the plan is not held against the write."""
-    original = plan._pin
-    patch.setattr(plan, "_pin", lambda storage, config, _: original(storage, config, ""))
+    original = read_seam("pin the moment of a write")
+    patch_seam(patch, "pin the moment of a write", lambda storage, config, _: original(storage, config, ""))
 
 
 def others_are_not_looked_for(patch: Patch) -> None:
-    patch.setattr(complete, "check_conflicts", lambda *_: None)
+    patch_seam(patch, "check conflicts", lambda *_: None)
 
 
 def file_groups_of_others_are_passed_over(patch: Patch) -> None:
     """Only new keys and columns are held against one another."""
-    patch.setattr(conflicts, "_file_groups", lambda _: set())
+    patch_seam(patch, "file groups of other commits", lambda _: set())
 
 
 def what_goes_is_not_held_against_the_counts(patch: Patch) -> None:
     """A row that moves without a delete where it was stays there, too."""
-    patch.setattr(commit, "_check_counted", lambda *_: None)
+    patch_seam(patch, "check the counts of removed rows", lambda *_: None)
 
 
 def counts_are_not_noted(patch: Patch) -> None:
     """A swap of keys is told as two rows that were updated where they are."""
-    patch.setattr(commit_metadata, "asdict", lambda counted: {"updates": counted.updates})
+    patch_seam(patch, "counts in commit metadata", lambda counted: {"updates": counted.updates})
 
 
 @each(

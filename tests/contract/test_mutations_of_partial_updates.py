@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyhudi.operations.planning.plan import WritePlan
-from pyhudi.operations.write import writers
-from pyhudi.table.merging import overlay
-from pyhudi.table.merging.laying import Laying
 from pyhudi.table.merging.overlay import Overlay
-from pyhudi.table.slices.partial_updates import PartialUpdates
-from pyhudi.writer import known_keys
-from pyhudi.writer.known_keys import KnownKeys, WholeRows
 from pyhudi.writer.log_handle import LogFormat
 from support.drawn.partial_checks import (
     check_deletes_and_partial_rows,
@@ -27,10 +20,11 @@ from support.drawn.partial_checks import (
     check_whole_rows_in_logs,
 )
 from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.seams import patch_seam, read_seam
 
 
 def columns_that_are_missing_become_null(patch: Patch) -> None:
-    laid = Overlay._laid
+    laid = read_seam("lay new values over rows")
 
     def empty(self: Overlay, *given: Any) -> Any:
         rows, changed = laid(self, *given)
@@ -40,56 +34,56 @@ def columns_that_are_missing_become_null(patch: Patch) -> None:
         ]
         return pa.RecordBatch.from_arrays(columns, rows.schema.names), changed
 
-    patch.setattr(Overlay, "_laid", empty)
+    patch_seam(patch, "lay new values over rows", empty)
 
 
 def an_older_row_wins(patch: Patch) -> None:
-    patch.setattr(overlay, "base_wins", lambda base, _: np.zeros(len(base[0]), dtype=np.bool_))
+    patch_seam(patch, "base rows that win over partial updates", lambda base, _: np.zeros(len(base[0]), dtype=np.bool_))
 
 
 def blocks_do_not_say_that_they_are_partial(patch: Patch) -> None:
-    patch.setattr(writers, "LogFormat", lambda kind, block, file, _: LogFormat(kind, block, file))
+    patch_seam(patch, "format of log files", lambda kind, block, file, _: LogFormat(kind, block, file))
 
 
 def nobody_looks_whether_keys_are_there(patch: Patch) -> None:
-    patch.setattr(KnownKeys, "rows", lambda _, piece, live, where: iter((live,)))
+    patch_seam(patch, "look up keys of partial updates", lambda _, piece, live, where: iter((live,)))
 
 
 def rows_are_put_together_as_they_come(patch: Patch) -> None:
-    patch.setattr(Laying, "_in_order", lambda _, rows: rows)
+    patch_seam(patch, "order rows of partial updates", lambda _, rows: rows)
 
 
 def rows_of_a_write_are_folded_to_one_of_them(patch: Patch) -> None:
-    patch.setattr(PartialUpdates, "given", lambda *_: None)
+    patch_seam(patch, "rows that give a column", lambda *_: None)
 
 
 def a_row_may_come_after_the_delete_of_its_key(patch: Patch) -> None:
-    patch.setattr(Laying, "_check_none_revived", lambda *_: None)
+    patch_seam(patch, "refuse rows after the delete of their key", lambda *_: None)
 
 
 def an_older_row_fills_nothing(patch: Patch) -> None:
-    laid = Overlay._laid
+    laid = read_seam("lay new values over rows")
 
     def covered(self: Overlay, batch: Any, rows: Any, states: Any, stays: Any) -> Any:
         return laid(self, batch, rows, states, stays)[0], ~stays
 
-    patch.setattr(Overlay, "_laid", covered)
+    patch_seam(patch, "lay new values over rows", covered)
 
 
 def tables_with_a_delete_flag_get_partial_blocks(patch: Patch) -> None:
-    patch.setattr(WritePlan, "partial_blocks", property(lambda plan: plan.partial_columns is not None))
+    patch_seam(patch, "whether a write makes partial blocks", property(lambda plan: plan.partial_columns is not None))
 
 
 def whole_rows_are_made_of_older_ones(patch: Patch) -> None:
-    patch.setattr(known_keys, "base_wins", lambda base, _: np.zeros(len(base[0]), dtype=np.bool_))
+    patch_seam(patch, "base rows that win over whole rows", lambda base, _: np.zeros(len(base[0]), dtype=np.bool_))
 
 
 def whole_rows_are_those_of_the_table(patch: Patch) -> None:
-    patch.setattr(WholeRows, "_laid", lambda _, stored, newer: stored)
+    patch_seam(patch, "make whole rows of partial updates", lambda _, stored, newer: stored)
 
 
 def whole_rows_of_unknown_keys_are_passed_over(patch: Patch) -> None:
-    patch.setattr(known_keys, "check_known", lambda *_: None)
+    patch_seam(patch, "refuse unknown keys of partial updates", lambda *_: None)
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [

@@ -10,19 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.index import small_files
 from pyhudi.index.small_files import GroupSizes, Shares, SmallFile
-from pyhudi.operations.locating import everywhere, tagging
-from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.table.arrow.arrays import Mask
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
-from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.writer.moved_rows import OldRows, Settled
 from support.drawn.shaped import check_shape
 from support.drawn.unique_keys import Row, Shape, check_history, how, parts_of, shown, table
 from support.drive import write
 from support.mutations import Check, Mutate, Patch, always, assert_red, each
 from support.rules.small_files import SIZES, SMALL, check_candidates, check_portions, check_rooms, dealt
+from support.seams import patch_seam, read_seam
 
 _ALWAYS = always(200)
 
@@ -109,10 +106,10 @@ def check_inserts(place: Path) -> None:
 
 def small_files_are_counted_twice(patch: Patch) -> None:
     """Each has the room of an empty one, as if what it holds had gone elsewhere."""
-    original = small_files._rooms
-    patch.setattr(
-        small_files,
-        "_rooms",
+    original = read_seam("room in small files")
+    patch_seam(
+        patch,
+        "room in small files",
         lambda small, sizes, size: original([replace(one, size=0) for one in small], sizes, size),
     )
 
@@ -122,7 +119,7 @@ def the_greatest_small_file_is_filled_first(patch: Patch) -> None:
         def __lt__(self, other: Any) -> bool:
             return (self.size, self.file_id) > (other.size, other.file_id)
 
-    patch.setattr(small_files, "SmallFile", Descending)
+    patch_seam(patch, "small file", Descending)
 
 
 def each_task_fills_small_files_for_itself(patch: Patch) -> None:
@@ -132,7 +129,7 @@ def each_task_fills_small_files_for_itself(patch: Patch) -> None:
         counts = [one.rows for one in self.shares]
         return np.minimum(np.searchsorted(np.cumsum(counts), np.arange(len(hashes)), side="right"), len(counts) - 1)
 
-    patch.setattr(Shares, "take", take)
+    patch_seam(patch, "share of each key", take)
 
 
 def the_last_hash_of_a_share_is_the_next_ones(patch: Patch) -> None:
@@ -140,7 +137,7 @@ def the_last_hash_of_a_share_is_the_next_ones(patch: Patch) -> None:
         lasts = np.array([one.last for one in self.shares], np.uint64)
         return np.searchsorted(lasts, hashes, side="right")
 
-    patch.setattr(Shares, "take", take)
+    patch_seam(patch, "share of each key", take)
 
 
 def check_edges(_: Path) -> None:
@@ -149,69 +146,73 @@ def check_edges(_: Path) -> None:
 
 
 def groups_of_a_pending_clustering_take_rows(patch: Patch) -> None:
-    original = GroupSizes.of.__func__  # type: ignore[attr-defined]
+    original = read_seam("sizes of file groups").__func__  # type: ignore[attr-defined]
 
     def of(cls: type[GroupSizes], *args: Any, held: Any, appends: bool) -> GroupSizes:
         return original(cls, *args, appends=appends)
 
-    patch.setattr(GroupSizes, "of", classmethod(of))
+    patch_seam(patch, "sizes of file groups", classmethod(of))
 
 
 def a_moved_row_is_left_behind(patch: Patch) -> None:
-    original = tagging.settle
+    original = read_seam("settle moved rows")
 
     def settle(*args: Any, **more: Any) -> Settled:
         none = np.zeros(0, np.int64)
         return replace(original(*args, **more), leaving=none, left=none.astype(np.int32))
 
-    patch.setattr(tagging, "settle", settle)
+    patch_seam(patch, "settle moved rows", settle)
 
 
 def a_row_moves_although_it_is_older(patch: Patch) -> None:
-    original = OldRows._standing
+    original = read_seam("stored rows of moved keys")
 
     def standing(self: OldRows, *args: Any) -> tuple[Mask, Mask]:
         live, wins = original(self, *args)
         return live, np.zeros_like(wins)
 
-    patch.setattr(OldRows, "_standing", standing)
+    patch_seam(patch, "stored rows of moved keys", standing)
 
 
 def what_log_files_deleted_is_taken_for_there(patch: Patch) -> None:
-    original = OldRows._standing
+    original = read_seam("stored rows of moved keys")
 
     def standing(self: OldRows, *args: Any) -> tuple[Mask, Mask]:
         live, wins = original(self, *args)
         return np.ones_like(live), wins
 
-    patch.setattr(OldRows, "_standing", standing)
+    patch_seam(patch, "stored rows of moved keys", standing)
 
 
 def rows_of_one_key_are_folded_within_their_partitions(patch: Patch) -> None:
-    patch.setattr(WritePlan, "folds", False)
+    patch_seam(patch, "whether a write folds rows of one key", False)
 
 
 def ties_go_by_the_partition(patch: Patch) -> None:
-    patch.setattr(RowSpec, "stood", lambda self, rows: None)
+    patch_seam(patch, "former positions of rows", lambda self, rows: None)
 
 
 def rows_move_that_are_to_stay(patch: Patch) -> None:
-    original = tagging.settle
-    patch.setattr(tagging, "settle", lambda *args, moves: original(*args, moves=True))
+    original = read_seam("settle moved rows")
+    patch_seam(patch, "settle moved rows", lambda *args, moves: original(*args, moves=True))
 
 
 def tasks_see_some_rows_of_a_key(patch: Patch) -> None:
-    patch.setattr(everywhere, "whole_runs", lambda batches, columns: batches)
+    patch_seam(patch, "keep rows of one key in one task", lambda batches, columns: batches)
 
 
 def all_rows_of_a_key_go_on(patch: Patch) -> None:
-    patch.setattr(WritePlan, "folds", False)
+    patch_seam(patch, "whether a write folds rows of one key", False)
 
 
 def tasks_leave_a_moved_row_behind(patch: Patch) -> None:
-    original = everywhere.settle
+    original = read_seam("settle moved rows of a task")
     none = np.zeros(0, np.int64)
-    patch.setattr(everywhere, "settle", lambda *args, **how: replace(original(*args, **how), leaving=none, left=none))
+    patch_seam(
+        patch,
+        "settle moved rows of a task",
+        lambda *args, **how: replace(original(*args, **how), leaving=none, left=none),
+    )
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [

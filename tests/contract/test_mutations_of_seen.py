@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pyhudi.operations.transaction import begin, since
 from pyhudi.timeline.instants import Instant
 from pyhudi.timeline.watermark import Seen, Watermark
 from support.faults.long_ago import (
@@ -16,30 +15,31 @@ from support.faults.long_ago import (
     check_older_than_all_recent,
 )
 from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.seams import patch_seam, read_seam
 
 
 def older_than_all_known_by_name_counts_as_seen(patch: Patch) -> None:
-    original = Seen.saw
+    original = read_seam("whether a watermark saw an instant")
 
     def saw(self: Seen, instant: Instant) -> bool:
         return original(self, instant) or instant.identity < min(self.watermark.recent)
 
-    patch.setattr(Seen, "saw", saw)
+    patch_seam(patch, "whether a watermark saw an instant", saw)
 
 
 def what_was_archived_since_does_not_count(patch: Patch) -> None:
-    patch.setattr(since, "archived_since", lambda *_: ())
+    patch_seam(patch, "instants archived since a moment", lambda *_: ())
 
 
 def what_is_gone_is_not_missed(patch: Patch) -> None:
     def against(self: Watermark, completed: Iterable[Instant], _: Any) -> Seen:
         return Seen(self, self._candidates(completed) if self.older.count else frozenset())
 
-    patch.setattr(Watermark, "against", against)
+    patch_seam(patch, "compare a watermark with the timeline", against)
 
 
 def writes_begin_however_old_they_are(patch: Patch) -> None:
-    patch.setattr(begin, "_refuse_if_old", lambda *_: None)
+    patch_seam(patch, "refuse a write that is too old", lambda *_: None)
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [

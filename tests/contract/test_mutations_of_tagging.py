@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
-from pyhudi.index import bloom, lookup, slice_keys
 from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.lookup import TableLookup
 from pyhudi.index.simple import SimpleIndex
-from pyhudi.index.slice_keys import Hits, WantedKeys
-from pyhudi.table.files import footers, key_footers
+from pyhudi.index.slice_keys import Hits
 from pyhudi.table.files.bloom_filter import BloomFilter
 from pyhudi.table.files.key_footers import KeyFooters
-from pyhudi.table.merging.key_probe import KeyProbe
 from support.made.keyed_files import KeyedFiles
 from support.mutations import Check, Mutate, Patch, always, assert_red, each
 from support.rules.tagging import ROWS, Places, check_lookup, tables
+from support.seams import patch_seam, read_seam
 
 
 def _check(index: TableLookup) -> None:
@@ -42,14 +41,14 @@ def check_simple(_: Path) -> None:
 
 
 def a_filter_denies_a_key(patch: Patch) -> None:
-    original = BloomFilter.may_hold_between
+    original = read_seam("ask a bloom filter for keys between two positions")
 
     def may_hold_between(self: BloomFilter, *span: Any) -> Any:
         held = original(self, *span)
         held[np.flatnonzero(held)[-1:]] = False
         return held
 
-    patch.setattr(BloomFilter, "may_hold_between", may_hold_between)
+    patch_seam(patch, "ask a bloom filter for keys between two positions", may_hold_between)
 
 
 def as_numbers(ordered: pa.Array, least: str | None, greatest: str | None) -> tuple[int, int]:
@@ -65,57 +64,58 @@ def as_numbers(ordered: pa.Array, least: str | None, greatest: str | None) -> tu
 
 
 def ranges_are_compared_as_numbers(patch: Patch) -> None:
-    patch.setattr(key_footers, "span_of", as_numbers)
+    patch_seam(patch, "keys in the range of a file", as_numbers)
 
 
 def bounds_of_row_groups_are_compared_as_numbers(patch: Patch) -> None:
-    patch.setattr(footers, "span_of", as_numbers)
+    patch_seam(patch, "keys in the range of a row group", as_numbers)
 
 
 def ranges_leave_their_last_key_out(patch: Patch) -> None:
-    original = key_footers.span_of
+    original = read_seam("keys in the range of a file")
 
     def span_of(ordered: pa.Array, least: str | None, greatest: str | None) -> tuple[int, int]:
         start, end = original(ordered, least, greatest)
         return start, end - (start < end and ordered[end - 1].as_py() == greatest)
 
-    patch.setattr(key_footers, "span_of", span_of)
+    patch_seam(patch, "keys in the range of a file", span_of)
 
 
 def a_false_positive_is_taken(patch: Patch) -> None:
-    patch.setattr(bloom, "hits_of_base", lambda base, file, wanted: Hits(np.arange(len(wanted)), 0, True))
+    patch_seam(patch, "keys that a base file holds", lambda base, file, wanted: Hits(np.arange(len(wanted)), 0, True))
 
 
 def footers_are_known_by_their_table_alone(patch: Patch) -> None:
-    patch.setattr(key_footers, "_name", lambda storage, file: (storage.path, 0))
+    patch_seam(patch, "name of a footer in memory", lambda storage, file: (storage.path, 0))
 
 
 def log_files_are_passed_over(patch: Patch) -> None:
-    for module in (slice_keys, bloom):
-        patch.setattr(module, "hits_of_logs", lambda *_: Hits.none())
+    patch_seam(patch, "keys that log files hold", lambda *_: Hits.none())
 
 
 def a_key_of_another_hash_is_taken(patch: Patch) -> None:
     """Every key that is not denied at the first look counts as found."""
-    patch.setattr(
-        KeyProbe, "find", lambda self, wanted: np.arange(len(wanted)) % len(self.keys) if len(self.keys) else -1
+    patch_seam(
+        patch,
+        "find keys by their hashes",
+        lambda self, wanted: np.arange(len(wanted)) % len(self.keys) if len(self.keys) else -1,
     )
 
 
 def all_rows_of_a_key_but_the_last_are_forgotten(patch: Patch) -> None:
-    original = lookup._KeyedSearch.of
+    original = read_seam("search for the keys of rows")
 
     def of(search: Any, rows: Any) -> Any:
         made = original(search, rows)
         _, last = np.unique(made.key_of_row[::-1], return_index=True)
         kept = np.sort(len(made.key_of_row) - 1 - last)
-        return lookup._KeyedSearch(made.rows[kept], made.pieces, made.keys, made.key_of_row[kept])
+        return replace(made, rows=made.rows[kept], key_of_row=made.key_of_row[kept])
 
-    patch.setattr(lookup._KeyedSearch, "of", of)
+    patch_seam(patch, "search for the keys of rows", of)
 
 
 def other_copies_of_a_key_are_forgotten(patch: Patch) -> None:
-    patch.setattr(lookup._Found, "_add_copies", lambda *_: None)
+    patch_seam(patch, "note further copies of keys", lambda *_: None)
 
 
 def keys_are_not_ordered_before_ranges_cut_them(patch: Patch) -> None:
@@ -123,12 +123,16 @@ def keys_are_not_ordered_before_ranges_cut_them(patch: Patch) -> None:
         encoded = pc.dictionary_encode(keys)
         return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
 
-    patch.setattr(lookup, "unique_in_order", unique)
+    patch_seam(patch, "order the keys of a lookup", unique)
 
 
 def the_greatest_key_is_taken_for_one_beyond(patch: Patch) -> None:
-    between = WantedKeys._between
-    patch.setattr(WantedKeys, "_between", lambda self, keys: pc.and_(between(self, keys), pc.less(keys, self.keys[-1])))
+    between = read_seam("wanted keys within a range")
+    patch_seam(
+        patch,
+        "wanted keys within a range",
+        lambda self, keys: pc.and_(between(self, keys), pc.less(keys, self.keys[-1])),
+    )
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [
@@ -150,7 +154,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
 
 @pytest.fixture(autouse=True)
 def _fresh_footers(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(bloom, "FOOTERS", KeyFooters())
+    patch_seam(monkeypatch, "footers in memory", KeyFooters())
 
 
 @each(MUTATIONS)

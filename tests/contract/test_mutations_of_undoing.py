@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pyhudi.errors import PyHudiError
-from pyhudi.operations.rollback import rollback as steps
-from pyhudi.operations.services import restore, rollback
-from pyhudi.operations.transaction import conflicts
 from pyhudi.table.files import written
 from support.mutations import RED, Check, Mutate, Patch, assert_red, each
+from support.seams import patch_seam, read_seam
 from support.upkeep.undoing import (
     check_each_rolled_back,
     check_kept,
@@ -24,60 +22,58 @@ ALSO_RED = (*RED, PyHudiError)
 
 
 def savepoints_are_ignored(patch: Patch) -> None:
-    for module in (rollback, restore):
-        patch.setattr(module, "refuse_savepoints", lambda *_, **__: None)
+    patch_seam(patch, "refuse to undo saved instants", lambda *_, **__: None)
 
 
 def a_rollback_leaves_a_file(patch: Patch) -> None:
     """The first that its listing shows; the plan says so too."""
-    original = steps.files_of
-    for module in (rollback, steps):
-        patch.setattr(module, "files_of", lambda *given, **named: original(*given, **named)[1:])
+    original = read_seam("files of an instant")
+    patch_seam(patch, "files of an instant", lambda *given, **named: original(*given, **named)[1:])
 
 
 def replaced_file_groups_stay_away(patch: Patch) -> None:
     """A process remembers what a replacecommit took away, though it is rolled back."""
     remembered: dict[Any, Any] = {}
-    original = written.Written.joined_by
+    original = read_seam("add commits to known written files")
 
     def joined(self: written.Written, bodies: Any) -> written.Written:
         found = original(self, bodies)
         remembered.update(found.replaced_by)
         return replace(found, replaced_by=dict(remembered))
 
-    patch.setattr(written.Written, "joined_by", joined)
+    patch_seam(patch, "add commits to known written files", joined)
 
 
 def a_restore_leaves_one_write(patch: Patch) -> None:
     """The oldest of those that it should undo."""
-    original = restore.RestorePlan
-    patch.setattr(
-        restore,
-        "RestorePlan",
+    original = read_seam("plan of a restore")
+    patch_seam(
+        patch,
+        "plan of a restore",
         lambda instants_to_rollback, **named: original(instants_to_rollback=instants_to_rollback[:-1], **named),
     )
 
 
 def a_restore_leaves_the_data(patch: Patch) -> None:
-    patch.setattr(restore, "walk_partitions", lambda _: {})
+    patch_seam(patch, "files of all partitions for a restore", lambda _: {})
 
 
 def completed_files_stay(patch: Patch) -> None:
     """Data is deleted under a write that readers still see."""
-    for module in (steps, restore):
-        patch.setattr(module, "hide", lambda *_: None)
+    patch_seam(patch, "hide the completion of a rolled back instant", lambda *_: None)
+    patch_seam(patch, "hide the completion of a restored instant", lambda *_: None)
 
 
 def partitions_stay(patch: Patch) -> None:
-    patch.setattr(steps, "forget_partitions", lambda *_: None)
+    patch_seam(patch, "remove partitions that a rollback emptied", lambda *_: None)
 
 
 def any_write_is_the_newest(patch: Patch) -> None:
-    patch.setattr(rollback, "_stands_on", lambda _: False)
+    patch_seam(patch, "whether an instant builds on earlier ones", lambda _: False)
 
 
 def what_is_undone_does_not_conflict(patch: Patch) -> None:
-    patch.setattr(conflicts, "_check_undone", lambda *_: None)
+    patch_seam(patch, "check that others undid nothing", lambda *_: None)
 
 
 MUTATIONS: list[tuple[Mutate, Check]] = [

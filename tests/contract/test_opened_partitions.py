@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import DuplicateKeyError, WriteSealedError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.transaction import fence
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage
 from support.drive import plan, rows_of, task, write
 from support.rules.checks import assert_whole
+from support.seams import patch_seam, read_seam
 
 PARTED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
 METAFILE = ".hoodie_partition_metadata"
@@ -73,10 +73,10 @@ def test_a_straggler_takes_back_a_partition_that_it_opened_for_nothing(
     write(tmp_path, rows(("z", 1)), table=PARTED)
     colocated = WriteSettings(colocated=True)
     first, second = (plan(tmp_path, rows(("a", 1)).schema, settings=colocated) for _ in range(2))
-    real = fence.write_partition_metafile
+    real = read_seam("write the metafile of a partition from a task")
 
     def slow(storage: Storage, partition_path: str, instant_time: str) -> bool:
-        monkeypatch.setattr(fence, "write_partition_metafile", real)
+        patch_seam(monkeypatch, "write the metafile of a partition from a task", real)
         made = real(storage, partition_path, instant_time)
         if used:
             commit_write(second, [task(second, rows(("a", 2)), 0)])
@@ -88,7 +88,7 @@ def test_a_straggler_takes_back_a_partition_that_it_opened_for_nothing(
             made = real(storage, partition_path, instant_time)
         return made
 
-    monkeypatch.setattr(fence, "write_partition_metafile", slow)
+    patch_seam(monkeypatch, "write the metafile of a partition from a task", slow)
     with pytest.raises(WriteSealedError):
         task(first, rows(("a", 1)), 0)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from pyhudi.operations.indexing import news
 from pyhudi.operations.indexing.news import find_news
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.storage import open_storage
@@ -18,6 +17,7 @@ from pyhudi.table.config import load_config
 from pyhudi.testing.outside_indexes import OutsideIndexContract
 from support.drawn.lookups import APART, TABLE, rows
 from support.drive import write
+from support.seams import patch_seam
 
 PAGE = Path(__file__).parents[2] / "docs" / "indexes.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -91,7 +91,7 @@ def test_all_file_groups_are_news_where_the_archive_tells_not_what_writes_did(
             assert first.anew
 
     told = find_news(storage, config, first.until)
-    monkeypatch.setattr(news, "archived_bodies", lambda *_: {})
+    patch_seam(monkeypatch, "archived commits for an index", lambda *_: {})
     untold = find_news(storage, config, first.until)
 
     assert told is not None

@@ -44,6 +44,7 @@ from support.drawn.partial_checks import (
 )
 from support.drive import plan, read, write
 from support.models.partial_model import random_steps, rows
+from support.seams import patch_seam, read_seam
 
 UPDATE = rows(("k", "a", 11, 2), columns=("id", "p", "ts", "n"))
 WHOLE = rows(("k", "a", 10, "first", 1), ("l", "a", 10, "x", 1))
@@ -265,7 +266,7 @@ def test_keys_are_looked_for_in_row_groups_that_may_hold_them(tmp_path: Path, mo
     (base,) = path.glob("a/*.parquet")
     pq.write_table(pq.read_table(base, partitioning=None), base, row_group_size=50, store_schema=False)
     read_groups: list[tuple[int, int]] = []
-    original = BaseFileReader.batches
+    original = read_seam("read batches of a base file")
 
     def counting(file: BaseFileReader, schema: pa.Schema, **how: Any) -> Any:
         groups = how.get("row_groups")
@@ -273,7 +274,7 @@ def test_keys_are_looked_for_in_row_groups_that_may_hold_them(tmp_path: Path, mo
         read_groups.append((there if groups is None else len(groups), there))
         return original(file, schema, **how)
 
-    monkeypatch.setattr(BaseFileReader, "batches", counting)
+    patch_seam(monkeypatch, "read batches of a base file", counting)
     some = rows(("k000007", "a", 2, 0), ("k000009", "a", 2, 0), columns=("id", "p", "ts", "n"))
     write(path, some, settings=PARTIAL)
     with pytest.raises(KeyNotFoundError, match="k000007x"):

@@ -13,18 +13,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyhudi.reader import moment
-from pyhudi.reader import past as history
-from pyhudi.reader.window import CommitTimes, Window
-from pyhudi.table.files import cleaned
-from pyhudi.table.files.view import FileView
+from pyhudi.reader.window import Window
 from pyhudi.table.files.written import read_written
-from pyhudi.timeline.instant_files import InstantFiles
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from support.drawn.past_checks import check_cleaned, check_past
 from support.places import Place
 from support.s3 import S3Server, new_url
+from support.seams import patch_seam, read_seam
 
 Patch = pytest.MonkeyPatch
 seeds = st.integers(0, 1 << 32)
@@ -61,69 +57,67 @@ def time_travel_goes_by_completions(patch: Patch) -> None:
         named = self.find(time)
         return self.as_of_completion(time if named is None else named.visible_since)
 
-    patch.setattr(Timeline, "as_of_request", completed_by_then)
+    patch_seam(patch, "timeline as of a request", completed_by_then)
 
 
 def windows_end_by_requests(patch: Patch) -> None:
-    patch.setattr(Timeline, "as_of_completion", Timeline.as_of_request)
+    patch_seam(patch, "timeline as of a completion", Timeline.as_of_request)
 
 
 def windows_go_by_requests(patch: Patch) -> None:
-    patch.setattr(Instant, "visible_since", property(lambda self: self.requested_time))
+    patch_seam(patch, "time from which an instant is visible", property(lambda self: self.requested_time))
 
 
 def windows_hold_their_begin(patch: Patch) -> None:
-    plan = moment.plan_window
+    plan = read_seam("plan a window of commits")
 
     def closed(writes: Any, begin: str | None, end: str | None) -> Window:
         return plan(writes, begin and f"{int(begin) - 1}", end)
 
-    patch.setattr(moment, "plan_window", closed)
+    patch_seam(patch, "plan a window of commits", closed)
 
 
 def rows_of_older_commits_show(patch: Patch) -> None:
-    patch.setattr(CommitTimes, "mask", lambda self, times: pa.array([True] * len(times)))
+    patch_seam(patch, "rows of a window of commits", lambda self, times: pa.array([True] * len(times)))
 
 
 def overtaken_commits_show(patch: Patch) -> None:
-    mask = CommitTimes.mask
-    patch.setattr(CommitTimes, "mask", lambda self, times: mask(replace(self, less=()), times))
+    mask = read_seam("rows of a window of commits")
+    patch_seam(patch, "rows of a window of commits", lambda self, times: mask(replace(self, less=()), times))
 
 
 def what_is_replaced_later_is_gone_before(patch: Patch) -> None:
     def of_the_present(storage: Any, timeline: Timeline) -> Any:
         return read_written(storage, timeline.reload())
 
-    patch.setattr(history, "read_written", of_the_present)
+    patch_seam(patch, "files of commits in the past", of_the_present)
 
 
 def cleaned_files_are_not_missed(patch: Patch) -> None:
-    patch.setattr(FileView, "lost", lambda self, partition: [])
+    patch_seam(patch, "files that a partition lost", lambda self, partition: [])
 
 
 def only_cleans_tell(patch: Patch) -> None:
     """As where the commits that named the files are archived."""
-    patch.setattr(history, "superseded", lambda *_: [])
+    patch_seam(patch, "files that later commits superseded", lambda *_: [])
 
 
 def cleans_are_trusted(patch: Patch) -> None:
     only_cleans_tell(patch)
-    patch.setattr(cleaned, "_keeps", lambda *_: True)
+    patch_seam(patch, "whether a clean kept what a moment shows", lambda *_: True)
 
 
 def cleans_that_died_are_passed_over(patch: Patch) -> None:
     only_cleans_tell(patch)
-    read = InstantFiles.read_clean
-    patch.setattr(
-        InstantFiles, "read_clean", lambda files, one: read(files, one) if one.state == State.COMPLETED else None
-    )
+    read = read_seam("read a clean")
+    patch_seam(patch, "read a clean", lambda files, one: read(files, one) if one.state == State.COMPLETED else None)
 
 
 def the_first_later_instant_is_taken_for_whole(patch: Patch) -> None:
     def next_one(files: Any, wanted: Any, time: str) -> Instant:
         return next(one for one in files.timeline.writes if one.requested_time > time)
 
-    patch.setattr(history, "_next_whole", next_one)
+    patch_seam(patch, "next instant that shows whole slices", next_one)
 
 
 by_versions = partial(check_cleaned, tell=False)

@@ -9,18 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyhudi.operations.decisions import decide
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.settings import CleanSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.files import written
 from pyhudi.table.files.base_file import BaseFileReader
 from support import drive
 from support.drive import plan, task
 from support.s3 import S3Server, new_url
+from support.seams import patch_seam, read_seam
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",))
@@ -54,7 +53,7 @@ PLACED = pytest.mark.parametrize("colocated", [True, False], ids=["colocated", "
 @pytest.fixture(autouse=True)
 def nobody_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no commit look at the timeline once more because this machine is busy."""
-    monkeypatch.setattr(decide, "LATE_S", 3600.0)
+    patch_seam(monkeypatch, "seconds after which a commit is late", 3600.0)
 
 
 def hands(tasks: int, partitions: int, value: int) -> list[pa.Table]:
@@ -181,7 +180,7 @@ def test_a_fresh_process_reads_each_commit_once(s3: S3Server) -> None:
         names = [name for kind, name, _ in s3.seen if kind == "GET" and name.endswith("commit")]
         return total, len(names), len(set(names))
 
-    written._KNOWN.clear()
+    read_seam("written files that the process knows").clear()
     fresh, warm, again = bodies_read(8), bodies_read(9), bodies_read(10)
     # The newest is read for its columns, too.
     assert fresh[2] == 8
@@ -191,7 +190,7 @@ def test_a_fresh_process_reads_each_commit_once(s3: S3Server) -> None:
     reads = []
     for clear in (True, False):
         if clear:
-            written._KNOWN.clear()
+            read_seam("written files that the process knows").clear()
         with s3.watched() as requests:
             open_snapshot(url).slices(())
         reads.append(sum(requests.values()))
@@ -209,7 +208,7 @@ def test_a_clean_takes_requests_by_what_changed(s3: S3Server) -> None:
             ids = [f"{names[0]}-{key}" for key in range(80)]
             rows = pa.table([ids, [names[0]] * 80, [value] * 80], schema=SCHEMA)
             drive.write(url, rows, settings=WriteSettings(colocated=True))
-            written._KNOWN.clear()
+            read_seam("written files that the process knows").clear()
             with s3.watched() as requests:
                 done = clean(open_storage(url), CleanSettings(commits=1))
             assert done.files == (0 if value < 2 else 2)

@@ -19,7 +19,6 @@ from pyhudi.errors import (
     WriteSealedError,
 )
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.services import standing
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.restore import restore
@@ -36,6 +35,7 @@ from pyhudi.timeline.writers import announcements, heartbeat
 from support.attempts import IMPATIENT, PARTED, parted, rows
 from support.drive import KEYED, carry_out, plan, read, rows_of, task, write
 from support.rules.checks import assert_whole
+from support.seams import patch_seam
 from support.upkeep.cleans import QUIET
 from support.upkeep.undoing import (
     Life,
@@ -296,11 +296,14 @@ def test_a_replay_of_a_write_that_is_being_undone_writes_again(tmp_path: Path) -
 
 def test_while_a_restore_is_pending_nobody_writes(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says how to go on; so do those of another restore and of a rollback."""
-    from pyhudi.operations.services import restore as service
 
     storage = open_storage(str(life.path))
     with monkeypatch.context() as patch:
-        patch.setattr(service, "hide", lambda *_: (_ for _ in ()).throw(StorageError("Gone.", "Try again.")))
+        patch_seam(
+            patch,
+            "hide the completion of a restored instant",
+            lambda *_: (_ for _ in ()).throw(StorageError("Gone.", "Try again.")),
+        )
         with pytest.raises(StorageError, match="Gone"):
             restore(storage, life.instants[1])
     for act in (
@@ -320,11 +323,14 @@ def test_while_a_restore_is_pending_nobody_writes(life: Life, monkeypatch: pytes
 
 def test_a_write_that_meets_a_half_finished_restore_names_it(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its victims are pending again by then, and no advice about their writers helps."""
-    from pyhudi.operations.services import restore as service
 
     storage = open_storage(str(life.path))
     with monkeypatch.context() as patch:
-        patch.setattr(service, "take_off", lambda *_: (_ for _ in ()).throw(StorageError("Gone.", "Try again.")))
+        patch_seam(
+            patch,
+            "take restored instants off the timeline",
+            lambda *_: (_ for _ in ()).throw(StorageError("Gone.", "Try again.")),
+        )
         with pytest.raises(StorageError, match="Gone"):
             restore(storage, life.instants[1])
 
@@ -366,7 +372,7 @@ def test_a_restore_that_met_an_archiving_is_taken_back(life: Life, monkeypatch: 
     storage = open_storage(str(life.path))
     announcements.announce(storage, life.instants[1])
     with monkeypatch.context() as patch, pytest.raises(UndoError, match="archived"):
-        patch.setattr(standing, "announced", lambda _: ())
+        patch_seam(patch, "instants that a service sees announced", lambda _: ())
         restore(storage, life.instants[1])
     announcements.forget_before(storage, life.instants[-1])
     write(life.path, parted("b", 9, value=9))

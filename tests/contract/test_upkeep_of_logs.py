@@ -12,6 +12,7 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import CleanSettings
 from pyhudi.storage.base import FileInfo, Storage
 from support.made.logged import Logged
+from support.seams import patch_seam, read_seam
 from support.upkeep.kept_logs import (
     NEWEST,
     appended,
@@ -65,14 +66,14 @@ def test_only_partitions_are_looked_at_in_which_a_slice_was_replaced(
     table.append(9, value=1, partition="b")
     table.append(9, value=2, partition="b")
     storage, listed = table.storage, []
-    kept = type(storage).list
+    kept = read_seam("list a local folder")
 
     def noted(self: Storage, path: str, **given: bool) -> list[FileInfo]:
         listed.append(path)
         return kept(self, path, **given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(storage), "list", noted)
+        patch_seam(patch, "list a local folder", noted)
         assert clean(storage, one).files == 0
     assert not {"a", "b"} & set(listed)
     table.compact()

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import CommitConflictError, OptionConflictError, PyHudiError, StorageError
-from pyhudi.operations.decisions import decide
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
@@ -22,6 +21,7 @@ from support.faults.faulty import Killed
 from support.faults.races import IMPATIENT, SCHEMA, TABLE, rows
 from support.made import compacting
 from support.rules.checks import assert_whole
+from support.seams import patch_seam
 
 
 @contextlib.contextmanager
@@ -32,8 +32,8 @@ def nothing_is_carried_out(error: BaseException) -> Iterator[None]:
         raise error
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decide, "carry_out", carry_out)
-        patch.setattr(decide, "_POLL_S", 0.0)
+        patch_seam(patch, "carry out a decision", carry_out)
+        patch_seam(patch, "pause between two looks at a decision", 0.0)
         yield
 
 
@@ -131,7 +131,7 @@ def test_a_decision_that_nobody_can_read_binds_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its maker may still be at work, and is given a moment; then the next number is decided."""
-    monkeypatch.setattr(decide, "HALF_MADE_S", 0.0)
+    patch_seam(monkeypatch, "age at which a torn decision is dead", 0.0)
     write(tmp_path, rows("a", "k0", value=0), table=TABLE)
     storage = open_storage(str(tmp_path))
     [number] = decisions.numbers(storage)
@@ -145,7 +145,7 @@ def test_a_decision_that_nobody_can_read_binds_nobody(
 
 
 def test_few_decisions_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decide, "KEPT", 2)
+    patch_seam(monkeypatch, "decisions that stay", 2)
     for number in range(8):
         write(tmp_path, rows("a", "k0", value=number), table=TABLE)
 

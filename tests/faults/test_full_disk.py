@@ -13,7 +13,6 @@ from pyhudi.errors import PyHudiError, StorageError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.timeline.writers import reserve
 from pyhudi.timeline.writers.owner import SEALS
 from support.attempts import SCHEMA, attempt, rows
 from support.drive import KEYED, plan, rows_of, task, write
@@ -21,6 +20,7 @@ from support.faults.full_disk import Disk, FullDiskStorage
 from support.faults.races import IMPATIENT
 from support.places import copied, state_of
 from support.rules.checks import assert_whole
+from support.seams import patch_seam, read_seam
 from support.stores import merge_in_one_thread, wrap_stores
 
 FIRST = rows(1, 2, 3, 4, 5, value=1)
@@ -36,7 +36,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     found = Disk(tmp_path / "disk")
     wrap_stores(monkeypatch, lambda store: FullDiskStorage(store, found))
     merge_in_one_thread(monkeypatch)
-    monkeypatch.setattr(reserve, "_SIZE", 8 << 10)
+    patch_seam(monkeypatch, "size of the reserve on the disk", 8 << 10)
     yield found
 
 
@@ -106,8 +106,8 @@ def test_a_rollback_on_a_full_disk_names_its_victim_before_it_deletes(
     """
     held: list[str] = []
     states: set[object] = set()
-    hold = reserve.hold
-    monkeypatch.setattr(reserve, "hold", lambda *a: (hold(*a), held.append(a[1])))
+    hold = read_seam("hold a reserve on the disk")
+    patch_seam(monkeypatch, "hold a reserve on the disk", lambda *a: (hold(*a), held.append(a[1])))
     write(tmp_path / "first", FIRST, table=KEYED)
     dead = plan(tmp_path / "first", SCHEMA, settings=WriteSettings(colocated=True))
     task(dead, rows(2, value=2, ts=2), 0)

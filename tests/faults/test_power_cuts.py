@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyhudi.operations.write.merge_spills as merge_spills
 import pytest
 from pyhudi.errors import StorageError
 from pyhudi.operations.write.abort import abort_write
@@ -21,6 +20,7 @@ from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.drive import plan, rows_of, task, write
 from support.faults.power import Cut, Disk, Image, restore, watched
 from support.rules.checks import DATA_FILE, assert_whole
+from support.seams import patch_seam
 
 FIRST = [parted("a", 1, 2, value=1), parted("b/c", 3, value=1)]
 SECOND = [parted("a", 2, 4, value=2), parted("d/e", 5, value=2)]
@@ -113,7 +113,7 @@ WORKS = {
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a write take the same steps every time."""
-    monkeypatch.setattr(merge_spills, "MOST_WORKERS", 1)
+    patch_seam(monkeypatch, "most workers of a merge", 1)
 
 
 def cuts_of(place: Path, work: Work, *, careless: int = 0) -> Disk:

@@ -13,14 +13,12 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import PyHudiError
-from pyhudi.operations.decisions import decide
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.rollback.rollback import forget
 from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.settings import ArchiveSettings
-from pyhudi.operations.transaction import begin
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
@@ -33,6 +31,7 @@ from support.faults.races import IMPATIENT, SCHEMA, TABLE, data_files, rows
 from support.faults.stops import Stop, counted
 from support.places import copied, state_of
 from support.rules.checks import assert_whole
+from support.seams import patch_seam
 from support.stores import merge_in_one_thread, wrap_stores
 
 COLOCATED = replace(IMPATIENT, colocated=True)
@@ -197,7 +196,7 @@ def test_a_commit_that_slept_longer_than_decisions_are_kept(
     tmp_path: Path, stop: Stop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number that it makes is free again, and not the newest: it does not bind."""
-    monkeypatch.setattr(decide, "KEPT", 1)
+    patch_seam(monkeypatch, "decisions that stay", 1)
     table, said = tmp_path / "t", []
     write(table, rows("a", "k0", value=0), table=TABLE)
     planned = plan(table, SCHEMA, settings=COLOCATED)
@@ -246,7 +245,7 @@ def test_a_commit_that_sleeps_until_its_instant_may_be_archived(
     tmp_path: Path, stop: Stop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What somebody else has completed and archived for it must not come back as the timeline's beginning."""
-    monkeypatch.setattr(decide, "LATE_S", 0.0)
+    patch_seam(monkeypatch, "seconds after which a commit is late", 0.0)
 
     def run(table: Path, said: list[str], number: int) -> None:
         def others_archive() -> None:
@@ -269,7 +268,7 @@ def test_a_sweep_that_stops_twice_takes_nothing_of_a_write_that_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: int
 ) -> None:
     """The write slept before it was on the timeline; then it makes its files, and completes: whole, or not at all."""
-    monkeypatch.setattr(begin, "_WAIT_FOR_FIRST_S", 0.0)
+    patch_seam(monkeypatch, "wait for the first attempt of a task", 0.0)
     done, at, sweeping = set(), 0, Stop()
     write(tmp_path / "first", rows("a", "k0", value=0), table=TABLE)
     while len(sweeping.steps) >= at:

@@ -12,12 +12,12 @@ from pyhudi.errors import ConcurrentWriteError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
-from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.writers import heartbeat, stillness
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, plan, rows_of, task, write
 from support.faults.races import SCHEMA, TABLE, rows
 from support.rules.checks import assert_whole
+from support.seams import patch_seam
 
 QUICK = WriteSettings(patience=Patience(heartbeat_interval_s=0.4, heartbeat_misses=2))
 THEIRS = "20260101000000000"
@@ -26,7 +26,7 @@ THEIRS = "20260101000000000"
 @pytest.fixture
 def _an_hour_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the machine's clock step once everything so far is written."""
-    monkeypatch.setattr(LocalStorage, "now", lambda self: time.time() + 3600)
+    patch_seam(monkeypatch, "time of a local store", lambda self: time.time() + 3600)
 
 
 @pytest.mark.usefixtures("_an_hour_ahead")

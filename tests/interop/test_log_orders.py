@@ -17,11 +17,11 @@ from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.readers import read_hudi_rs
 from interop.writer import write_without_spark
 from pyhudi.errors import UnsupportedTypeError
-from pyhudi.operations.write import writers
 from support.made.compacting import join, run, schedule
 from support.readers import read_without_spark
 from support.recorded.hudi_options import SMALL
 from support.recorded.ordering_pairs import FAILING, VALUES
+from support.seams import patch_seam
 
 pytestmark = pytest.mark.interop
 
@@ -175,7 +175,7 @@ def test_strings_in_parquet_blocks_of_ours_would_lose(
 ) -> None:
     """What the choice of the format is for."""
     path = tmp_path / "t"
-    monkeypatch.setattr(writers, "safe_format", lambda wished, *_: wished)
+    patch_seam(monkeypatch, "format that keeps all values", lambda wished, *_: wished)
     for rows in steps_of(*KINDS["string"]):
         write_without_spark(path, rows, MERGED)
 

@@ -13,7 +13,6 @@ from interop.apache_hudi import ApacheHudi
 from interop.instants import pending
 from interop.scenarios import BUCKETS
 from interop.undone import Rows, agreed, call, names, newest
-from pyhudi.operations.services import restore as restore_service
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
@@ -22,6 +21,7 @@ from support.attempts import IMPATIENT, PARTED, parted
 from support.drive import write
 from support.faults.faulty import Killed
 from support.recorded.hudi_options import SMALL
+from support.seams import patch_seam, read_seam
 from support.upkeep.undoing import assert_gone, condemn, content
 
 pytestmark = pytest.mark.interop
@@ -140,9 +140,9 @@ def test_each_finishes_the_others_restore(tmp_path: Path, java: ApacheHudi, monk
     for copy in (theirs, plan):
         shutil.copytree(ours, copy)
 
-    stopped = after(1, restore_service.take_off)
+    stopped = after(1, read_seam("take restored instants off the timeline"))
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(restore_service, "take_off", stopped)
+        patch_seam(patch, "take restored instants off the timeline", stopped)
         restore(open_storage(str(ours)), instants[0])
     assert content(ours) == contents[1]
     with pytest.raises(Exception, match="restore"):

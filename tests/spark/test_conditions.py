@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyhudi import HudiTable
 from pyhudi.connector.conditions.understood import understand
-from pyhudi.connector.source import parquet_scan
 from pyhudi.connector.source.file_lists import IGNORED, read_list
 from pyhudi.errors import InvalidOptionError
 from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.drawn.conditions import check_random_conditions, make_table
+from support.seams import patch_seam
 
 pytestmark = pytest.mark.oldest
 
@@ -150,7 +150,7 @@ def test_many_files_are_handed_over_in_a_list(
     make_table(tmp_path / "t")
     table = HudiTable(spark, tmp_path / "t")
     alone = table.to_df()
-    monkeypatch.setattr(parquet_scan, "MANY", 3)
+    patch_seam(monkeypatch, "files that are handed over in a list", 3)
     listed = table.to_df()
     spark.conf.set(IGNORED, "true")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from support import seams
 from support.environments import SPARK_HOME, build_wheel, link_packages, new_environment, variables_without
 from support.sessions import INTERPRETED, WARM
 
@@ -30,11 +32,11 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet as pq
 from pyhudi import HudiTable, colocate, from_spark, suggest_buckets
-from pyhudi.connector.placement import found_keys
 from pyhudi.connector.write_job import write
 from pyhudi.errors import MissingColumnError, NullKeyError, OptionConflictError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
+from seams import read_seam, set_seam
 
 spark = SparkSession.builder.remote(os.environ["REMOTE"]).getOrCreate()
 assert "connect" in type(spark).__module__
@@ -100,13 +102,13 @@ assert logged.to_df(read_optimized=True).where("n = 2").count() == old.where("n 
 looked = HudiTable.create(spark, path + "-looked", df, record_key="id", partition_by="p", index="SIMPLE")
 always = {"hoodie.pyhudi.place.rows": "always"}
 assert looked.upsert(df.where("id < 50"), **always).inserts == 50
-for few, start in ((found_keys.FEW_KEYS, 0), (-1, 50)):
-    found_keys.FEW_KEYS = few
+for few, start in ((read_seam("few found keys for the driver"), 0), (-1, 50)):
+    set_seam("few found keys for the driver", few)
     moved = df.selectExpr(f"id + {start} id", f"cast((id + {start}) % 3 as string) p", "n")
     done = looked.upsert(moved, **always)
     assert (done.inserts, done.updates, "tasks.spill" in done.seconds) == (50, 50, False), done
 assert looked.to_df().count() == 150
-found_keys.FEW_KEYS = 1000
+set_seam("few found keys for the driver", 1000)
 assert looked.upsert(df.limit(0), **always).updates == 0
 
 plain = sys.argv[2]
@@ -148,9 +150,9 @@ import os
 import sys
 
 from pyhudi import HudiTable
-from pyhudi.connector.source import parquet_scan
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
+from seams import set_seam
 from support.drawn.conditions import check_random_conditions, make_table
 
 spark = SparkSession.builder.remote(os.environ["REMOTE"]).getOrCreate()
@@ -165,7 +167,7 @@ late = table.to_df(where="at = '2024-03-10 09:30:00'")
 spark.conf.set("spark.sql.session.timeZone", "UTC")
 assert late.count() == table.to_df().where("at = '2024-03-10 09:30:00'").count() > 0
 assert not table.to_df(where="at > '2024-03-20'").inputFiles()
-parquet_scan.MANY = 3
+set_seam("files that are handed over in a list", 3)
 many = table.to_df()
 assert table.delete("p = 'a'").deletes == 40
 assert (many.count(), table.to_df().count(), table.to_df(where="p = 'B b'").count()) == (120, 80, 40)
@@ -177,6 +179,7 @@ def run(python: Path | str, folder: Path, script: str = SCRIPT, **variables: str
     """Run a script in a process of its own, with these variables in the place of Spark's own."""
     here = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     (folder / "script.py").write_text(script, encoding="utf-8")
+    shutil.copy(seams.__file__, folder)
     done = subprocess.run(
         [python, "script.py", str(folder / "t"), str(folder / "plain")],
         capture_output=True,

@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.merge_tables import COLUMNS, NAMES, START, Values, counts, frame, made, rows
 from support.readers import rows_by_hudi_rs
+from support.seams import patch_seam
 
 
 @pytest.fixture
@@ -365,7 +366,7 @@ def test_what_others_commit_meanwhile_is_not_written_over(
             other.upsert(meanwhile.pop(0))
         return write(*given)
 
-    monkeypatch.setattr(table, "_write_changes", late, raising=False)
+    patch_seam(monkeypatch, "write changes of a merge", late, of=table)
     merge = (
         table.merge(frame(spark, [(3, "b", 7, 0, "mine")]))
         .when_matched_update_all()
@@ -375,7 +376,7 @@ def test_what_others_commit_meanwhile_is_not_written_over(
     assert rows(table) == [(3, "b", 7, 0, "mine"), (50, "z", 1, 0, "added")]
 
     table.upsert(frame(spark, START))
-    monkeypatch.setattr(table, "_write_changes", late, raising=False)
+    patch_seam(monkeypatch, "write changes of a merge", late, of=table)
     update = {"set": {"n": "n + 1"}, "where": "id = 1"}
     with pytest.raises(CommitConflictError):
         table.update(**update)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from pyhudi import HudiTable
-from pyhudi.connector.source import direct_tasks
 from pyhudi.errors import OptionConflictError
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from support.models.past import Past
+from support.seams import patch_seam
 
 SHOWN = ["p", "id", "value", "_hoodie_commit_time"]
 
@@ -68,7 +68,7 @@ def test_one_data_frame_shows_one_moment_in_both_its_parts(
     table = HudiTable(spark, past.path)
     told, narrow = table.to_df(), table.to_df(["value"])
     with monkeypatch.context() as patch:
-        patch.setattr(direct_tasks, "MOST_BYTES", 0)
+        patch_seam(patch, "most bytes that each task gets", 0)
         by_source = table.to_df()
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "pandas", None)

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi import HudiTable, colocate
-from pyhudi.connector.placement import choice as placing
 from pyhudi.errors import DuplicateColumnError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from support.seams import patch_seam
 from support.sessions import RESTLESS, said
 
 ALWAYS = {"hoodie.pyhudi.place.rows": "always"}
@@ -69,7 +69,7 @@ def test_the_commit_merges_on_one_machine_and_tasks_where_they_are_told_to(spark
 
 
 def test_the_query_runs_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "local_cores", lambda spark: None)
+    patch_seam(monkeypatch, "cores of a local master", lambda spark: None)
     seen = spark.sparkContext.accumulator(0)
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -80,7 +80,7 @@ def test_the_query_runs_once(spark: SparkSession, tmp_path: Path, monkeypatch: p
     df = tied(spark, "id")
     table = create(spark, tmp_path / "t", df)
     few = table.upsert(df.mapInArrow(count, df.schema))
-    monkeypatch.setattr(placing, "estimated_bytes", lambda df: None)
+    patch_seam(monkeypatch, "estimated bytes of a query", lambda df: None)
     many = table.upsert(df.mapInArrow(count, df.schema))
 
     assert seen.value == 4_000

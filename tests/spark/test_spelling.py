@@ -14,6 +14,7 @@ from pyhudi import HudiTable, colocate
 from pyhudi.connector.source.paths import absolute_for
 from pyhudi.errors import InvalidOptionError, UnsupportedTypeError
 from pyspark.sql import SparkSession
+from support.seams import patch_seam
 
 UTC = datetime.timezone.utc
 
@@ -113,10 +114,9 @@ def test_rows_may_be_of_pandas_or_arrow(spark: SparkSession, tmp_path: Path) -> 
 def test_the_buckets_of_a_table_suit_the_rows_that_it_is_made_for(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyhudi.connector.placement import sizing
 
     caplog.set_level(logging.INFO, logger="pyhudi.tables")
-    monkeypatch.setattr(sizing, "parquet_bytes", lambda rows: (6 << 30) * (rows.limit(1).count()))
+    patch_seam(monkeypatch, "bytes of rows as Parquet", lambda rows: (6 << 30) * (rows.limit(1).count()))
     rows = spark.range(9).selectExpr("id", "id % 3 p")
 
     def made(name: str, schema: object, **more: object) -> int:

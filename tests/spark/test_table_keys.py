@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyhudi import HudiTable
-from pyhudi.connector.placement import found_keys
 from pyhudi.connector.placement.table_keys import table_keys
 from pyhudi.errors import NullKeyError
 from pyhudi.operations.planning.spread_lookup import SeenTable
@@ -21,6 +20,7 @@ from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.timeline.timeline import load_timeline
 from pyspark.sql import SparkSession
 from support.drawn.lookups import slices
+from support.seams import patch_seam
 
 COLUMNS = "id string, p string"
 
@@ -53,7 +53,7 @@ def test_a_file_with_rows_without_keys_is_refused(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No row of them would be found, and each be added again."""
-    monkeypatch.setattr(found_keys, "FEW_KEYS", -1)
+    patch_seam(monkeypatch, "few found keys for the driver", -1)
     table = written(spark, tmp_path / "t", ("a1", "a"), ("a2", "a"), ("a3", "a"))
     (file,) = (tmp_path / "t" / "a").glob("*.parquet")
     rows = pq.read_table(file)

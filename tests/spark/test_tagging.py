@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 from pyhudi import HudiTable, colocate
-from pyhudi.connector.placement import found_keys, table_keys, tagging, unique_keys
+from pyhudi.connector.placement import tagging
 from pyhudi.connector.placement.found_keys import Met
 from pyhudi.connector.placement.key_columns import KEY, PATH, with_keys
 from pyhudi.connector.placement.key_text import KeyText
 from pyhudi.connector.placement.slots import Placement
-from pyhudi.connector.table import writing
 from pyhudi.connector.write_job import write
 from pyhudi.errors import (
     CommitConflictError,
@@ -30,6 +29,7 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from support.seams import patch_seam, read_seam
 from support.sessions import RESTLESS, said
 
 PLACED, LEFT = ({"hoodie.pyhudi.place.rows": wish} for wish in ("always", "never"))
@@ -42,10 +42,15 @@ NO_PACKING = {SMALL: 0}
 MANY_TASKS = {"spark.sql.shuffle.partitions": "8", "spark.sql.adaptive.enabled": "false"}
 
 
+def few_keys(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have so many keys, and no more, looked up by tasks."""
+    patch_seam(monkeypatch, "few found keys for the driver", number)
+    patch_seam(monkeypatch, "few unique keys for the driver", number)
+
+
 def many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have all keys joined by Spark, as many are."""
-    for module in (found_keys, unique_keys):
-        monkeypatch.setattr(module, "FEW_KEYS", -1)
+    few_keys(monkeypatch, -1)
 
 
 def read_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +60,7 @@ def read_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("No FileSystem for scheme")
 
     many_keys(monkeypatch)
-    monkeypatch.setattr(table_keys, "scan_record_keys", refuse)
+    patch_seam(monkeypatch, "scan the table's record keys", refuse)
 
 
 WAYS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -293,14 +298,14 @@ def test_a_key_beyond_those_that_were_counted_is_not_taken_for_new(
     before = made(spark, "sequence(0, 9)", 1)
     table.upsert(before)
     later = sf.udf(lambda key: "k9" if key == "k3" and counted.exists() else key, "string", useArrow=False)
-    count = Met.of
+    count = read_seam("partitions of incoming rows")
 
     def of(*args: Any) -> Met:
         found = count(*args)
         counted.touch()
         return found
 
-    monkeypatch.setattr(Met, "of", of)
+    patch_seam(monkeypatch, "partitions of incoming rows", of)
     with pytest.raises(PlacementError, match="other keys now"):
         table.upsert(
             made(spark, "sequence(0, 3)", 2).withColumn("id", later.asNondeterministic()("id")),
@@ -317,11 +322,11 @@ class Between:
         self._tag = tagging.tag
         self._monkeypatch = monkeypatch
         self._then = then
-        monkeypatch.setattr(writing, "tag", self)
+        patch_seam(monkeypatch, "tag rows in Spark", self)
 
     def __call__(self, *args: Any) -> Any:
         found = self._tag(*args)
-        self._monkeypatch.setattr(writing, "tag", self._tag)
+        patch_seam(self._monkeypatch, "tag rows in Spark", self._tag)
         self._then()
         return found
 
@@ -335,11 +340,11 @@ def test_keys_come_to_the_driver_up_to_a_bound_and_are_joined_beyond(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str
 ) -> None:
     table = create(spark, tmp_path / "t", COLUMNS, index=index)
-    df = made(spark, "sequence(0, 29)", 1)
+    df: DataFrame = made(spark, "sequence(0, 29)", 1)
     table.upsert(df)
     collected: list[int] = []
     joined: list[Any] = []
-    collect, join = type(df).toArrow, table_keys.table_keys
+    collect, join = type(df).toArrow, read_seam("join with the table's keys")
 
     def counted(frame: DataFrame) -> Any:
         found = collect(frame)
@@ -355,9 +360,8 @@ def test_keys_come_to_the_driver_up_to_a_bound_and_are_joined_beyond(
 
     monkeypatch.setattr(type(df), "toArrow", counted)
     for bound in (30, 29):
-        for module in (found_keys, unique_keys):
-            monkeypatch.setattr(module, "FEW_KEYS", bound)
-            monkeypatch.setattr(module, "table_keys", noted)
+        few_keys(monkeypatch, bound)
+        patch_seam(monkeypatch, "join with the table's keys", noted)
         Between(monkeypatch, stop)
         with pytest.raises(_StoppedError):
             table.upsert(df, **PLACED)

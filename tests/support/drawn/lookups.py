@@ -11,7 +11,6 @@ import pytest
 from pyhudi.errors import CommitConflictError
 from pyhudi.index.base import NOT_FOUND, KeyedRows
 from pyhudi.index.settings import FileSizes, LookupSettings
-from pyhudi.operations.locating import group_jobs
 from pyhudi.operations.locating.group_jobs import shares_of
 from pyhudi.operations.planning.operation import DELETE, REPLACING
 from pyhudi.operations.planning.plan import WritePlan
@@ -35,6 +34,7 @@ from support.made.clustering import request_clustering, take_back
 from support.places import Place, below
 from support.rules.checks import assert_whole
 from support.rules.health import findings
+from support.seams import patch_seam
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 TABLE = TableSettings(
@@ -283,8 +283,10 @@ def check_held_group(folder: Place) -> None:
     write(table, rows(2, value=3), operation="delete")
     take_back(table, at)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            group_jobs, "held_groups", lambda *_: {(one.partition_path, one.file_id) for one in slices(table)}
+        patch_seam(
+            patch,
+            "file groups that plans hold",
+            lambda *_: {(one.partition_path, one.file_id) for one in slices(table)},
         )
         write(table, rows(2, value=2))
     assert ("a", home(table, 2)) not in held

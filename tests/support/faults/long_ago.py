@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pyhudi.operations.write.commit as committing
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError
 from pyhudi.operations.write.abort import abort_write
@@ -23,6 +22,7 @@ from support.drive import plan, rows_of, task, write
 from support.faults.races import SCHEMA, TABLE, data_files, rows
 from support.made.cleaning import TIMELINE, archive
 from support.places import Place, below
+from support.seams import patch_seam
 
 MANY = RECENT + 10
 
@@ -110,7 +110,7 @@ def check_archived_before_it_is_given_up(folder: Path) -> None:
     planned = plan(table, SCHEMA)
     results = [task(planned, rows("a", "k1", value=2), 0)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(committing, "forget", lambda *_: None)
+        patch_seam(patch, "forget the work of a commit", lambda *_: None)
         commit_write(planned, results)
     commit_many(table, 9)
     archive(table, 5)

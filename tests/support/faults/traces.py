@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from pyhudi.operations.decisions import decide
-from pyhudi.storage import parallel
-from pyhudi.table.files import written
 from support.faults.faulty import STEPS
 from support.places import NAMED_ANYHOW, TIME
+from support.seams import patch_seam, read_seam
 from support.stores import merge_in_one_thread, wrap_stores
 
 _INVENTED = re.compile(rf"(?P<name>{NAMED_ANYHOW.pattern})|(?P<time>{TIME.pattern})")
@@ -108,14 +106,14 @@ def trace_writes(patch: pytest.MonkeyPatch) -> Trace:
     """Have writes note what they ask of their store, in one order every time."""
     trace = Trace()
     merge_in_one_thread(patch)
-    patch.setattr(parallel, "THREADS", 1)
+    patch_seam(patch, "threads of store calls", 1)
     # A busy machine would have a commit look at the timeline once more.
-    patch.setattr(decide, "LATE_S", 3600.0)
+    patch_seam(patch, "seconds after which a commit is late", 3600.0)
     wrap_stores(patch, lambda storage: TracedStorage(storage, trace))
     return trace
 
 
 def begin_process(trace: Trace, title: str) -> None:
     """Begin an operation in a process that remembers nothing of the table."""
-    written._KNOWN.clear()
+    read_seam("written files that the process knows").clear()
     trace.head(title)

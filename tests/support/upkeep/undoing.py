@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import CommitConflictError, UndoError
-from pyhudi.operations.services import rollback as rollback_service
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
@@ -21,6 +20,7 @@ from support.faults.faulty import Killed
 from support.made.compacting import run as compact
 from support.places import copied
 from support.rules.checks import assert_whole
+from support.seams import patch_seam
 
 MERGED = replace(PARTED, table_type="MERGE_ON_READ")
 Rows = list[tuple[object, ...]]
@@ -95,7 +95,7 @@ def condemn(path: Path, instant: str) -> None:
         raise Killed("rollback")
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(rollback_service, "roll_back", killed)
+        patch_seam(patch, "roll back an instant", killed)
         rollback(open_storage(str(path)), instant)
 
 

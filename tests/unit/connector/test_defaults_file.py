@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from pyhudi.connector.options import defaults_file
 from pyhudi.connector.options.defaults_file import Line, read_defaults
 from pyhudi.errors import InvalidOptionError
+from support.seams import patch_seam
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "defaults"
 
@@ -17,7 +17,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     named = tmp_path / "conf"
     named.mkdir()
     monkeypatch.setenv("HUDI_CONF_DIR", str(named))
-    monkeypatch.setattr(defaults_file, "FOLDER_OF_THE_MACHINE", str(tmp_path / "etc"))
+    patch_seam(monkeypatch, "folder of the machine's defaults", str(tmp_path / "etc"))
     return named
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.options import defaults_file
-from pyhudi.connector.options import sources as option_sources
 from pyhudi.connector.options.explain import explain
 from pyhudi.connector.options.names import describe_options
 from pyhudi.connector.options.sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
@@ -18,6 +16,7 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.secrets import STARS
 from pyhudi.table.config import TableConfig, create_config
 from support.drive import KEYED, write
+from support.seams import patch_seam
 
 ROWS = pa.table({"id": [1, 2], "ts": [1, 1]})
 
@@ -26,8 +25,8 @@ ROWS = pa.table({"id": [1, 2], "ts": [1, 1]})
 def defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only defaults file there is, empty so far."""
     monkeypatch.setenv("HUDI_CONF_DIR", str(tmp_path))
-    monkeypatch.setattr(defaults_file, "FOLDER_OF_THE_MACHINE", str(tmp_path / "etc"))
-    monkeypatch.setattr(option_sources, "_told", set())
+    patch_seam(monkeypatch, "folder of the machine's defaults", str(tmp_path / "etc"))
+    patch_seam(monkeypatch, "defaults that were warned of", set())
     path = tmp_path / "hudi-defaults.conf"
     path.touch()
     return path

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.connector.options import parsing as module
 from pyhudi.connector.options.model import HudiOptions
 from pyhudi.connector.options.names import describe_options
 from pyhudi.connector.options.parsing import PyHudiWarning, format_value, parse_options
@@ -26,6 +25,7 @@ from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.table.config.payloads import PAYLOADS
 from pyhudi.table.keys.generator import KeyGeneratorType
 from pyhudi.timeline.writers.patience import Patience
+from support.seams import patch_seam
 
 SCHEMA = pa.schema([("id", pa.int64())])
 MIB = 1 << 20
@@ -50,7 +50,7 @@ QUICKSTART = {
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_told", set())
+    patch_seam(monkeypatch, "options that were warned of", set())
 
 
 def test_a_job_written_for_apache_hudi_is_understood() -> None:

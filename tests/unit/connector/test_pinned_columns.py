@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyhudi.connector.source.datasource import PyHudiDataSource
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.timeline.instant_files import InstantFiles
 from support.drive import write
+from support.seams import patch_seam
 
 
 def test_the_columns_of_a_read_are_asked_of_the_timeline_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,7 @@ def test_the_columns_of_a_read_are_asked_of_the_timeline_once(tmp_path: Path, mo
     source = PyHudiDataSource({"path": path})
     columns = source.schema()
     write(path, pa.table({"id": [3], "later": ["x"]}))
-    monkeypatch.delattr(InstantFiles, "read_summary")
+    patch_seam(monkeypatch, "read the summary of a commit", None)
 
     reader = copy(source).reader(columns)
     again = copy(reader)

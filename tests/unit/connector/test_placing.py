@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyhudi.connector.placement import choice as placing
 from pyhudi.connector.placement.choice import estimated_bytes, local_cores, places
+from support.seams import patch_seam
 
 MIB = 1 << 20
 
@@ -37,7 +37,7 @@ def frame(master: str, size: int | None = None) -> Any:
 def test_a_local_master_says_how_many_cores_its_tasks_have(
     monkeypatch: pytest.MonkeyPatch, master: str, cores: int | None
 ) -> None:
-    monkeypatch.setattr(placing, "cpu_count", lambda: 6)
+    patch_seam(monkeypatch, "cores of the machine", lambda: 6)
 
     assert local_cores(frame(master).sparkSession) == cores
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import types
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,19 +20,20 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import write
 from support.made.compacting import TABLE, append, in_bases, new_table, rows
+from support.seams import patch_seam
 
 NOTHING = SimpleNamespace(conf=SimpleNamespace(getAll={}))
 COMMITS = "hoodie.clean.commits.retained"
 ENABLE = "hoodie.metadata.enable"
 DEAD = "hoodie.clean.failed.writes.policy"
-HOMES = {
-    "clean": "operations.services.clean",
-    "archive": "operations.services.archive",
-    "schedule_compaction": "operations.services.compaction.compact",
-    "rollback": "operations.services.rollback",
-    "savepoint": "operations.services.savepoint",
-    "delete_savepoint": "operations.services.savepoint",
-    "restore": "operations.services.restore",
+SEAMS = {
+    "clean": "clean a table",
+    "archive": "archive instants",
+    "schedule_compaction": "plan a compaction",
+    "rollback": "roll a write back",
+    "savepoint": "savepoint of a moment",
+    "delete_savepoint": "delete a savepoint",
+    "restore": "restore a table",
 }
 Asked = list[tuple[str, tuple[object, ...], dict[str, object]]]
 
@@ -51,11 +50,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
         return service
 
-    modules: dict[str, types.ModuleType] = {}
-    for name, home in HOMES.items():
-        module = modules.setdefault(home, types.ModuleType(home))
-        setattr(module, name, fake(name))
-        monkeypatch.setitem(sys.modules, f"pyhudi.{home}", module)
+    for name, seam in SEAMS.items():
+        patch_seam(monkeypatch, seam, fake(name))
     return calls
 
 
@@ -140,10 +136,8 @@ def test_what_validate_finds_is_a_line_each_and_an_error_a_code(
     code: int,
 ) -> None:
     depths = []
-    module = types.ModuleType("validate")
     found = pa.table({"severity": pa.array(severities, pa.string()), "file": ["a.commit"] * len(severities)})
-    module.validate = lambda _, *, deep: depths.append(deep) or found  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pyhudi.operations.inspect.validate", module)
+    patch_seam(monkeypatch, "validate a table", lambda _, *, deep: depths.append(deep) or found)
 
     assert main(["validate", "--path", str(tmp_path)]) == code
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -172,7 +166,7 @@ def test_the_exit_code_of_a_service_says_what_the_caller_can_do(
     def fails(*_: Any, **__: Any) -> None:
         raise CommitConflictError("Somebody was first.", "Run it again.")
 
-    monkeypatch.setattr(sys.modules["pyhudi.operations.services.archive"], "archive", fails)
+    patch_seam(monkeypatch, "archive instants", fails)
 
     assert main([*arguments, "--path", str(tmp_path)]) == code
     printed = capsys.readouterr()

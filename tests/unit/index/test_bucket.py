@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import NullKeyError
-from pyhudi.index import bucket
 from pyhudi.index.base import Index
 from pyhudi.index.bucket import BucketIndex
 from pyhudi.index.key_parser import KeyParser
 from pyhudi.table.files.names import FileGroupId
+from support.seams import patch_seam
 
 TEXT = st.text(st.sampled_from("ab_,:é😀"), max_size=4) | st.sampled_from(["__null__", "__empty__"])
 JAVA = json.loads((Path(__file__).parents[2] / "fixtures/bucket_keys/apache_hudi_1_2.json").read_text("utf-8"))
@@ -108,7 +108,7 @@ def test_parts_spare_taking_keys_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [("a", pa.array(["1", "2"])), ("b", pa.array(["x", "__null__"]))]
     index = BucketIndex(7, ("a", "b"))
     expected = index.buckets(keys).tolist()
-    monkeypatch.setattr(bucket, "parse_record_keys", refuse)
+    patch_seam(monkeypatch, "take record keys apart", refuse)
 
     assert index.buckets(keys, parts).tolist() == expected
 

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from pyhudi.errors import CorruptFileError, NullKeyError
-from pyhudi.index import bloom
 from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.lookup import TableLookup
 from pyhudi.index.settings import LookupSettings
@@ -20,10 +19,9 @@ from pyhudi.index.simple import SimpleIndex
 from pyhudi.storage import open_storage
 from pyhudi.storage.object_files import ObjectInput
 from pyhudi.table.config import load_config
-from pyhudi.table.files import key_footers
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import FILTER, BloomSettings, FileFilter
-from pyhudi.table.files.key_footers import FooterFilter, KeyFooter, KeyFooters
+from pyhudi.table.files.key_footers import KeyFooter, KeyFooters
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import FileGroupId
 from pyhudi.timeline.timeline import load_timeline
@@ -31,6 +29,7 @@ from support.drive import rows_of
 from support.made.keyed_files import OPENED, CountingStorage, KeyedFiles, keyed
 from support.recorded.fixture_tables import unpack
 from support.rules.tagging import ROWS, SMALL, Places, all_homes, check_lookup, homes, tables, tag
+from support.seams import patch_seam, read_seam
 
 INDEXES: list[TableLookup] = [
     SimpleIndex(),
@@ -53,8 +52,8 @@ def test_every_key_is_found_where_it_is_and_nowhere_else(
 @given(table=tables(), rows=ROWS)
 def test_many_keys_are_found_where_few_would_be(table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_footers, "FEW", 2)
-        patch.setattr(key_footers, "_FIRST", 1)
+        patch_seam(patch, "few keys for the filter of a footer", 2)
+        patch_seam(patch, "first keys for the filter of a footer", 1)
         check_lookup(BloomIndex(), *table, rows)
 
 
@@ -76,8 +75,8 @@ def test_many_keys_are_told_by_those_of_a_file_on_a_disk_without_its_filter(
     files, decoded = KeyedFiles(), []
     group = files.add("p", [f"{number:05}" for number in range(0, 10_000, 2)], bloom=BloomSettings())
     monkeypatch.setattr(CountingStorage, "remote", remote)
-    original = FooterFilter.get
-    monkeypatch.setattr(FooterFilter, "get", lambda self: decoded.append(self) or original(self))
+    original = read_seam("decode the bloom filter of a footer")
+    patch_seam(monkeypatch, "decode the bloom filter of a footer", lambda self: decoded.append(self) or original(self))
 
     tags = tag(BloomIndex(), files, *(("p", f"{number:05}") for number in range(wanted)))
 
@@ -216,7 +215,7 @@ def test_ranges_rule_nothing_out_where_they_are_not_to_be_looked_at(
     monkeypatch: pytest.MonkeyPatch, prunes: bool, found: bool, few: int
 ) -> None:
     """Whether a footer is known or not, and its filter asked or not; by a range that is wrong one can tell."""
-    monkeypatch.setattr(bloom, "FEW", few)
+    patch_seam(monkeypatch, "few keys for the filter of a file", few)
     files, index = KeyedFiles(), BloomIndex(LookupSettings(prunes_by_ranges=prunes))
     group = files.add("p", ["m"], bloom=SMALL)
     files.say(group, {MIN_KEY: "x", MAX_KEY: "y"})
@@ -314,7 +313,7 @@ def test_footers_that_take_too_much_memory_are_forgotten(
 ) -> None:
     files, groups = scattered
     everywhere = files.add("p", ["a", "z"], bloom=SMALL)
-    monkeypatch.setattr(bloom, "FOOTERS", KeyFooters(ranges=ranges, filters=filters))
+    patch_seam(monkeypatch, "footers in memory", KeyFooters(ranges=ranges, filters=filters))
     assert len(files.opened) == 0
     tag(BloomIndex(), files, ("p", "k31"))
     assert len(files.opened) == 11

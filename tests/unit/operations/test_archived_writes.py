@@ -18,6 +18,7 @@ from pyhudi.timeline.timeline import load_timeline
 from support.drive import rows_of, write
 from support.faults.races import rows
 from support.made.cleaning import archive as archive_as_apache_hudi
+from support.seams import patch_seam, read_seam
 from support.upkeep.archiving import HISTORY, move, written
 
 
@@ -103,13 +104,13 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     from pyhudi.storage.local import LocalStorage
 
     names: list[str] = []
-    original = LocalStorage.open_input
+    original = read_seam("open a local file")
 
     def open_input(self: LocalStorage, path: str) -> Any:
         names.append(path)
         return original(self, path)
 
-    monkeypatch.setattr(LocalStorage, "open_input", open_input)
+    patch_seam(monkeypatch, "open a local file", open_input)
     yield names
 
 

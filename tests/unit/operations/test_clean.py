@@ -14,8 +14,6 @@ from pyhudi.errors import (
     UnreadableTimeError,
     UnsupportedTableError,
 )
-from pyhudi.operations.services import clean as module
-from pyhudi.operations.services import clean_scope
 from pyhudi.operations.services.clean import Cleaner, clean
 from pyhudi.operations.services.clean_guard import path_inside
 from pyhudi.operations.services.clean_plan import CleanPlan
@@ -43,6 +41,7 @@ from support.drive import plan, rows_of, task, write
 from support.faults.long_ago import instants
 from support.models.past import Past
 from support.places import files_below
+from support.seams import patch_seam, read_seam
 from support.upkeep.cleans import TABLE, data_files, rows, run_clean, save, unsave
 
 ONE = CleanSettings(commits=1)
@@ -160,14 +159,14 @@ def test_a_trial_run_counts_what_is_pending_once(table: Path) -> None:
 def looked_at(table: Path, settings: CleanSettings, monkeypatch: pytest.MonkeyPatch) -> list[str] | None:
     """Clean, and return the partitions that were listed; None for all."""
     seen: list[list[str] | None] = []
-    original = clean_scope._listed
+    original = read_seam("files that a clean lists")
 
     def listed(storage: Any, partitions: Any) -> Any:
         seen.append(None if partitions is None else sorted(partitions))
         return original(storage, partitions)
 
     with monkeypatch.context() as patch:
-        patch.setattr(clean_scope, "_listed", listed)
+        patch_seam(patch, "files that a clean lists", listed)
         run_clean(table, settings)
     return seen[0]
 
@@ -377,7 +376,7 @@ def test_the_groups_of_a_pending_clustering_stay(table: Path) -> None:
 def test_what_comes_between_plan_and_decision_counts(table: Path, monkeypatch: pytest.MonkeyPatch, comes: str) -> None:
     """Somebody makes a savepoint, undoes a write, or cleans, after the files were listed: it is planned anew."""
 
-    first, original, rounds = times(table)[0], module.request, []
+    first, original, rounds = times(table)[0], read_seam("request a clean"), []
 
     def between(*given: Any) -> Any:
         rounds.append(comes)
@@ -388,14 +387,14 @@ def test_what_comes_between_plan_and_decision_counts(table: Path, monkeypatch: p
                 write(table, rows("a", "k1", value=9))
             elif comes == "clean":
                 with monkeypatch.context() as patch:
-                    patch.setattr(module, "request", original)
+                    patch_seam(patch, "request a clean", original)
                     run_clean(table, ONE)
             else:
                 undone = Instant("20990101000000000", "rollback", State.COMPLETED, "20990101000000001")
                 instants(table).complete(undone, b"")
         return original(*given)
 
-    monkeypatch.setattr(module, "request", between)
+    patch_seam(monkeypatch, "request a clean", between)
     done = run_clean(table, ONE)
 
     assert len(rounds) == {"savepoint": 2, "rollback": 2, "clean": 1, "write": 1}[comes]

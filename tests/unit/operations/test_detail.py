@@ -6,7 +6,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError
-from pyhudi.operations.inspect import history as module
 from pyhudi.operations.inspect.detail import DETAIL_SCHEMA, detail
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.planning.request import TableSettings
@@ -14,6 +13,7 @@ from pyhudi.operations.write.announcement import describe
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig
 from support import drive
+from support.seams import patch_seam, read_seam
 
 KEYED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
 
@@ -48,13 +48,13 @@ def test_a_row_says_what_the_table_is_and_how_large(tmp_path: Path) -> None:
 def test_the_history_opens_only_the_instants_that_it_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = [drive.write(tmp_path / "t", rows(number), table=KEYED).instant for number in range(4)]
     opened: list[str] = []
-    result_of = module.result_of
+    result_of = read_seam("result of a commit in the history")
 
     def counted(timeline, instant):
         opened.append(instant.requested_time)
         return result_of(timeline, instant)
 
-    monkeypatch.setattr(module, "result_of", counted)
+    patch_seam(monkeypatch, "result of a commit in the history", counted)
     storage = open_storage(str(tmp_path / "t"))
 
     assert history(storage, 2)["instant"].to_pylist() == [done[3], done[2]]

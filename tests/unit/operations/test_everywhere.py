@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.operations.locating.everywhere import whole_runs
-from pyhudi.table.arrow import batches
+from support.seams import patch_seam
 
 
 @pytest.mark.parametrize("columns", [1, 2])
@@ -23,7 +23,7 @@ def test_rows_are_cut_where_their_first_columns_change(
     ordered = pa.table({"key": [a for a, _ in sorted(rows)], "path": [b for _, b in sorted(rows)]})
     ordered = ordered.cast(pa.schema([("key", pa.string()), ("path", pa.string())]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "CHUNK_ROWS", chunk)
+        patch_seam(patch, "rows of a chunk", chunk)
         found = list(whole_runs(iter(ordered.to_batches(max_chunksize=size)), columns))
 
     assert [row for some in found for row in some.to_pylist()] == ordered.to_pylist()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
-import types
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +15,15 @@ from pyhudi.operations.result import CommitResult, ServiceResult
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.storage import open_storage
 from pyhudi.timeline.writers import heartbeat
+from support.seams import patch_seam
 
 from tests.support import drive
 
 ROWS = pa.table({"id": ["a", "b"], "ts": [1, 1]})
 SOON = Upkeep(CleanSettings(commits=1), ArchiveSettings(min_commits=2, max_commits=3))
+
+
+SERVICES = {"clean": "clean a table", "archive": "archive instants"}
 
 
 class Services:
@@ -31,9 +33,7 @@ class Services:
         self.asked: list[str] = []
         self.fail: dict[str, Exception] = {}
         for name, settings in (("clean", [SOON.clean]), ("archive", [SOON.archive, SOON.clean])):
-            module = types.ModuleType(name)
-            setattr(module, name, self._service(name, settings))
-            monkeypatch.setitem(sys.modules, f"pyhudi.operations.services.{name}", module)
+            patch_seam(monkeypatch, SERVICES[name], self._service(name, settings))
 
     def _service(self, name: str, expected: object) -> Callable[..., ServiceResult]:
         def service(
@@ -87,9 +87,7 @@ def test_what_goes_by_other_than_commits_is_looked_at_after_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
     seen = []
-    module = types.ModuleType("clean")
-    module.clean = lambda *_, **__: seen.append(policy) or ServiceResult("", "clean")  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pyhudi.operations.services.clean", module)
+    patch_seam(monkeypatch, "clean a table", lambda *_, **__: seen.append(policy) or ServiceResult("", "clean"))
 
     write(tmp_path, Upkeep(CleanSettings(policy=policy)))
 
@@ -159,7 +157,7 @@ def test_a_service_finds_the_write_over(tmp_path: Path, services: Services, monk
         left.extend(map(str, (tmp_path / ".hoodie" / ".pyhudi").glob("2*")))
         return ServiceResult(str(tmp_path), "clean")
 
-    monkeypatch.setattr(sys.modules["pyhudi.operations.services.clean"], "clean", clean)
+    patch_seam(monkeypatch, "clean a table", clean)
     write(tmp_path)
     write(tmp_path)
 

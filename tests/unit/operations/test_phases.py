@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from pathlib import Path
 
 import pytest
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.write import phases
 from pyhudi.operations.write.phases import Phases, Progress
 from support.drawn.histories import TABLE, part, row
 from support.drive import write
+from support.seams import patch_seam
 
 Log = pytest.LogCaptureFixture
 
@@ -46,7 +47,7 @@ def test_progress_is_told_now_and_then(caplog: Log, monkeypatch: pytest.MonkeyPa
     """Here the clock stands still, until it jumps."""
     caplog.set_level(logging.INFO, "pyhudi")
     clock = iter([0.0, 1.0, 9.9, 10.0, 15.0, 21.0])
-    monkeypatch.setattr(phases.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     progress = Progress(Phases("/t", "2026"), "merge", 5)
     for done in range(5):
         progress.tell(done)
@@ -60,7 +61,7 @@ def test_whoever_merges_tells_how_far_it_is(
 ) -> None:
     """The commit of a plain write, or the task that holds whole file groups."""
     caplog.set_level(logging.INFO, "pyhudi")
-    monkeypatch.setattr(phases, "PROGRESS_S", 0.001)
+    patch_seam(monkeypatch, "pause between two reports of progress", 0.001)
     write(
         tmp_path / "t",
         part(*(row(f"k{n}", ts=1, value=1) for n in range(20))),
@@ -79,7 +80,7 @@ def test_a_big_merge_in_the_commit_is_told_to_everybody(
 ) -> None:
     """Nobody has to ask for the lines that say why a commit takes so long."""
     caplog.set_level(logging.WARNING, "pyhudi")
-    monkeypatch.setattr(phases, "PROGRESS_S", 0.001)
+    patch_seam(monkeypatch, "pause between two reports of progress", 0.001)
     write(
         tmp_path / "t",
         part(*(row(f"k{n}", ts=1, value=1) for n in range(20))),

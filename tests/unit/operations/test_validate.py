@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import NotATableError, StorageError, TableNotFoundError
-from pyhudi.operations.checks import bodies, duplicates
+from pyhudi.operations.checks import bodies
 from pyhudi.operations.checks.sicknesses import ALL
 from pyhudi.operations.inspect.validate import FINDINGS_SCHEMA, validate
 from pyhudi.storage import open_storage
@@ -19,6 +19,7 @@ from support.drive import write
 from support.places import files_below
 from support.recorded.fixture_tables import TABLES, unpack
 from support.rules.health import codes, errors, findings
+from support.seams import patch_seam
 from support.sick.log_symptoms import LOG_SYMPTOMS
 from support.sick.sick_tables import SICK, Sick
 from support.sick.spoiling import Symptom, make_healthy, newest_files, rows
@@ -129,7 +130,7 @@ def test_a_store_that_cannot_be_listed_is_no_sick_table(table: Path, monkeypatch
     def refuse(folder: str) -> None:
         raise StorageError(f"The store could not list {folder}.", "Try again.")
 
-    monkeypatch.setattr(type(storage), "look", lambda self, folder: refuse(folder))
+    patch_seam(monkeypatch, "look into a local folder", lambda self, folder: refuse(folder))
     with pytest.raises(StorageError):
         validate(storage)
 
@@ -153,7 +154,7 @@ def test_what_is_young_may_be_at_work(table: Path) -> None:
 def test_duplicates_are_found_however_few_hashes_fit_into_memory(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(table, rows("x", 5, count=5), operation="insert")
     seen = [one["what"] for one in findings(table) if one["code"] == "KEY_ADDED_TWICE"]
-    monkeypatch.setattr(duplicates, "MOST_HASHES", 3)
+    patch_seam(monkeypatch, "most hashes of a duplicate check", 3)
 
     assert [one["what"] for one in findings(table) if one["code"] == "KEY_ADDED_TWICE"] == seen
     assert "5 record keys" in seen[0]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyhudi.timeline.watermark as watermark
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnreadableTimeError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
@@ -21,6 +20,7 @@ from support.drive import write
 from support.made.cleaning import archive, clean
 from support.models.past import TIMELINE, Past, rows_of
 from support.recorded.fixture_tables import unpack
+from support.seams import patch_seam
 
 NO_TIMES = ["junk", "", "2026-13-01", "2026-02-30 00:00:00", "20261121", "20269921120000000", "000x"]
 
@@ -284,7 +284,7 @@ def test_a_dataframe_shows_what_it_saw_though_all_of_it_is_archived_but_one(
     past: Past, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Older instants than are known by name are found in the archive; with all of them its columns are gone."""
-    monkeypatch.setattr(watermark, "RECENT", 1)
+    patch_seam(monkeypatch, "instants that a watermark names", 1)
     before, mark = past.shown(), open_snapshot(str(past.path)).timeline.watermark()
     past.upsert("a", ["k1", "k2", "k3"], 4)
     past.upsert("c", ["k1"], 4)
@@ -300,7 +300,7 @@ def test_a_dataframe_shows_what_it_saw_though_all_of_it_is_archived_but_one(
 def test_a_dataframe_whose_instants_left_the_timeline_without_a_trace_says_so(
     past: Past, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watermark, "RECENT", 1)
+    patch_seam(monkeypatch, "instants that a watermark names", 1)
     mark = open_snapshot(str(past.path)).timeline.watermark()
     open_storage(str(past.path)).delete(past.commits[0].file)
 

@@ -9,13 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.storage import inputs, open_storage
 from support.places import Place, below
+from support.seams import patch_seam
 
 BEFORE, BEHIND = b"x" * 1000, b"y" * 1000
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["at once", "by ranges"])
 def test_a_part_is_read_as_a_file(place: Place, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "_READ_WHOLE", 1 << 20 if whole else 0)
+    patch_seam(monkeypatch, "most bytes of a file that is read whole", 1 << 20 if whole else 0)
     storage = open_storage(below(place, "t"))
     rows = pa.table({"a": range(20_000), "b": [f"text {one}" for one in range(20_000)]})
     sink = pa.BufferOutputStream()

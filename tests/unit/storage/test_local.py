@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 from pathlib import Path
+from types import ModuleType
 from typing import NoReturn
 
 import pyarrow as pa
@@ -190,7 +191,13 @@ def test_a_link_that_somebody_else_made_counts_as_lost(
     ],
 )
 def test_a_failing_disk_is_reported_with_path_and_operation(
-    storage: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of, broken: str, operation, verb: str
+    storage: LocalStorage,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    of: ModuleType | type,
+    broken: str,
+    operation,
+    verb: str,
 ) -> None:
     (tmp_path / "p").mkdir()
     monkeypatch.setattr(of, broken, failing(errno.EIO))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyhudi.storage import process
+from support.seams import patch_seam
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 
@@ -48,7 +49,7 @@ def test_a_process_that_waits_to_be_buried_is_gone() -> None:
 
 def test_without_an_ancestor_named_java_this_process_answers_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {os.getpid(): process.Process(os.getpid(), "python", parent=7), 7: process.Process(7, "bash", parent=0)}
-    monkeypatch.setattr(process, "_describe", known.get)
+    patch_seam(monkeypatch, "describe a process", known.get)
 
     assert process.responsible_process().pid == os.getpid()
 
@@ -61,7 +62,7 @@ def test_the_nearest_ancestor_named_java_answers(monkeypatch: pytest.MonkeyPatch
         10: process.Process(10, "java", parent=1),
         1: process.Process(1, "init", parent=0),
     }
-    monkeypatch.setattr(process, "_describe", known.get)
+    patch_seam(monkeypatch, "describe a process", known.get)
 
     assert process.responsible_process() == process.Process(20, "java", parent=10, started="99")
 
@@ -69,7 +70,7 @@ def test_the_nearest_ancestor_named_java_answers(monkeypatch: pytest.MonkeyPatch
 def test_without_proc_this_process_answers_and_the_machine_has_no_id(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(process, "_PROC", tmp_path)
+    patch_seam(monkeypatch, "folder of processes", tmp_path)
 
     assert process.responsible_process() == process.Process(os.getpid())
     assert process.find_process(os.getpid()) == process.Process(os.getpid())
@@ -80,7 +81,7 @@ def test_a_program_name_may_hold_blanks_and_parentheses(monkeypatch: pytest.Monk
     (tmp_path / "5").mkdir()
     numbers = " ".join(str(n) for n in range(4, 53))
     (tmp_path / "5" / "stat").write_text(f"5 (a) (b c)) S {numbers}\n")
-    monkeypatch.setattr(process, "_PROC", tmp_path)
+    patch_seam(monkeypatch, "folder of processes", tmp_path)
 
     # proc(5): field 4 is the parent, field 22 the start.
     assert process._describe(5) == process.Process(5, "a) (b c)", parent=4, started="22", state="S")

@@ -22,6 +22,7 @@ from pyhudi.storage.s3 import connect
 from pyhudi.storage.s3_options import client_options
 from pyhudi.table.config import load_config
 from support.s3 import BUCKET, Answer, Application, Environ, S3Server, new_url, put_object
+from support.seams import patch_seam
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def storage(s3: S3Server) -> Storage:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> int:
     """The least that S3 takes for a part."""
-    monkeypatch.setattr(files, "PART", 5 << 20)
+    patch_seam(monkeypatch, "part size of uploads", 5 << 20)
     return 5 << 20
 
 

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyhudi.table.files.logs import avro_columns, avro_rows
 from pyhudi.table.schema.avro import format_avro, parse_avro
+from support.seams import patch_seam
 
 INT, LONG = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
 TEXT = st.text("aé𝄞\0 ", max_size=150)
@@ -203,7 +204,7 @@ def test_lists_are_read_at_once_until_they_are_very_long(monkeypatch: pytest.Mon
 
     assert pa.Table.from_batches(by_columns(written, 300, avro)) == pa.Table.from_batches([rows])
     assert read(written, 300, avro, "n").column("n").to_pylist() == list(range(300))
-    monkeypatch.setattr(avro_columns, "_MOST_ITEMS", 3)
+    patch_seam(monkeypatch, "longest Avro list that is read at once", 3)
     assert read(written, 300, avro) == pa.Table.from_batches([rows])
 
 
@@ -241,8 +242,8 @@ def test_rows_too_long_to_be_found_at_once_are_read_one_by_one() -> None:
 @pytest.mark.parametrize(("fetched", "window"), [(1 << 25, 1 << 22), (100_000, 70_000), (997, 331), (31, 29)])
 def test_many_rows_are_read_in_pieces(fetched: int, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of which none ends where a row does."""
-    monkeypatch.setattr(avro_rows, "_READ_BYTES", fetched)
-    monkeypatch.setattr(avro_rows, "_WINDOW_BYTES", window)
+    patch_seam(monkeypatch, "bytes of Avro rows that are read at once", fetched)
+    patch_seam(monkeypatch, "bytes of Avro rows that are looked through at once", window)
     count = 40_000 if window > 1_000 else 300
     numbers = pa.record_batch({"n": pa.array(range(count)), "t": [f"t{one}" for one in range(count)]})
     written = b"".join(avro_rows.encode(numbers))

@@ -15,9 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.errors import InvalidOptionError
-from pyhudi.table.arrow import murmur as murmur_module
 from pyhudi.table.arrow.murmur import murmur_strings
-from pyhudi.table.files import bloom_filter as filter_module
 from pyhudi.table.files.bloom_filter import (
     DYNAMIC,
     FILTER,
@@ -32,6 +30,7 @@ from pyhudi.table.files.bloom_filter import (
     FilterKeys,
 )
 from support.recorded.fixture_tables import unpack
+from support.seams import patch_seam
 
 # With characters of every width in UTF-8, whose bytes are negative in Java.
 CHARACTERS = st.sampled_from("a0,:\0\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff日😀é")
@@ -183,8 +182,8 @@ def test_keys_between_two_positions_are_held_as_single_ones_are(keys: list[str],
     asked = FilterKeys(pa.array(keys, pa.string()))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(murmur_module, "_CHUNK_ROWS", data.draw(st.integers(1, 20)))
-        patch.setattr(filter_module, "_FEW", data.draw(st.sampled_from([0, 5, 100])))
+        patch_seam(patch, "keys that are hashed at once", data.draw(st.integers(1, 20)))
+        patch_seam(patch, "few keys for a bloom filter", data.draw(st.sampled_from([0, 5, 100])))
         found = held.may_hold_between(asked, start, end).tolist()
 
     assert found == [bool(held.may_hold(pa.array([key]))[0]) for key in keys[start:end]]

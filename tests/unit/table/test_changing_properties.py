@@ -12,9 +12,9 @@ from pyhudi.errors import TableConfigError
 from pyhudi.storage import open_storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import BACKUP_PATH, PROPERTIES_PATH, TableConfig, create_config, load_config, update_config
-from pyhudi.table.config import properties_file as module
 from support.drawn.histories import TABLE, part, row
 from support.drive import read, write
+from support.seams import patch_seam
 
 # What every table must have stands first, so that the rest may be cut off without anybody missing it.
 FIRST = ("hoodie.table.name", "hoodie.table.type", "hoodie.table.version", "hoodie.timeline.layout.version")
@@ -36,8 +36,9 @@ def storage() -> Iterator[MemoryStorage]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_PATIENCE_S", "_PATIENCE_WITHOUT_BACKUP_S", "_POLL_S"):
-        monkeypatch.setattr(module, name, 0)
+    patch_seam(monkeypatch, "patience with torn properties", 0)
+    patch_seam(monkeypatch, "patience with torn properties without a backup", 0)
+    patch_seam(monkeypatch, "pause between two reads of properties", 0)
 
 
 def moments(old: bytes, new: bytes, every: int = 1) -> Iterator[Moment]:

@@ -31,6 +31,7 @@ from pyhudi.table.config import (
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.table_config import checksum
 from support.recorded.fixture_tables import unpack
+from support.seams import patch_seam
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "apache_hudi_1_2_types" / "hoodie.properties"
 
@@ -396,7 +397,7 @@ class Snooped:
 
 
 def test_two_updates_at_once_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyhudi.table.config.properties_file._PATIENCE_S", 0)
+    patch_seam(monkeypatch, "patience with torn properties", 0)
     storage = Watched(f"memory://{uuid.uuid4()}/t")
     storage.write(PROPERTIES_PATH, BY_JAVA)
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import SchemaMismatchError, UnsupportedTypeError
-from pyhudi.table.files.logs import delete_block
 from pyhudi.table.files.logs.delete_block import Deletes, OldVersionError, decode, encode
+from support.seams import patch_seam, read_seam
 
 
 def deletes(keys: list[str], *ordering: pa.Array, default: list[bool] | None = None, path: str = "0") -> Deletes:
@@ -85,13 +85,13 @@ def test_deletes_alike_are_read_at_once_as_one_by_one(values: pa.Array, monkeypa
     keys = [*(f"k{one}" * (one % 40) for one in range(200)), "é" * 100]
     some = deletes(keys, values.take(pa.array([one % 2 for one in range(201)])), default=[False] * 201)
     content, field = encode(some), pa.field("ts", values.type)
-    slow = delete_block._one_by_one
-    monkeypatch.setattr(delete_block, "_one_by_one", None)
+    slow = read_seam("read deletes one by one")
+    patch_seam(monkeypatch, "read deletes one by one", None)
 
     at_once = decode(content, [values.type], [field])
 
-    monkeypatch.setattr(delete_block, "_one_by_one", slow)
-    monkeypatch.setattr(delete_block, "_alike", lambda *_: None)
+    patch_seam(monkeypatch, "read deletes one by one", slow)
+    patch_seam(monkeypatch, "read equally long deletes at once", lambda *_: None)
     assert at_once == decode(content, [values.type], [field]) == some
 
 

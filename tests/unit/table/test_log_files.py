@@ -17,7 +17,7 @@ from pyhudi.errors import (
     UnsupportedTableError,
     UnsupportedTypeError,
 )
-from pyhudi.storage import inputs, open_storage
+from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.base_file import file_schema
 from pyhudi.table.files.logs import avro_rows
@@ -27,6 +27,7 @@ from pyhudi.table.files.logs.log_file import LogFileWriter, read_blocks
 from pyhudi.table.files.logs.log_scan import effective_blocks
 from pyhudi.table.schema.columns import META_COLUMNS, RECORD_KEY, avro_schema, with_meta
 from support.places import Place, below
+from support.seams import patch_seam
 
 INSTANT = "20260101000000000"
 PATH = "p/.00000000-f-0_20260101000000000.log.1_0-0-0"
@@ -131,7 +132,7 @@ def test_rows_and_deletes_come_back(data_format: BlockType) -> None:
 
 def test_blocks_are_read_in_place_wherever_they_are(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """By requests for what is wanted, on a disk and over a network."""
-    monkeypatch.setattr(inputs, "_READ_WHOLE", 0)
+    patch_seam(monkeypatch, "most bytes of a file that is read whole", 0)
     data = log(lambda one: one.add_rows(rows("a", "b"))) + delete_block("c") + avro_block("d")
     storage = open_storage(below(place, "t"))
     storage.write(PATH, data + data[:50])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyhudi.table.arrow.string_hash import hash64
 from pyhudi.table.merging import key_codes, key_probe
 from pyhudi.table.merging.winners import base_wins, fold
+from support.seams import patch_seam
 
 INF, NAN = float("inf"), float("nan")
 FLOATS = [-INF, -1.5, -0.0, 0.0, 1.5, INF, NAN]
@@ -149,8 +150,8 @@ def test_a_probe_finds_what_a_dict_finds(known: list[str], wanted: list[str], ha
         return hash64(keys) >> np.uint64(64 - hash_bits)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_probe, "hash64", few_hashes)
-        patch.setattr(key_probe, "_MOST_BITS", table_bits)
+        patch_seam(patch, "hash keys that are found by hashes", few_hashes)
+        patch_seam(patch, "most bits of a table of hashes", table_bits)
         found = key_probe.KeyProbe.over(pa.array(unique, pa.string())).find(pa.array(wanted, pa.string()))
 
     assert found.tolist() == [unique.index(key) if key in unique else -1 for key in wanted]
@@ -165,10 +166,10 @@ def test_codes_are_equal_where_keys_are(keys: list[str], hash_bits: int, at_once
         return hash64(keys) >> np.uint64(64 - hash_bits)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_codes, "hash64", few_hashes)
-        patch.setattr(key_codes, "_COMPARED_AT_ONCE", at_once)
-        patch.setattr(key_codes, "_FEW", bounds[0])
-        patch.setattr(key_codes, "_SOME", bounds[1])
+        patch_seam(patch, "hash keys that get codes", few_hashes)
+        patch_seam(patch, "keys with codes that are compared at once", at_once)
+        patch_seam(patch, "few keys for a dictionary", bounds[0])
+        patch_seam(patch, "some keys for a dictionary", bounds[1])
         codes = key_codes.key_codes(pa.array(["", *keys], pa.string()).slice(1))
 
     if len(set(keys)) == len(keys):

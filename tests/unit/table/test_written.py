@@ -9,14 +9,13 @@ import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
-from pyhudi.table.files import written
 from pyhudi.table.files.written import Written, read_written
-from pyhudi.timeline.instant_files import InstantFiles
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from pyhudi.timeline.timeline import Timeline
 from support.made.timelines import instants_in, timeline_in
+from support.seams import patch_seam, read_seam
 
 
 @pytest.fixture
@@ -47,11 +46,12 @@ def complete(storage: Storage, number: int, groups: list[str], replaced: list[st
 
 def anew(storage: Storage, timeline: Timeline) -> Written:
     """Ask every commit, as a process that knows nothing."""
-    known = written._KNOWN.copy()
-    written._KNOWN.clear()
+    known = read_seam("written files that the process knows")
+    before = known.copy()
+    known.clear()
     found = read_written(storage, timeline)
-    written._KNOWN.clear()
-    written._KNOWN.update(known)
+    known.clear()
+    known.update(before)
     return found
 
 
@@ -87,9 +87,11 @@ def test_a_continued_answer_is_that_of_all_commits(storage: Storage, seed: int) 
 
 def test_no_body_is_read_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    original = InstantFiles.read_written_files
-    monkeypatch.setattr(
-        InstantFiles, "read_written_files", lambda self, one: read.append(one.requested_time) or original(self, one)
+    original = read_seam("read the files of a commit")
+    patch_seam(
+        monkeypatch,
+        "read the files of a commit",
+        lambda self, one: read.append(one.requested_time) or original(self, one),
     )
     for number in range(1, 8):
         complete(storage, number, ["a"])
@@ -112,12 +114,12 @@ def test_a_commit_that_is_archived_while_it_is_read_is_left_out(storage: Storage
 
 
 def test_a_process_forgets_tables_that_it_looked_at_long_ago(storage: Storage, tmp_path: Path) -> None:
-    for number in range(written._MOST_KNOWN + 5):
+    for number in range(read_seam("most tables that the process knows") + 5):
         other = open_storage(str(tmp_path / str(number)))
         complete(other, 1, ["a"])
         read_written(other, timeline_in(other))
 
-    assert len(written._KNOWN) == written._MOST_KNOWN
+    assert len(read_seam("written files that the process knows")) == read_seam("most tables that the process knows")
 
 
 def test_log_files_are_remembered_until_a_newer_base_file_takes_their_place(storage: Storage) -> None:

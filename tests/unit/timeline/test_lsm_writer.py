@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline.archive import lsm_writer
 from pyhudi.timeline.archive.lsm import archived_bodies, archived_instants, newest_archived
 from pyhudi.timeline.archive.lsm_writer import Row, append, merge_levels, tidy
 from pyhudi.timeline.archive.manifest import read_manifest
 from pyhudi.timeline.instants import Instant, State
+from support.seams import patch_seam
 
 THEIRS = Path(__file__).parents[2] / "fixtures" / "timeline" / "archived"
 FOLDER, ASIDE = "history", "aside"
@@ -53,7 +53,7 @@ def test_a_file_is_like_one_of_apache_hudi(storage: Storage) -> None:
 
 
 def test_large_instants_are_found_without_reading_all(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lsm_writer, "_ROW_GROUP_BYTES", 10)
+    patch_seam(monkeypatch, "row group size of archive files", 10)
     append(storage, FOLDER, some(*range(1, 8)))
 
     assert pq.ParquetFile(storage.open_input(f"{FOLDER}/0001_0007_0.parquet")).num_row_groups == 4
@@ -105,9 +105,9 @@ def test_files_that_are_large_alone_are_not_merged(storage: Storage, monkeypatch
     for number in range(1, 5):
         append(storage, FOLDER, some(number))
     one = read_manifest(storage, FOLDER).files[0].size
-    monkeypatch.setattr(lsm_writer, "TARGET_BYTES", one - 1)
+    patch_seam(monkeypatch, "target size of archive files", one - 1)
     assert merge_levels(storage, FOLDER, ASIDE, 3) == []
-    monkeypatch.setattr(lsm_writer, "TARGET_BYTES", one + 1)
+    patch_seam(monkeypatch, "target size of archive files", one + 1)
 
     assert [merged.inputs for merged in merge_levels(storage, FOLDER, ASIDE, 3)] == [
         ("0001_0001_0.parquet", "0002_0002_0.parquet")

@@ -12,6 +12,7 @@ from pyhudi.errors import CorruptInstantError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.archive import manifest
 from pyhudi.timeline.archive.manifest import ArchiveFile, point_at_newest, read_manifest, read_version, replace_files
+from support.seams import patch_seam
 
 FOLDER = "history"
 ONE, TWO, THREE = (ArchiveFile(f"{n}1_{n}9_0.parquet", 7) for n in (1, 2, 3))
@@ -103,7 +104,7 @@ def test_a_manifest_that_a_crash_left_whole_is_gone_on_from(storage: Storage) ->
 
 
 def test_the_number_of_a_torn_manifest_is_not_used_again(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest, "_HALF_MADE_S", 0.0)
+    patch_seam(monkeypatch, "age at which a torn manifest is dead", 0.0)
     put(storage, 1, ONE, version=1)
     torn(storage, 2)
 

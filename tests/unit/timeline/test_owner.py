@@ -18,6 +18,7 @@ from pyhudi.timeline.writers import heartbeat, owner, stillness
 from pyhudi.timeline.writers.owner import Liveness, Owner
 from pyhudi.timeline.writers.patience import Patience
 from support.made.timelines import instants_in
+from support.seams import patch_seam
 
 T = "20261120224644250"
 PENDING = Instant(T, "commit", State.INFLIGHT)
@@ -63,7 +64,7 @@ class SteadyClock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SteadyClock:
     clock = SteadyClock()
-    monkeypatch.setattr(stillness, "time", clock)
+    patch_seam(monkeypatch, "clock of heartbeats", clock)
     return clock
 
 
@@ -159,7 +160,7 @@ def test_of_another_machine_boot_or_container_nothing_is_known() -> None:
 
 
 def test_without_a_machine_id_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "machine_id", lambda: "")
+    patch_seam(monkeypatch, "id of the machine", lambda: "")
 
     assert owner.is_gone(replace(Owner.of_this_process("w"), pid=99_999_999)) is None
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 import pickle
 import random
 
-import pyhudi.timeline.watermark as watermark
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.watermark import Watermark
 from support.made.timelines import timeline_of
+from support.seams import patch_seam
 
 C, I = State.COMPLETED, State.INFLIGHT  # noqa: E741
 
@@ -24,7 +24,7 @@ def done(asked: int, completed: int, action: str = "commit") -> Instant:
 
 @pytest.fixture(autouse=True)
 def _few_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watermark, "RECENT", 3)
+    patch_seam(monkeypatch, "instants that a watermark names", 3)
 
 
 @pytest.mark.parametrize("count", [10, 500, 50_000])

@@ -1,0 +1,362 @@
+"""The seams of pyhudi: the places at which tests put code or values of their own into it.
+
+A test names the seam, and this list alone knows the place. A function or module that moves or gets another name
+changes one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+
+# Each seam is "module:attribute" below pyhudi, or "module:Class.attribute". Python looks a function up where it is
+# called, so the module is the one that calls it. A seam of several modules has a place in each.
+SEAMS: dict[str, str | tuple[str, ...]] = {
+    # --- store and machine
+    "open the store of a write": (
+        "operations.planning.plan:open_storage",
+        "operations.transaction.transaction:open_storage",
+    ),
+    "time of a local store": "storage.local:LocalStorage.now",
+    "list a local folder": "storage.local:LocalStorage.list",
+    "look into a local folder": "storage.local:LocalStorage.look",
+    "open a local file": "storage.local:LocalStorage.open_input",
+    "most bytes of a file that is read whole": "storage.inputs:_READ_WHOLE",
+    "part size of uploads": "storage.object_files:PART",
+    "threads of store calls": "storage.parallel:THREADS",
+    "folder of processes": "storage.process:_PROC",
+    "describe a process": "storage.process:_describe",
+    "id of the machine": "storage.process:machine_id",
+    # --- timeline
+    "time from which an instant is visible": "timeline.instants:Instant.visible_since",
+    "timeline as of a request": "timeline.timeline:Timeline.as_of_request",
+    "timeline as of a completion": "timeline.timeline:Timeline.as_of_completion",
+    "whether an instant is committed": "timeline.timeline:Timeline.is_committed",
+    "read a clean": "timeline.instant_files:InstantFiles.read_clean",
+    "read the summary of a commit": "timeline.instant_files:InstantFiles.read_summary",
+    "read the files of a commit": "timeline.instant_files:InstantFiles.read_written_files",
+    "instants that a watermark names": "timeline.watermark:RECENT",
+    "whether a watermark saw an instant": "timeline.watermark:Seen.saw",
+    "compare a watermark with the timeline": "timeline.watermark:Watermark.against",
+    # --- archive of the timeline
+    "completion time of an instant": "timeline.archive.completions:CompletionTimes.__call__",
+    "read completion times from the archive": "timeline.archive.completions:CompletionTimes._read",
+    "most instants of an archive": "timeline.archive.lsm:_MOST_ROWS",
+    "target size of archive files": "timeline.archive.lsm_writer:TARGET_BYTES",
+    "row group size of archive files": "timeline.archive.lsm_writer:_ROW_GROUP_BYTES",
+    "age at which a torn manifest is dead": "timeline.archive.manifest:_HALF_MADE_S",
+    # --- writers at work
+    "seal a write": "timeline.writers.owner:seal",
+    "seal a write for good": "timeline.writers.owner:seal_for_good",
+    "hold a reserve on the disk": "timeline.writers.reserve:hold",
+    "size of the reserve on the disk": "timeline.writers.reserve:_SIZE",
+    "clock of heartbeats": "timeline.writers.stillness:time",
+    # --- properties of a table
+    "patience with torn properties": "table.config.properties_file:_PATIENCE_S",
+    "patience with torn properties without a backup": "table.config.properties_file:_PATIENCE_WITHOUT_BACKUP_S",
+    "pause between two reads of properties": "table.config.properties_file:_POLL_S",
+    # --- columns and values
+    "rows of a chunk": "table.arrow.batches:CHUNK_ROWS",
+    "keys that are hashed at once": "table.arrow.murmur:_CHUNK_ROWS",
+    "append rows to a spill": "table.arrow.spill:SpillWriter.append",
+    "evolve columns": "operations.planning.columns:evolve",
+    "conform a struct": "table.schema.conform:_build_struct",
+    "cast values": "table.schema.conform:cast",
+    "cast values that have an exact equal": "table.schema.conform:exact",
+    # --- base files
+    "open a base file": "table.files.base_file:BaseFileReader.__init__",
+    "read batches of a base file": "table.files.base_file:BaseFileReader.batches",
+    "close a new base file": "table.files.base_file:BaseFileWriter.close",
+    "order write tokens": "table.files.names:WriteToken.__lt__",
+    # --- bloom filters and key ranges in footers
+    "ask a bloom filter for keys": "table.files.bloom_filter:BloomFilter.may_hold",
+    "ask a bloom filter for keys between two positions": "table.files.bloom_filter:BloomFilter.may_hold_between",
+    "add keys to a bloom filter": "table.files.bloom_filter:BloomFilterBuilder.add",
+    "few keys for a bloom filter": "table.files.bloom_filter:_FEW",
+    "decode the bloom filter of a footer": "table.files.key_footers:FooterFilter.get",
+    "few keys for the filter of a footer": "table.files.key_footers:FEW",
+    "first keys for the filter of a footer": "table.files.key_footers:_FIRST",
+    "name of a footer in memory": "table.files.key_footers:_name",
+    "keys in the range of a file": "table.files.key_footers:span_of",
+    "keys in the range of a row group": "table.files.footers:span_of",
+    # --- file groups and file slices
+    "base file that a log file belongs to": "table.files.slice_rules:_base_time",
+    "files that a partition lost": "table.files.view:FileView.lost",
+    "whether a clean kept what a moment shows": "table.files.cleaned:_keeps",
+    "written files that the process knows": "table.files.written:_KNOWN",
+    "most tables that the process knows": "table.files.written:_MOST_KNOWN",
+    "log files that a commit names": "table.files.written:logs_in",
+    "add commits to known written files": "table.files.written:Written.joined_by",
+    # --- log files
+    "order of log files": "table.files.names:LogFileName.order",
+    "end of a sound log block": "table.files.logs.log_file:sound_end",
+    "find the next sound log block": "table.files.logs.log_file:_Blocks._next_sound",
+    "order instants of log blocks": "table.files.logs.log_scan:_in_place",
+    "log blocks that count": "table.slices.merged_slice:effective_blocks",
+    "longest Avro list that is read at once": "table.files.logs.avro_columns:_MOST_ITEMS",
+    "bytes of Avro rows that are read at once": "table.files.logs.avro_rows:_READ_BYTES",
+    "bytes of Avro rows that are looked through at once": "table.files.logs.avro_rows:_WINDOW_BYTES",
+    "read equally long deletes at once": "table.files.logs.delete_block:_alike",
+    "read deletes one by one": "table.files.logs.delete_block:_one_by_one",
+    "mark of a delete in rows of logs": "table.slices.log_rows:DELETE",
+    "deletes in a delete block": "table.slices.log_rows:LogRows._deletes",
+    "deletes without an ordering value": "table.slices.log_rows:LogSpec.unordered",
+    # --- which row wins
+    "deleted rows": "table.merging.row_spec:RowSpec.deleted",
+    "ordering values of rows": "table.merging.row_spec:RowSpec.ordering",
+    "former positions of rows": "table.merging.row_spec:RowSpec.stood",
+    "whether deletes may lack an ordering value": "table.merging.row_spec:RowSpec.may_reset",
+    "rows with a delete marker": "table.merging.deletes:DeleteMarker.marked",
+    "fold rows of a merge by key": "table.merging.merger:fold",
+    "fold incoming rows of a merge": "table.merging.merger:folded",
+    "fold incoming rows of an insert": "table.merging.inserter:folded",
+    "base rows that win in a merge": "table.merging.merger:base_wins",
+    "base rows that win over partial updates": "table.merging.overlay:base_wins",
+    "base rows that win over whole rows": "writer.known_keys:base_wins",
+    "rows that survive a merge": "table.merging.merger:Merger.survivors",
+    "rows that survive an insert": "table.merging.inserter:Inserter.survivors",
+    "begin to insert into a file group": "table.merging.inserter:Inserter.__init__",
+    "spill rows of a merge": "table.merging.meet:Encounter._deal_out",
+    # --- equal keys
+    "find keys by their hashes": "table.merging.key_probe:KeyProbe.find",
+    "hash keys that are found by hashes": "table.merging.key_probe:hash64",
+    "most bits of a table of hashes": "table.merging.key_probe:_MOST_BITS",
+    "hash keys that get codes": "table.merging.key_codes:hash64",
+    "keys with codes that are compared at once": "table.merging.key_codes:_COMPARED_AT_ONCE",
+    "few keys for a dictionary": "table.merging.key_codes:_FEW",
+    "some keys for a dictionary": "table.merging.key_codes:_SOME",
+    # --- partial updates
+    "rows that give a column": "table.slices.partial_updates:PartialUpdates.given",
+    "lay new values over rows": "table.merging.overlay:Overlay._laid",
+    "order rows of partial updates": "table.merging.laying:Laying._in_order",
+    "refuse rows after the delete of their key": "table.merging.laying:Laying._check_none_revived",
+    "look up keys of partial updates": "writer.known_keys:KnownKeys.rows",
+    "make whole rows of partial updates": "writer.known_keys:WholeRows._laid",
+    "refuse unknown keys of partial updates": "writer.known_keys:check_known",
+    # --- indexes
+    "bucket of each key": "index.bucket:BucketIndex.buckets",
+    "what two writers of one bucket share": "index.bucket:BucketIndex.rival_key",
+    "file id of a new bucket": "index.bucket:new_bucket_file_id",
+    "take record keys apart": "index.bucket:parse_record_keys",
+    "file id of a new file group": "operations.locating.file_groups:new_file_id",
+    "few keys for the filter of a file": "index.bloom:FEW",
+    "footers in memory": "index.bloom:FOOTERS",
+    "keys that a base file holds": "index.bloom:hits_of_base",
+    "keys that log files hold": ("index.slice_keys:hits_of_logs", "index.bloom:hits_of_logs"),
+    "wanted keys within a range": "index.slice_keys:WantedKeys._between",
+    "order the keys of a lookup": "index.lookup:unique_in_order",
+    "search for the keys of rows": "index.lookup:_KeyedSearch.of",
+    "note further copies of keys": "index.lookup:_Found._add_copies",
+    "clock of lookups": "index.lookup:time",
+    "archived commits for an index": "operations.indexing.news:archived_bodies",
+    # --- small files
+    "small file": "index.small_files:SmallFile",
+    "room in small files": "index.small_files:_rooms",
+    "sizes of file groups": "index.small_files:GroupSizes.of",
+    "share of each key": "index.small_files:Shares.take",
+    # --- where rows go
+    "known file groups of a partition": "operations.locating.file_groups:JobPlanner._known",
+    "file groups that plans hold": "operations.locating.group_jobs:held_groups",
+    "job of a file group": "operations.locating.group_jobs:GroupJob",
+    "tag rows by a lookup": "operations.locating.tagging:_Lookup._tag",
+    "settle moved rows": "operations.locating.tagging:settle",
+    "settle moved rows of a task": "operations.locating.everywhere:settle",
+    "keep rows of one key in one task": "operations.locating.everywhere:whole_runs",
+    "check the spelling of foreign keys": "operations.locating.adoption:check_spelling",
+    "stored rows of moved keys": "writer.moved_rows:OldRows._standing",
+    # --- writing file groups
+    "rows of an arrival": "writer.arrivals:ARRIVAL_ROWS",
+    "cut rows into chunks": "writer.rows:rechunk",
+    "write a file group": "writer.group_writer:GroupWriter.write",
+    "column of one value": "writer.base_output:constant",
+    "deletes without an ordering value in a write": "writer.log_handle:LogHandle._resets",
+    "make writers of a task": ("operations.write.own_groups:writers", "operations.write.merge_spills:writers"),
+    "versions of log files of a task": "operations.write.own_groups:versions_of_task",
+    "format of log files": "operations.write.writers:LogFormat",
+    "format that keeps all values": "operations.write.writers:safe_format",
+    "most workers of a merge": "operations.write.merge_spills:MOST_WORKERS",
+    "pause between two reports of progress": "operations.write.phases:PROGRESS_S",
+    # --- plan of a write
+    "pin the moment of a write": "operations.planning.plan:_pin",
+    "check ordering columns of logs": "operations.planning.plan:check_log_orders",
+    "whether a write folds rows of one key": "operations.planning.plan:WritePlan.folds",
+    "whether a write makes partial blocks": "operations.planning.plan:WritePlan.partial_blocks",
+    "file groups that an overwrite replaces": "operations.write.replacement:Replacement.groups",
+    "operation that overwrites the table": "operations.write.replacement:OVERWRITE_TABLE",
+    "pattern of partitions": "operations.write.replacement:_pattern",
+    # --- begin of a write
+    "wait for the first attempt of a task": "operations.transaction.begin:_WAIT_FOR_FIRST_S",
+    "refuse a write that is too old": "operations.transaction.begin:_refuse_if_old",
+    "refuse a sealed write at a task's start": "operations.transaction.begin:refuse_sealed",
+    "take back the begin of an abandoned write": "operations.transaction.begin:_take_back_if_given_up",
+    "instants that a begin sees announced": "operations.transaction.begin:announced",
+    # --- fence around the files of a task
+    "write markers": "operations.transaction.fence:write_markers",
+    "write the metafile of a partition from a task": "operations.transaction.fence:write_partition_metafile",
+    "refuse a task whose write is over": "operations.transaction.fence:Fence.refuse",
+    "refuse a task whose write is sealed": "operations.transaction.fence:Fence._refuse_sealed",
+    "look for the seal after a file": "operations.transaction.fence:Fence.after_publish",
+    # --- commit of a write
+    "write the metafile of a partition from a commit": "operations.write.commit:write_partition_metafile",
+    "remove files that no task reported": "operations.write.commit:_reconcile",
+    "check the counts of removed rows": "operations.write.commit:_check_counted",
+    "changes of a commit": "operations.write.commit:_changes",
+    "new keys of a commit": "operations.write.commit:_new_keys",
+    "make new keys": "operations.write.commit:NewKeys",
+    "forget the work of a commit": "operations.write.commit:forget",
+    "counts in commit metadata": "operations.write.commit_metadata:asdict",
+    # --- conflicts
+    "check conflicts": "operations.transaction.complete:check_conflicts",
+    "check ownership of an instant": (
+        "operations.write.commit:check_ownership",
+        "operations.transaction.conflicts:check_ownership",
+    ),
+    "check columns of other commits": "operations.transaction.conflicts:_check_schema",
+    "check that others undid nothing": "operations.transaction.conflicts:_check_undone",
+    "file groups of other commits": "operations.transaction.conflicts:_file_groups",
+    "find a key that another commit added": "operations.transaction.conflicts:find_twin",
+    "newest columns of the timeline": "operations.transaction.conflicts:newest_schema",
+    "hash new keys": "operations.transaction.new_keys:hash64",
+    "whether others roll an instant back": "operations.transaction.since:Since.rolls_back",
+    "instants archived since a moment": "operations.transaction.since:archived_since",
+    # --- decisions
+    "carry out a decision": "operations.decisions.decide:carry_out",
+    "decisions that stay": "operations.decisions.decide:KEPT",
+    "seconds after which a commit is late": "operations.decisions.decide:LATE_S",
+    "pause between two looks at a decision": "operations.decisions.decide:_POLL_S",
+    "age at which a torn decision is dead": "operations.decisions.decide:HALF_MADE_S",
+    # --- rollback and restore
+    "roll back an instant": "operations.services.rollback:roll_back",
+    "whether an instant builds on earlier ones": "operations.services.rollback:_stands_on",
+    "refuse to undo saved instants": (
+        "operations.services.rollback:refuse_savepoints",
+        "operations.services.restore:refuse_savepoints",
+    ),
+    "files of an instant": ("operations.services.rollback:files_of", "operations.rollback.rollback:files_of"),
+    "files that markers name": "operations.rollback.rollback:marked_files",
+    "parse data files of a rollback": "operations.rollback.rollback:parse_data_name",
+    "hide the completion of a rolled back instant": "operations.rollback.rollback:hide",
+    "remove partitions that a rollback emptied": "operations.rollback.rollback:forget_partitions",
+    "plan of a restore": "operations.services.restore:RestorePlan",
+    "files of all partitions for a restore": "operations.services.restore:walk_partitions",
+    "parse data files of a restore": "operations.services.restore:parse_data_name",
+    "hide the completion of a restored instant": "operations.services.restore:hide",
+    "take restored instants off the timeline": "operations.services.restore:take_off",
+    # --- services
+    "roll a write back": "operations.services.rollback:rollback",
+    "restore a table": "operations.services.restore:restore",
+    "savepoint of a moment": "operations.services.savepoint:savepoint",
+    "delete a savepoint": "operations.services.savepoint:delete_savepoint",
+    "slices that a savepoint names": "operations.services.savepoint:slices_at",
+    "instants that a service sees announced": "operations.services.standing:announced",
+    "check that a service supports the table": "operations.services.standing:check_supported",
+    # --- archiving
+    "archive instants": "operations.services.archive:archive",
+    "append to the archive": "operations.services.archive:append",
+    "row of the archive": "operations.services.archive:Row",
+    "instants that the archive holds": "operations.services.archive:archived_instants",
+    "remove archived instants": "operations.services.archive:_Round._take_off",
+    "remove orphans before archiving": "operations.services.archive:delete_orphans",
+    "parse data files of orphans": "operations.services.orphans:parse_data_name",
+    "instants before replaced files": "operations.services.archive:before_replaced_files",
+    "whether an instant may not be archived": "operations.services.archivable:_stays",
+    # --- cleaning
+    "clean a table": "operations.services.clean:clean",
+    "request a clean": "operations.services.clean:request",
+    "progress of cleans": "operations.services.clean:find_progress",
+    "savepoints that a clean keeps": (
+        "operations.services.clean:read_savepoints",
+        "operations.services.clean_scope:read_savepoints",
+    ),
+    "files that a clean lists": "operations.services.clean_scope:_listed",
+    "partitions in which a commit replaced files": "operations.services.clean_scope:_replacing",
+    "live slices of a clean": "operations.services.clean_plan:live_slices",
+    "slices of a replaced file group": "operations.services.clean_plan:_replaced_slices",
+    "add log files to expired files": "operations.services.clean_plan:_with_change_data",
+    "first pending instant before a clean": "operations.services.clean_plan:first_pending",
+    # --- compaction
+    "compact after a write": "operations.services.compaction.after_write:compact",
+    "clock of compactions after writes": "operations.services.compaction.after_write:time",
+    "plan a compaction": "operations.services.compaction.compact:schedule_compaction",
+    "slices that a compaction must leave": "operations.services.compaction.plan:held_by_plans",
+    "compact a slice": "operations.services.compaction.compactor:Compactor.execute",
+    # --- log compaction
+    "slices that a log compaction must leave": "operations.services.compaction.log_plan:held_by_plans",
+    "whether a log compaction takes a slice": "operations.services.compaction.log_plan:LogPlanner._is_wanted",
+    "whether an instant may append log files": "operations.services.compaction.log_plan:_may_append",
+    "compact the log files of a slice": "operations.services.compaction.log_compactor:LogCompactor.execute",
+    "join delete blocks": "operations.services.compaction.log_compactor:joined",
+    # --- inspection
+    "validate a table": "operations.inspect.validate:validate",
+    "most hashes of a duplicate check": "operations.checks.duplicates:MOST_HASHES",
+    "result of a commit in the history": "operations.inspect.history:result_of",
+    # --- reading
+    "plan a window of commits": "reader.moment:plan_window",
+    "rows of a window of commits": "reader.window:CommitTimes.mask",
+    "most footers that a snapshot reads": "reader.snapshot:_MOST_FOOTERS",
+    "files of commits in the past": "reader.past:read_written",
+    "files that later commits superseded": "reader.past:superseded",
+    "next instant that shows whole slices": "reader.past:_next_whole",
+    # --- options
+    "folder of the machine's defaults": "connector.options.defaults_file:FOLDER_OF_THE_MACHINE",
+    "options that were warned of": "connector.options.parsing:_told",
+    "defaults that were warned of": "connector.options.sources:_told",
+    # --- Spark
+    "cores of the machine": "connector.placement.choice:cpu_count",
+    "cores of a local master": "connector.placement.choice:local_cores",
+    "estimated bytes of a query": "connector.placement.choice:estimated_bytes",
+    "bytes of rows as Parquet": "connector.placement.sizing:parquet_bytes",
+    "partitions of incoming rows": "connector.placement.found_keys:Met.of",
+    "few found keys for the driver": "connector.placement.found_keys:FEW_KEYS",
+    "few unique keys for the driver": "connector.placement.unique_keys:FEW_KEYS",
+    "join with the table's keys": (
+        "connector.placement.found_keys:table_keys",
+        "connector.placement.unique_keys:table_keys",
+    ),
+    "scan the table's record keys": "connector.placement.table_keys:scan_record_keys",
+    "tag rows in Spark": "connector.table.writing:tag",
+    "write changes of a merge": "connector.hudi_table:HudiTable._write_changes",
+    "most bytes that each task gets": "connector.source.direct_tasks:MOST_BYTES",
+    "files that are handed over in a list": "connector.source.parquet_scan:MANY",
+}
+
+
+def patch_seam(patch: pytest.MonkeyPatch, name: str, value: object, *, of: object = None) -> None:
+    """Replace what is at each place of a seam.
+
+    Args:
+        patch: Takes the value away again.
+        name: A key of `SEAMS`.
+        value: The replacement.
+        of: The only object to change, where the seam is an attribute of its class.
+    """
+    for owner, attribute in places_of(name):
+        patch.setattr(owner if of is None else of, attribute, value)
+
+
+def set_seam(name: str, value: object) -> None:
+    """Replace what is at each place of a seam for good, in a process that a test starts for that."""
+    for owner, attribute in places_of(name):
+        setattr(owner, attribute, value)
+
+
+def read_seam(name: str) -> Any:
+    """Return what is at a seam."""
+    owner, attribute = next(places_of(name))
+    return getattr(owner, attribute)
+
+
+def places_of(name: str) -> Iterator[tuple[Any, str]]:
+    """Yield the places of a seam: a module or class, and the attribute of it."""
+    paths = SEAMS[name]
+    for path in [paths] if isinstance(paths, str) else paths:
+        module, _, names = path.partition(":")
+        *classes, attribute = names.split(".")
+        owner: Any = import_module(f"pyhudi.{module}")
+        for inner in classes:
+            owner = getattr(owner, inner)
+        yield owner, attribute
