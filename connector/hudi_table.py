@@ -14,9 +14,8 @@ from ..operations.planning.plan import seen_moment
 from ..operations.planning.target import find_target
 from ..operations.result import CommitResult, RowCounts
 from ..storage import open_storage
-from ..table.config import load_config
 from ..table.schema.fields import root_of
-from ..timeline.timeline import load_timeline
+from ..table.table import open_table
 from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION
 from .conditions.understood import Where
@@ -211,14 +210,15 @@ class HudiTable(TableSql, TableUpkeep):
             PyHudiError: The write failed as a whole; the class says what can be done.
         """
         given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
-        config = load_config(self._storage)
+        table = open_table(self._storage)
+        config = table.config
         fields = LOCATION if config.generates_keys else (*config.record_key_fields, *config.partition_fields)
         needed = dict.fromkeys(map(root_of, fields))
         if not isinstance(which, (Column, str)):
             keys = to_frame(self._spark, which)
             return self._write(keys.select(*(name for name in keys.columns if name in needed)), given)
         # Asked for before the rows are read, so that nothing between the two can be overlooked.
-        moment = spell_moment(load_timeline(self._storage, config).completed)
+        moment = spell_moment(table.timeline().completed)
         rows = self.to_df(list(needed), where=which)
         return self._write(rows, {**given, BASED_ON: moment})
 
@@ -313,11 +313,11 @@ class HudiTable(TableSql, TableUpkeep):
         """Return the table as it is now, for rows to be changed by conditions."""
         options = self._resolve({**given, **_CHANGES}, WRITING).options
         request = options.to_write_request(self._path, pa.schema([]), overwrite=False)
-        config = find_target(request, self._storage, creates=False).config
+        table = find_target(request, self._storage, creates=False).table
         # Asked for before the rows are read, so that nothing between the two can be overlooked.
-        _, moment = seen_moment(self._storage, config)
-        is_global = index_for(config).is_global
-        return MergeTarget(self._storage, config, self._columns(), self.to_df(), moment, is_global)
+        _, moment = seen_moment(table)
+        is_global = index_for(table.config).is_global
+        return MergeTarget(table, self._columns(), self.to_df(), moment, is_global)
 
     def _write_changes(self, df: DataFrame, given: Mapping[str, Any], moment: str, counted: RowCounts) -> CommitResult:
         """Upsert rows that were made from the table's own at one moment."""

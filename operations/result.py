@@ -8,14 +8,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from ..index.base import LookupFigures
-from ..storage.base import Storage
 from ..storage.bounds import parse_json
 from ..storage.parallel import THREADS, for_each
-from ..table.config import TableConfig
 from ..table.files.names import LogFileName
 from ..table.schema.changes import SchemaChange, parse_changes
-from ..timeline.archive.lsm import archived_bodies
-from ..timeline.instant_files import open_instants
+from ..table.table import Table
 from ..timeline.instants import Instant
 from ..timeline.metadata.codec import REPAIR
 from ..timeline.timeline import Timeline
@@ -211,7 +208,7 @@ def result_of(timeline: Timeline, instant: Instant) -> CommitResult:
     return result_from(timeline.files.storage.path, instant.requested_time, timeline.files.read_commit(instant))
 
 
-def find_write(timeline: Timeline, config: TableConfig, write_id: str) -> CommitResult | None:
+def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult | None:
     """Return what the newest completed write of an id did; None where there is none.
 
     The archive is asked for ids that users gave; what pyhudi makes up, it asks for right after the write.
@@ -224,14 +221,11 @@ def find_write(timeline: Timeline, config: TableConfig, write_id: str) -> Commit
         ):
             if result.write_id == write_id:
                 return result
-    storage = timeline.files.storage
-    archived = archived_write(storage, config, write_id)
-    return None if archived is None else archived_results(storage, config, [archived])[archived]
+    archived = archived_write(table, write_id)
+    return None if archived is None else archived_results(table, [archived])[archived]
 
 
-def archived_results(
-    storage: Storage, config: TableConfig, instants: Iterable[Instant]
-) -> Mapping[Instant, CommitResult]:
+def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Instant, CommitResult]:
     """Return what some archived writes did; nothing but its name of one of which the archive tells no more.
 
     Raises:
@@ -240,12 +234,12 @@ def archived_results(
     """
     from ..timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
-    instants, codec = tuple(instants), open_instants(storage, config).codec
-    found = {one: CommitResult(storage.path, one.requested_time, "UNKNOWN") for one in instants}
-    for one, body in archived_bodies(storage, config.archive_folder, instants).items():
+    instants, codec = tuple(instants), table.instants.codec
+    found = {one: CommitResult(table.path, one.requested_time, "UNKNOWN") for one in instants}
+    for one, body in table.archive.bodies(instants).items():
         kind = ReplaceCommitMetadata if one.group == "replacecommit" else CommitMetadata
-        metadata = codec.decode(kind, body, f"{one.requested_time} in the archive of {storage.path}")
-        found[one] = result_from(storage.path, one.requested_time, metadata)
+        metadata = codec.decode(kind, body, f"{one.requested_time} in the archive of {table.path}")
+        found[one] = result_from(table.path, one.requested_time, metadata)
     return found
 
 

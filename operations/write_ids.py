@@ -14,11 +14,9 @@ from dataclasses import dataclass, field
 from ..errors import CorruptFileError, CorruptInstantError
 from ..storage.base import Storage, join
 from ..storage.bounds import parse_json
-from ..table.config import TableConfig
-from ..timeline.archive.lsm import archived_instants, bodies_in
+from ..table.table import Table
 from ..timeline.archive.lsm_writer import Merged
 from ..timeline.archive.manifest import Manifest, read_manifest
-from ..timeline.instant_files import open_instants
 from ..timeline.instants import WRITE_ACTIONS, Instant
 from ..timeline.metadata.codec import Codec
 from ..timeline.writers.owner import ROOT
@@ -45,12 +43,11 @@ class _Known:
     ids: Mapping[str, str] = field(default_factory=dict)
 
 
-def archived_write(storage: Storage, config: TableConfig, write_id: str) -> Instant | None:
+def archived_write(table: Table, write_id: str) -> Instant | None:
     """Return the newest archived write of an id; None where there is none.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         write_id: Given by a user.
 
     Raises:
@@ -59,44 +56,43 @@ def archived_write(storage: Storage, config: TableConfig, write_id: str) -> Inst
     """
     if write_id.startswith(GENERATED_ID):
         return None
-    manifest = read_manifest(storage, config.archive_folder)
+    manifest = read_manifest(table.storage, table.config.archive_folder)
     if not manifest.files:
         return None
-    time = _up_to_date(storage, config, manifest, _read(storage)).ids.get(write_id)
+    time = _up_to_date(table, manifest, _read(table.storage)).ids.get(write_id)
     if time is None:
         return None
-    near = archived_instants(storage, config.archive_folder, time, time)
+    near = table.archive.instants(time, time)
     return next((one for one in near if one.requested_time == time and one.action in WRITE_ACTIONS), None)
 
 
-def note_write_ids(storage: Storage, config: TableConfig, merged: Iterable[Merged] = ()) -> None:
+def note_write_ids(table: Table, merged: Iterable[Merged] = ()) -> None:
     """Let the note cover all files of the archive.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         merged: Files that took the place of others, of which the note need not read the rows again.
 
     Raises:
         CorruptInstantError: A file of the archive cannot be read.
         StorageError: The archive was compacted meanwhile, or the store failed.
     """
-    noted = known = _read(storage)
+    noted = known = _read(table.storage)
     for one in merged:
         if known.files.issuperset(one.inputs):
             known = _Known(known.files - {*one.inputs} | {one.name}, known.ids)
-    known = _up_to_date(storage, config, read_manifest(storage, config.archive_folder), known)
+    known = _up_to_date(table, read_manifest(table.storage, table.config.archive_folder), known)
     if known != noted:
         content = {"files": sorted(known.files), "ids": dict(sorted(known.ids.items()))}
-        storage.write(NOTE, json.dumps(content).encode(), durable=False)
+        table.storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 
-def _up_to_date(storage: Storage, config: TableConfig, manifest: Manifest, known: _Known) -> _Known:
+def _up_to_date(table: Table, manifest: Manifest, known: _Known) -> _Known:
     """Return the ids of all files of the archive, having read those that are not covered."""
     ids = dict(known.ids)
-    codec = open_instants(storage, config).codec
+    codec = table.instants.codec
     fresh = [one for one in manifest.files if one.name not in known.files]
-    for instant, body in bodies_in(storage, config.archive_folder, fresh):
+    for instant, body in table.archive.bodies_in(fresh):
         write_id = _id_in(codec, instant, body)
         if write_id and not write_id.startswith(GENERATED_ID):
             ids[write_id] = max(ids.get(write_id, ""), instant.requested_time)

@@ -17,7 +17,7 @@ from ..table.files.names import PARQUET
 from ..table.files.partitions import metafile_of, walk_partitions
 from ..table.files.view import FileView
 from ..table.files.written import read_written
-from ..timeline.archive.lsm import archived_bodies
+from ..table.table import Table
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from .moment import Moment
@@ -32,45 +32,42 @@ class ListedFiles:
     """The files of some partitions with what happened to them; the slices of any moment follow from it.
 
     Attributes:
-        storage: Rooted at the table.
+        table: The table.
         timeline: As of the moment at which the query was made.
         listings: The files, by partition path.
         now: A timeline that names every clean which took some of the files before they were listed.
         cleans: Those cleans, as far as they matter.
         everything: Whether all partitions were to be listed, less those that nobody asks for.
-        archive_folder: Where archived instants are, relative to the table's root.
     """
 
-    storage: Storage
+    table: Table
     timeline: Timeline
     listings: Mapping[str, tuple[FileInfo, ...]]
     now: Timeline
     cleans: list[tuple[Instant, Clean]]
     everything: bool
-    archive_folder: str
 
     @classmethod
     def find(
         cls,
-        storage: Storage,
+        table: Table,
         timeline: Timeline,
         now: Timeline,
         time: str,
         partitions: Iterable[str] | None,
-        archive_folder: str,
         asked: Callable[[str], bool] | None = None,
     ) -> ListedFiles:
         """List partitions, and read what may be missing there for a reader of any moment from ``time`` on.
 
         Args:
-            storage: Rooted at the table.
+            table: The table.
             timeline: As of the moment at which the query was made.
             now: As it was a moment ago.
             time: The moment.
             partitions: Their paths; None for all.
-            archive_folder: Where archived instants are, relative to the table's root.
-            asked: Whether anybody asks for a partition, of all of them; None where somebody asks for each.
+            asked: Whether the query may need a partition, of all of them; None where it may need each.
         """
+        storage = table.storage
         if partitions is None:
             listings = walk_partitions(storage) if asked is None else _listed(storage, timeline, asked)
         else:
@@ -79,14 +76,14 @@ class ListedFiles:
             listings = {name: tuple(files) for name, files in zip(names, found, strict=True)}
         if not _names_all_cleans(now, time, listings):
             now = timeline.reload()
-        return cls(
-            storage, timeline, listings, now, read_cleans(storage, now, time), partitions is None, archive_folder
-        )
+        return cls(table, timeline, listings, now, read_cleans(storage, now, time), partitions is None)
 
     def at(self, timeline: Timeline, time: str) -> tuple[FileView, list[str]]:
         """Return the view of a moment, and the partitions in which it may show or miss something."""
         cleaned = cleaned_since(self.cleans, self.now, timeline, time)
-        view = FileView(self.storage, timeline, read_written(self.storage, timeline), self.listings, cleaned)
+        view = FileView(
+            self.table.storage, timeline, read_written(self.table.storage, timeline), self.listings, cleaned
+        )
         named = view.named_partitions() if self.everything else []
         return view, sorted({*self.listings, *cleaned, *named})
 
@@ -95,7 +92,7 @@ class ListedFiles:
 
         Of partitions that archived writes alone name nobody knows here.
         """
-        return read_written(self.storage, timeline).count_groups(self.listings) if self.everything else 0
+        return read_written(self.table.storage, timeline).count_groups(self.listings) if self.everything else 0
 
     def taken(self, lost: Iterable[DataFile], timeline: Timeline, time: str) -> list[DataFile]:
         """Return those of a moment's lost files that cleans took away.
@@ -108,7 +105,7 @@ class ListedFiles:
         named = {file.path for files in cleaned.values() for file in files}
         by_cleans = [one for one in lost if one.path in named]
         others = [one for one in lost if one.path not in named]
-        return [*by_cleans, *superseded(self.storage, timeline, others)]
+        return [*by_cleans, *superseded(self.table.storage, timeline, others)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +134,7 @@ class SliceFilter:
         """Return the files of a moment that are not there any more."""
         view, partitions = files.at(timeline, time)
         lost = [file for path in partitions if self.partition(path) for file in self._lost(view, path)]
-        return without_long_replaced(files.storage, files.archive_folder, timeline, lost)
+        return without_long_replaced(files.table.archive, timeline, lost)
 
     def slices(self, files: ListedFiles, timeline: Timeline, time: str) -> list[FileSlice]:
         """Return the file slices of a moment."""
@@ -159,25 +156,23 @@ class SliceFilter:
 
 
 def slices_shown(
-    storage: Storage,
+    table: Table,
     timeline: Timeline,
     now: Timeline,
     moment: Moment,
     query: Query | None,
     wanted: SliceFilter,
-    archive_folder: str,
     every: SliceFilter | None = None,
 ) -> list[FileSlice]:
     """Return the file slices that a query shows, in order of partition path and file id.
 
     Args:
-        storage: Rooted at the table.
+        table: The table.
         timeline: As of the moment at which the query was made.
         now: As it was a moment ago.
         moment: What of it the query shows.
         query: None for the table as it is.
         wanted: What of that is wanted.
-        archive_folder: Where archived instants are, relative to the table's root.
         every: What would be wanted without the query's condition, which the log counts at the level INFO, of partitions
             that nobody lists by the names in commits; None where it has none.
 
@@ -192,9 +187,9 @@ def slices_shown(
         return []
     partitions = None
     if window is not None and window.times is not None:
-        partitions = _written(storage, timeline, window, archive_folder, isinstance(query, Changes) and query.full_scan)
+        partitions = _written(table, timeline, window, isinstance(query, Changes) and query.full_scan)
     asked = None if every is None else wanted.partition
-    files = ListedFiles.find(storage, timeline, now, moment.time, partitions, archive_folder, asked)
+    files = ListedFiles.find(table, timeline, now, moment.time, partitions, asked)
     inside = _inside(window, wanted)
     lost = files.taken(inside.lost(files, moment.timeline, moment.time), moment.timeline, moment.time)
     if not lost:
@@ -204,25 +199,23 @@ def slices_shown(
             whole = len(_inside(window, listed).slices(files, moment.timeline, moment.time))
             whole += files.unlisted(moment.timeline)
             left_out = whole - len(found)
-            logger.info(
-                "table %s: partitions and buckets leave out %d of %d file slices", storage.path, left_out, whole
-            )
+            logger.info("table %s: partitions and buckets leave out %d of %d file slices", table.path, left_out, whole)
         return found
     gone = f"cleaning has taken away {len(lost)} of the files that show it, {lost[0].path} among them"
     if isinstance(query, AsOf):
         raise _no_such_past(files, moment, query, wanted, gone)
     if window is None or window.end is None:
         raise UnreadableTimeError(
-            f"The table {storage.path} cannot be shown any more as it was when this DataFrame was made: {gone}.",
+            f"The table {table.path} cannot be shown any more as it was when this DataFrame was made: {gone}.",
             "Make the DataFrame anew.",
         )
     raise _no_such_window(files, window, wanted, lost, gone)
 
 
-def first_whole(storage: Storage, timeline: Timeline, archive_folder: str) -> Instant:
+def first_whole(table: Table, timeline: Timeline) -> Instant:
     """Return the first completed write of a timeline as of which the whole table can be shown."""
     first = timeline.writes[0]
-    files = ListedFiles.find(storage, timeline, timeline, first.requested_time, None, archive_folder)
+    files = ListedFiles.find(table, timeline, timeline, first.requested_time, None)
     return _next_whole(files, SliceFilter(), first.requested_time)
 
 
@@ -246,9 +239,7 @@ def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tupl
     return not any(name.rpartition("_")[2] > newest + PARQUET for name in names if name.endswith(PARQUET))
 
 
-def _written(
-    storage: Storage, timeline: Timeline, window: Window, archive_folder: str, full_scan: bool
-) -> frozenset[str] | None:
+def _written(table: Table, timeline: Timeline, window: Window, full_scan: bool) -> frozenset[str] | None:
     """Return the partitions that the commits of a window wrote to; None where nobody knows, and all may be looked at.
 
     Raises:
@@ -256,16 +247,18 @@ def _written(
     """
     active = {one.requested_time for one in timeline.writes}
     commits = for_each(
-        storage, timeline.files.read_written_files, [one for one in window.instants if one.requested_time in active]
+        table.storage,
+        timeline.files.read_written_files,
+        [one for one in window.instants if one.requested_time in active],
     )
     archived = [one for one in window.instants if one.requested_time not in active]
-    bodies = archived_bodies(storage, archive_folder, archived)
+    bodies = table.archive.bodies(archived)
     untold = [one for one in archived if one not in bodies]
     if untold and full_scan:
         return None
     if untold:
         raise UnreadableTimeError(
-            f"What changed in the table {storage.path} since {window.begin} cannot be told: the archive does not say "
+            f"What changed in the table {table.path} since {window.begin} cannot be told: the archive does not say "
             f"what the {untold[-1].action} {untold[-1].requested_time} wrote, so that the first readable begin is "
             f"{max(one.visible_since for one in untold)}.",
             f"Give {BEGIN} that time or a later one, or {FULL_SCAN}=true to look for its rows in the whole table.",
@@ -302,7 +295,7 @@ def _no_such_past(
 ) -> UnreadableTimeError:
     following = _next_whole(files, wanted, moment.time)
     return UnreadableTimeError(
-        f"The table {files.storage.path} cannot be shown as of {query.time}: {gone}. The first instant after it that "
+        f"The table {files.table.path} cannot be shown as of {query.time}: {gone}. The first instant after it that "
         f"can be read whole is {following.requested_time}.",
         f"Give {AS_OF}={following.requested_time} or a later one, and let the cleaner keep more for the next time.",
     )
@@ -315,8 +308,8 @@ def _no_such_window(
     written = {one.requested_time: one.visible_since for one in window.instants}
     # Of a file that an older write made nobody knows here since when it is not needed.
     begin = max(written.get(file.instant_time, window.end or "") for file in lost)
-    storage, timeline = files.storage, files.timeline
-    everything = ListedFiles.find(storage, timeline, files.now, window.end or "", None, files.archive_folder)
+    table, timeline = files.table, files.timeline
+    everything = ListedFiles.find(table, timeline, files.now, window.end or "", None)
     known = {one.requested_time: one for one in (*window.instants, *timeline.writes)}
     ends = sorted(one.visible_since for one in timeline.writes if one.visible_since > (window.end or ""))
     end = next(
@@ -333,6 +326,6 @@ def _no_such_window(
     if begin < max(written.values()):
         hints.append(f"For the end given, the first readable begin is {begin}.")
     return UnreadableTimeError(
-        f"What changed in the table {storage.path} until {window.end} cannot be shown: {gone}. {' '.join(hints)}",
+        f"What changed in the table {table.path} until {window.end} cannot be shown: {gone}. {' '.join(hints)}",
         f"Leave {END} out" + (", or give a window that can be read." if hints else "."),
     )

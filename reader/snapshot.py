@@ -15,7 +15,7 @@ from ..index.registry import computed_index_for
 from ..storage import open_storage
 from ..storage.base import Storage, join
 from ..storage.parallel import for_each
-from ..table.config import TableConfig, check_mergeable, check_supported, load_config
+from ..table.config import TableConfig, check_mergeable, check_supported
 from ..table.files.base_file import BaseFileReader
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.footers import leaves_of
@@ -23,8 +23,8 @@ from ..table.files.key_footers import FOOTERS
 from ..table.files.names import bucket_of
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import with_meta
-from ..timeline.archive.lsm import archived_writes, is_archived, seen_at
-from ..timeline.timeline import Timeline, load_timeline
+from ..table.table import Table, open_table
+from ..timeline.timeline import Timeline
 from ..timeline.watermark import Watermark
 from .key_lookup import Search
 from .moment import Moment, find_moment
@@ -50,8 +50,7 @@ class Snapshot:
     """A table as of one moment.
 
     Attributes:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         timeline: As of the moment at which the query was made; later instants are unseen.
         now: As it was when the table was opened.
         moment: What of the timeline the query shows.
@@ -61,14 +60,23 @@ class Snapshot:
         bases_alone: Whether log files are passed over, and slices that have no base file with them.
     """
 
-    storage: Storage
-    config: TableConfig
+    table: Table
     timeline: Timeline
     now: Timeline
     moment: Moment
     schema: pa.Schema
     query: Query | None = None
     bases_alone: bool = False
+
+    @property
+    def storage(self) -> Storage:
+        """The table's store."""
+        return self.table.storage
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties."""
+        return self.table.config
 
     @property
     def times(self) -> CommitTimes | None:
@@ -95,15 +103,13 @@ class Snapshot:
             cache(lambda path: partition_may_match(path, predicates, self.config, self.schema)),
             lambda file: buckets is None or bucket_of(file.file_id) in buckets,
         )
-        folder = self.config.archive_folder
         found = slices_shown(
-            self.storage,
+            self.table,
             self.timeline,
             self.now,
             self.moment,
             self.query,
             wanted if predicates else every,
-            folder,
             every if predicates else None,
         )
         if self.bases_alone:
@@ -230,55 +236,54 @@ def open_snapshot(
         UnreadableTimeError: The table's past is not kept so far back.
         TableError: There is no table that pyhudi can read.
     """
-    storage = open_storage(path, storage_options)
-    config = load_config(storage)
-    check_supported(config, storage.path, writing=False)
-    now = load_timeline(storage, config)
-    timeline = now if watermark is None else _as_of(storage, config, now, watermark)
+    table = open_table(open_storage(path, storage_options))
+    check_supported(table.config, table.path, writing=False)
+    now = table.timeline()
+    timeline = now if watermark is None else _as_of(table, now, watermark)
     moment = find_moment(
         timeline,
         query,
-        config.timezone,
-        storage.path,
-        archived=lambda: archived_writes(storage, config.archive_folder),
-        first_whole=lambda: first_whole(storage, timeline, config.archive_folder),
+        table.config.timezone,
+        table.path,
+        archived=table.archive.writes,
+        first_whole=lambda: first_whole(table, timeline),
     )
     if schema is None:
         latest = isinstance(query, Changes) and not query.schema_of_end
-        schema = _columns(storage, config, timeline if latest else moment.timeline)
+        schema = _columns(table, timeline if latest else moment.timeline)
     if watermark is not None and timeline.completed_until and not timeline.completed:
         raise UnreadableTimeError(
-            f"The table {storage.path} has archived all that was complete when the DataFrame was made, so that its "
+            f"The table {table.path} has archived all that was complete when the DataFrame was made, so that its "
             "columns of then cannot be told.",
             "Make the DataFrame anew.",
         )
-    return Snapshot(storage, config, timeline, now, moment, schema, query, bases_alone)
+    return Snapshot(table, timeline, now, moment, schema, query, bases_alone)
 
 
-def _columns(storage: Storage, config: TableConfig, timeline: Timeline) -> pa.Schema:
+def _columns(table: Table, timeline: Timeline) -> pa.Schema:
     """Return all columns that a table has at a moment."""
-    schema = latest_schema(storage, config, timeline)
+    schema = latest_schema(table.storage, table.config, timeline)
     if schema is None:
         # Apache Hudi's TRUNCATE TABLE leaves such a table where it was not made by CREATE TABLE.
         logger.warning(
             "table %s is empty, and nothing in it says which columns it has; give spark.read a schema, or write to it",
-            storage.path,
+            table.path,
         )
         schema = pa.schema([])
     return with_meta(schema)
 
 
-def _as_of(storage: Storage, config: TableConfig, now: Timeline, watermark: Watermark) -> Timeline:
+def _as_of(table: Table, now: Timeline, watermark: Watermark) -> Timeline:
     """Return the timeline as it was at a moment of which nothing was undone since.
 
     Raises:
         UnreadableTimeError: It cannot be told any more, or a write of then was rolled back.
     """
-    seen = seen_at(storage, config.archive_folder, now, watermark)
+    seen = table.archive.seen_at(now, watermark)
     for gone in now.vanished(seen):
-        if not is_archived(storage, config.archive_folder, gone):
+        if not table.archive.holds(gone):
             raise UnreadableTimeError(
-                f"The table {storage.path} cannot be shown any more as it was when this DataFrame was made: the write "
+                f"The table {table.path} cannot be shown any more as it was when this DataFrame was made: the write "
                 f"{gone} was rolled back since.",
                 "Make the DataFrame anew.",
             )

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from ..errors import UnsupportedTableError
 from ..storage.base import Storage
-from ..timeline.timeline import load_timeline
 from .config import property_keys as key
 from .config.table_config import TableConfig
 from .files.names import FileGroupId, bucket_by_name
 from .files.view import FileView
 from .files.written import read_written
+from .table import Table
 
 _RANDOM_IDS = 16**8
 # Random ids that begin as buckets do are taken for such where that is less likely than this.
@@ -86,7 +86,7 @@ def look_up_index(config: TableConfig, storage: Storage) -> ToldIndex:
         config: The table's properties.
         storage: Rooted at the table.
     """
-    timeline = load_timeline(storage, config)
+    timeline = Table(storage, config).timeline()
     view = FileView(storage, timeline, read_written(storage, timeline))
     return told_index(view, view.partitions())
 

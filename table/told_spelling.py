@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from ..errors import UnsupportedTableError
 from ..storage.base import Storage
-from ..timeline.timeline import load_timeline
 from .config import property_keys as key
 from .config.table_config import TableConfig
 from .files.lost import open_view
@@ -23,6 +22,7 @@ from .latest_schema import latest_schema
 from .schema.columns import RECORD_KEY
 from .schema.fields import find_field, root_of, values_of
 from .some_rows import some_rows
+from .table import Table
 
 _SLICES_LOOKED_INTO = 8
 
@@ -46,7 +46,7 @@ def with_told_spelling(config: TableConfig, storage: Storage) -> TableConfig:
 
 def _look_up(config: TableConfig, storage: Storage) -> bool | None:
     """Return whether the keys in a table's files are spelt with the name of their field; None where there are none."""
-    timeline = load_timeline(storage, config)
+    timeline = Table(storage, config).timeline()
     schema = latest_schema(storage, config, timeline)
     [field] = config.record_key_fields
     if schema is None or find_field(schema, field) is None:

@@ -16,9 +16,8 @@ from ..operations.indexing.telling import tell
 from ..operations.services.restore import restore
 from ..operations.services.rollback import rollback
 from ..operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
-from ..table.config import load_config
 from ..table.files.names import FileGroupId
-from ..timeline.timeline import load_timeline
+from ..table.table import open_table
 from .indexes import IndexContract, Model, Row
 from .tables import DrivenTable, rows_of
 
@@ -40,13 +39,13 @@ class OutsideIndexContract(IndexContract):
                 table.write(rows_of(*rows))
                 model.upsert(*rows)
             index = self.index_of(table)
-            position = index.position(table.storage.path)
+            position = index.position(table.path)
             self.assertIsNotNone(position)
-            self.assertIsNone(find_news(table.storage, load_config(table.storage), position))
+            self.assertIsNone(find_news(open_table(table.storage), position))
 
-            stale = find_news(table.storage, load_config(table.storage), None)
+            stale = find_news(open_table(table.storage), None)
             self.assertFalse(stale is not None and index.committed(stale))
-            self.assertEqual(index.position(table.storage.path), position)
+            self.assertEqual(index.position(table.path), position)
             self.check(table, model)
 
     def test_news_that_begin_elsewhere_change_nothing(self) -> None:
@@ -56,13 +55,13 @@ class OutsideIndexContract(IndexContract):
             table.write(rows_of(*rows))
             model.upsert(*rows)
             index = self.index_of(table)
-            position = index.position(table.storage.path)
+            position = index.position(table.path)
             strange = [GroupKeys(FileGroupId("x", "nobody-0"), pa.array(["k1", "k99"]))]
             for anew in (False, True):
-                news = News(table.storage.path, "another moment", "later", anew=anew, undone=(), groups=strange)
+                news = News(table.path, "another moment", "later", anew=anew, undone=(), groups=strange)
                 self.assertFalse(index.committed(news))
                 self.assertFalse(index.rolled_back(news))
-            self.assertEqual(index.position(table.storage.path), position)
+            self.assertEqual(index.position(table.path), position)
             self.check(table, model)
 
     def test_news_that_break_off_change_nothing(self) -> None:
@@ -72,17 +71,17 @@ class OutsideIndexContract(IndexContract):
             table.write(rows_of(*rows))
             model.upsert(*rows)
             index = self.index_of(table)
-            position = index.position(table.storage.path)
+            position = index.position(table.path)
 
             def groups() -> Iterator[GroupKeys]:
                 yield GroupKeys(FileGroupId("x", "nobody-0"), pa.array(["k1", "k99"]))
                 raise OSError("the disk is gone")
 
             for anew in (False, True):
-                news = News(table.storage.path, position, "later", anew=anew, undone=(), groups=groups())
+                news = News(table.path, position, "later", anew=anew, undone=(), groups=groups())
                 with self.assertRaisesRegex(OSError, "the disk is gone"):
                     index.committed(news)
-            self.assertEqual(index.position(table.storage.path), position)
+            self.assertEqual(index.position(table.path), position)
             self.check(table, model)
 
     def test_writes_that_nobody_told_of_are_caught_up_with(self) -> None:
@@ -119,7 +118,7 @@ class OutsideIndexContract(IndexContract):
                         table.write(rows_of(*rows), operation="insert_overwrite", upkeep=archives)
                     model.empty("x", "y")
                 model.upsert(*rows)
-            self.assertLess(len(load_timeline(table.storage, load_config(table.storage)).writes), 6)
+            self.assertLess(len(open_table(table.storage).timeline().writes), 6)
             self.check(table, model)
 
     def test_an_index_that_fails_after_a_commit_fails_no_write(self) -> None:

@@ -25,7 +25,7 @@ from ..table.files.lost import WholeView, open_view
 from ..table.files.names import WriteToken
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import with_meta
-from ..timeline.timeline import load_timeline
+from ..table.table import Table, open_table
 
 ROWS = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.string())])
 
@@ -123,13 +123,13 @@ class DrivenTable:
     def view(self) -> WholeView:
         """Return the table's file slices as they are now."""
         storage = self.storage
-        return open_view(storage, load_timeline(storage, load_config(storage)))
+        return open_view(storage, open_table(storage).timeline())
 
     def read(self) -> pa.Table:
         """Return the table's rows with their meta columns, log files merged."""
         storage = self.storage
         config = load_config(storage)
-        timeline = load_timeline(storage, config)
+        timeline = Table(storage, config).timeline()
         schema = latest_schema(storage, config, timeline) or ROWS
         shown, terms = with_meta(schema), MergeTerms(config)
         slices = open_view(storage, timeline).all_slices()

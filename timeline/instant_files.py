@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ..errors import StorageError
 from ..storage.base import Storage, join, split
 from .instants import Instant, State
-from .layout import HasTimeline, Layout, layout_of
-from .metadata.avro_codec import AvroCodec
+from .layout import Layout
 from .metadata.codec import Codec, CommitFiles
 
 if TYPE_CHECKING:
@@ -203,15 +202,6 @@ class InstantFiles:
         except FileNotFoundError:
             return None
         return self.codec.decode(kind, data, join(self.storage.path, path)) if data else None
-
-
-def open_instants(storage: Storage, config: HasTimeline) -> InstantFiles:
-    """Open the files of a table's instants with the format of its version.
-
-    Raises:
-        TableVersionError: The table version has a format that pyhudi does not know yet.
-    """
-    return InstantFiles(storage, layout_of(config), AvroCodec())
 
 
 def _replaces(instant: Instant) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from ..errors import TableVersionError
 from .instants import Instant, State
 
 _COMPLETED = "commit|deltacommit|replacecommit|clean|rollback|restore|savepoint|indexing"
@@ -39,26 +38,6 @@ class Layout(Protocol):
 
     def format(self, instant: Instant) -> str:
         """Return the file name of one state of an instant."""
-
-
-class HasTimeline(Protocol):
-    """What a layout needs to know of a table's configuration."""
-
-    @property
-    def name(self) -> str:
-        """The table's name."""
-
-    @property
-    def version(self) -> int:
-        """The table version."""
-
-    @property
-    def timeline_folder(self) -> str:
-        """The timeline's folder, relative to the table's root."""
-
-    @property
-    def archive_folder(self) -> str:
-        """The archive's folder, relative to the table's root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +89,3 @@ def _parsed_v2(name: str) -> Instant | None:
     if match["asked"]:
         return Instant(requested, match["asked"], State.REQUESTED)
     return Instant(requested, match["begun"] or "commit", State.INFLIGHT)
-
-
-def layout_of(config: HasTimeline) -> Layout:
-    """Return the layout of a table's timeline.
-
-    Raises:
-        TableVersionError: The table version has a layout that pyhudi does not know yet.
-    """
-    if config.version in {8, 9}:
-        return LayoutV2(config.timeline_folder, config.archive_folder)
-    raise TableVersionError(
-        f"The table {config.name!r} is of version {config.version}, whose timeline has a layout that pyhudi does not "
-        "know yet.",
-        "Use a table of version 8 or 9, or upgrade this one with Apache Hudi.",
-    )

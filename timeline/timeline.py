@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
-from ..storage.base import Storage, refuse_links, split
-from .instant_files import InstantFiles, open_instants
+from ..storage.base import refuse_links, split
+from .instant_files import InstantFiles
 from .instants import WRITE_ACTIONS, Instant, State
-from .layout import HasTimeline
 from .watermark import Seen, Watermark
 
 _TIME_DIGITS = 17
@@ -164,16 +163,6 @@ class Timeline:
         if any((one.requested_time, one.group) == (done.requested_time, done.group) for one in self.completed):
             return False
         return self.files.storage.create(self.files.path(done), body)
-
-
-def load_timeline(storage: Storage, config: HasTimeline) -> Timeline:
-    """Read the timeline of a table as it is now, in one listing.
-
-    Raises:
-        TableVersionError: The table version has a format that pyhudi does not know yet.
-        StorageError: The store failed.
-    """
-    return Timeline.load(open_instants(storage, config))
 
 
 def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bool]) -> tuple[Instant, ...]:

@@ -239,7 +239,7 @@ def spelled(rows: DataFrame, target: MergeTarget) -> DataFrame:
         PlacementError: This Spark cannot compute them.
         MissingColumnError: The rows lack a column that makes them.
     """
-    placement = placement_of(rows, target.config, target.storage, number_to_text=False)
+    placement = placement_of(rows, target.table, number_to_text=False)
     if not can_spell(rows, placement):
         raise PlacementError(
             f"Spark 4.0 computes the keys of the table {target.path} in Python alone, for which it wants pandas.",

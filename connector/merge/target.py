@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from ...errors import MissingColumnError
-from ...storage.base import Storage
 from ...table.config import TableConfig
 from ...table.config.property_keys import COMMIT_TIME_ORDERING, IGNORE_DEFAULTS
 from ...table.merging.deletes import IS_DELETED
 from ...table.schema.fields import root_of
+from ...table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,16 +27,14 @@ class MergeTarget:
     """A table, as of one moment.
 
     Attributes:
-        storage: Rooted at it.
-        config: Its properties.
+        table: The table.
         schema: Its data columns.
         rows: Its rows, the meta columns first.
         moment: What a write of rows made from these is to be based on.
         is_global: Whether keys are unique in the whole table, not only within their partition.
     """
 
-    storage: Storage
-    config: TableConfig
+    table: Table
     schema: pa.Schema
     rows: DataFrame
     moment: str
@@ -45,7 +43,12 @@ class MergeTarget:
     @property
     def path(self) -> str:
         """The table's path."""
-        return self.storage.path
+        return self.table.path
+
+    @property
+    def config(self) -> TableConfig:
+        """Its properties."""
+        return self.table.config
 
     @property
     def place_fields(self) -> tuple[str, ...]:

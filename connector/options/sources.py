@@ -17,6 +17,7 @@ from ...errors import TableNotFoundError
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig, load_config
 from ...table.config.property_keys import BUCKET
+from ...table.table import Table
 from ...table.told_index import is_unnoted, look_up_index
 from .catalogue import Scope, find_known
 from .defaults_file import read_defaults
@@ -170,13 +171,13 @@ def _counting_and_not(
                 if not _may_teach(one.key, config)
             ]
             about = [one for one in about if _may_teach(one.key, config)]
-            about, elsewhere = _without_claims(about, given, config, storage)
+            about, elsewhere = _without_claims(about, given, Table(storage, config))
             unused += elsewhere
     return about, unused
 
 
 def _without_claims(
-    about: list[GivenOption], given: Mapping[str, str], config: TableConfig, storage: Storage
+    about: list[GivenOption], given: Mapping[str, str], table: Table
 ) -> tuple[list[GivenOption], list[GivenOption]]:
     """Return the settings without those about buckets for a table that has none and says nothing of it, and those.
 
@@ -184,7 +185,12 @@ def _without_claims(
     """
     named = {_topic(key) for key in (*given, *(one.key for one in about if _topic(one.key) == "index_type"))}
     of_buckets = [one for one in about if _topic(one.key) in _OF_BUCKETS]
-    if not of_buckets or named & _UNNOTED or not is_unnoted(config) or look_up_index(config, storage).kind == BUCKET:
+    if (
+        not of_buckets
+        or named & _UNNOTED
+        or not is_unnoted(table.config)
+        or look_up_index(table.config, table.storage).kind == BUCKET
+    ):
         return about, []
     why = "the table says nothing of its index, and its file groups are no buckets"
     return [one for one in about if one not in of_buckets], [_because(one, why) for one in of_buckets]

@@ -31,12 +31,12 @@ from ...index.registry import index_for
 from ...operations.planning.adopted_table import changes_to
 from ...operations.planning.columns import key_schema
 from ...operations.planning.request import TableSettings
-from ...storage import Storage, open_storage
-from ...table.config import TableConfig, load_config
+from ...storage import open_storage
+from ...table.config import load_config
 from ...table.latest_schema import latest_schema
+from ...table.table import Table
 from ...table.told_index import look_up_index
 from ...table.told_spelling import with_told_spelling
-from ...timeline.timeline import load_timeline
 from ..options.sources import READING, resolve_options
 from ..source.paths import AnyPath, absolute_for
 from ..source.spark_types import to_arrow
@@ -107,7 +107,7 @@ def colocate(
     if tasks is not None and tasks < 1:
         raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
     # Text and numbers are spelt alike, so the same slot suits either type; the write judges the values.
-    return place(df, placement_of(df, config, storage, tasks, number_to_text=True))
+    return place(df, placement_of(df, Table(storage, config), tasks, number_to_text=True))
 
 
 def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -> Mapping[str, str]:
@@ -116,15 +116,12 @@ def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -
     return resolve_options({}, path, READING, session=spark).options.storage_options
 
 
-def placement_of(
-    df: DataFrame, config: TableConfig, storage: Storage, tasks: int | None = None, *, number_to_text: bool
-) -> Placement:
+def placement_of(df: DataFrame, table: Table, tasks: int | None = None, *, number_to_text: bool) -> Placement:
     """Return where the rows of ``df`` go, whose key columns may differ in type from the table's.
 
     Args:
         df: The rows.
-        config: The table's properties, as they are or will be.
-        storage: Rooted at the table.
+        table: The table.
         tasks: Into how many tasks exactly; None where Spark may choose.
         number_to_text: As the write has it: whether key columns may become text, or wider.
 
@@ -132,11 +129,11 @@ def placement_of(
         SchemaMismatchError: A key or partition column has a type in which keys would be spelt otherwise.
         DuplicateColumnError: Two columns have the name of one.
     """
-    known = latest_schema(storage, config, load_timeline(storage, config))
-    undecided = Placement(config, None, tasks) if tasks else _uncounted(df.sparkSession, config, storage)
+    known = latest_schema(table.storage, table.config, table.timeline())
+    undecided = Placement(table.config, None, tasks) if tasks else _uncounted(df.sparkSession, table)
     _refuse_twins(df, undecided.columns)
     given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
-    schema = key_schema(known, given, config, storage.path, number_to_text=number_to_text)
+    schema = key_schema(known, given, table.config, table.path, number_to_text=number_to_text)
     return replace(undecided, schema=schema)
 
 
@@ -151,17 +148,17 @@ def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:
             )
 
 
-def _uncounted(spark: SparkSession, config: TableConfig, storage: Storage) -> Placement:
+def _uncounted(spark: SparkSession, table: Table) -> Placement:
     """Return a placement into as many slots as Spark shuffles to, where it puts small ones together by itself."""
     adaptive = "spark.sql.adaptive."
     if "false" in {spark.conf.get(adaptive + one) for one in ("enabled", "coalescePartitions.enabled")}:
-        return Placement(config, None, default_tasks(spark, config, storage))
+        return Placement(table.config, None, default_tasks(spark, table))
     first = spark.conf.get(adaptive + "coalescePartitions.initialPartitionNum", None)
     slots = int(first or spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    return Placement(config, None, slots, exactly=False)
+    return Placement(table.config, None, slots, exactly=False)
 
 
-def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) -> int:
+def default_tasks(spark: SparkSession, table: Table) -> int:
     """Return into how many tasks the rows of one write are placed when neither the user nor Spark chooses.
 
     ``spark.sql.shuffle.partitions``, which a session has on Spark Connect too, but no more than the table has file
@@ -169,10 +166,10 @@ def default_tasks(spark: SparkSession, config: TableConfig, storage: Storage) ->
     the partitions it has, as the write may open new ones. A table without partitions so far sets no limit.
     """
     shuffle = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    buckets = config.bucket_count or 1
-    if not config.partition_fields:
+    buckets = table.config.bucket_count or 1
+    if not table.config.partition_fields:
         return max(1, min(shuffle, buckets))
-    partitions = sum(not name.startswith(".") for name in storage.look("").folders)
+    partitions = sum(not name.startswith(".") for name in table.storage.look("").folders)
     return min(shuffle, 4 * partitions * buckets) if partitions else shuffle
 
 

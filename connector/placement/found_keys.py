@@ -146,7 +146,7 @@ def look_up(
     Raises:
         PyHudiError: A file cannot be read.
     """
-    table = SeenTable.at(timeline, work.target.config, work.reach)
+    table = SeenTable.at(work.target.table, timeline)
     if not isinstance(index, TableLookup):
         return _asked(keyed, AskTask(table, index), work, keep)
     task = LookTask(table, index)

@@ -33,7 +33,6 @@ from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.spread_lookup import SeenTable
 from ...operations.planning.target import Target
 from ...operations.services.service import Executor
-from ...storage.base import Storage
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.lost import open_view
 from ...table.merging.merger import Meeting
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from ...index.small_files import Shares
+    from ...storage.base import Storage
     from ...table.files.view import FileView
     from ...timeline.timeline import Timeline
     from .slots import Placement
@@ -61,17 +61,18 @@ class Tagging:
 
     Attributes:
         target: Its table, and what it does to it.
-        storage: Rooted at the table.
         request: What the write was asked to do.
-        reach: Opens the table's store, in tasks too.
         spread: Runs calls as tasks.
     """
 
     target: Target
-    storage: Storage
     request: WriteRequest
-    reach: Callable[[], Storage]
     spread: Executor
+
+    @property
+    def storage(self) -> Storage:
+        """The table's store."""
+        return self.target.table.storage
 
     @property
     def settings(self) -> WriteSettings:
@@ -134,23 +135,23 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
         PyHudiError: The rows or the table do not allow the write.
     """
     index = work.index
-    placement = placement_of(df, work.target.config, work.storage, number_to_text=work.settings.number_to_text)
+    placement = placement_of(df, work.target.table, number_to_text=work.settings.number_to_text)
     if index is None or work.target.operation.name == DELETE_PARTITION or not can_spell(df, placement):
         return None
     if (index.is_global or not isinstance(index, TableLookup)) and not has_arrow_batches(df):
         return None
     began = time.monotonic()
-    timeline, moment = seen_moment(work.storage, work.target.config, work.settings.based_on)
+    timeline, moment = seen_moment(work.target.table, work.settings.based_on)
     rows = with_position(df) if work.target.operation.breaks_ties else df
     for name in (FILE_GROUP, GROUP, HOME, LEAVES):
         refuse_name(rows, name)
     keep = _keeper(kept, caches=work.settings.lookup.caches)
     keyed = keep(with_keys(rows, placement))
-    met = Met.of(keyed, work.storage.path)
+    met = Met.of(keyed, work.target.table.path)
     view = open_view(work.storage, timeline)
     found: FoundKeys | None = None
     if work.looks_up:
-        catch_up(index, work.storage, work.target.config)
+        catch_up(index, work.target.table)
     # Of rows that are added, those of one key may be folded into one, whatever their partitions.
     settles = index.is_global and (work.looks_up or work.target.operation.rules.fold)
     if settles:
@@ -179,7 +180,7 @@ def _unique(
     """Return what settles rows whose keys are unique in the whole table."""
     write = replace(work.settings, colocated=True, based_on=moment)
     plan = plan_write(replace(work.request, schema=to_arrow(rows.schema), write=write))
-    table = SeenTable.at(timeline, work.target.config, work.reach)
+    table = SeenTable.at(work.target.table, timeline)
     return UniqueKeys(work, plan, index, table, view if work.looks_up else None, met, keep)
 
 
@@ -189,9 +190,9 @@ def _said(keyed: DataFrame, found: FoundKeys | None, shares: Mapping[str, Shares
         return with_places(keyed, shares, FILE_GROUP, None, appends=work.appends)
     if found.is_settled:
         keys = with_homes(found.keys, shares, appends=work.appends)
-        return sent(_joined(keyed, keys, found, work.storage.path), leaving=found.moves)
+        return sent(_joined(keyed, keys, found, work.target.table.path), leaving=found.moves)
     keys = with_places(found.keys, shares, FILE_GROUP, sf.col(GROUP), appends=work.appends).drop(GROUP)
-    return _joined(keyed, keys, found, work.storage.path)
+    return _joined(keyed, keys, found, work.target.table.path)
 
 
 def _keeper(kept: ExitStack, *, caches: bool) -> Callable[[DataFrame], DataFrame]:

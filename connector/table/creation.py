@@ -14,10 +14,11 @@ from ...operations.planning.operation import INSERT
 from ...operations.planning.plan import WritePlan, plan_write
 from ...operations.planning.request import WriteRequest
 from ...operations.write.announcement import announce
-from ...storage import Storage, open_storage
-from ...table.config import TableConfig, create_config
+from ...storage import open_storage
+from ...table.config import create_config
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET
+from ...table.table import Table
 from ..options.names import OPTIONS
 from ..options.sources import WRITING, find_config, resolve_options
 from ..placement.sizing import measured_buckets
@@ -64,7 +65,7 @@ def create_table(
     _check_kept(plan, path)
     if not create_config(storage, plan.new_config):
         raise _exists(path)
-    _make_timeline_folder(storage, plan.config)
+    _make_timeline_folder(plan.table)
     announce(plan.config, path, "" if measured is None else "So many suit the rows given, by suggest_buckets.")
 
 
@@ -109,8 +110,8 @@ def _exists(path: str) -> OptionConflictError:
     )
 
 
-def _make_timeline_folder(storage: Storage, config: TableConfig) -> None:
+def _make_timeline_folder(table: Table) -> None:
     """Make the folder of the timeline, without which Apache Hudi fails to open a table, by a file that goes again."""
-    placeholder = f"{config.timeline_folder}/.created"
-    storage.create(placeholder, b"")
-    storage.delete(placeholder)
+    placeholder = f"{table.config.timeline_folder}/.created"
+    table.storage.create(placeholder, b"")
+    table.storage.delete(placeholder)

@@ -86,7 +86,7 @@ class TableUpkeep(TableBase):
 
         asked, storage = self._asked(options)
         make_active(self._spark)
-        means = spark_means(self._spark, self._path, asked)
+        means = spark_means(self._spark, asked)
         return compact(storage, asked.upkeep().compaction, means, metadata_enable=asked.metadata_enable)
 
     def schedule_compaction(self, **options: Any) -> ServiceResult:
@@ -131,7 +131,7 @@ class TableUpkeep(TableBase):
 
         asked, storage = self._asked(options)
         make_active(self._spark)
-        means = spark_means(self._spark, self._path, asked)
+        means = spark_means(self._spark, asked)
         return compact(storage, asked.upkeep().log_compaction, means, metadata_enable=asked.metadata_enable)
 
     def schedule_log_compaction(self, **options: Any) -> ServiceResult:
@@ -174,7 +174,7 @@ class TableUpkeep(TableBase):
 
         asked, storage = self._asked(options)
         make_active(self._spark)
-        means = spark_means(self._spark, self._path, asked)
+        means = spark_means(self._spark, asked)
         done = repair(storage, accept_loss, means, dry_run=dry_run, metadata_enable=asked.metadata_enable)
         self._changed()
         return done

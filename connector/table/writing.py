@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,7 +25,8 @@ from ...operations.write_ids import GENERATED_ID
 from ...storage import Storage, open_storage
 from ...table.config import load_config
 from ...table.schema.columns import POSITION
-from ...timeline.timeline import Timeline, load_timeline
+from ...table.table import Table
+from ...timeline.timeline import Timeline
 from ..options.model import HudiOptions
 from ..options.names import OPTIONS, name_of
 from ..options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
@@ -105,15 +105,16 @@ def write_placed(
     }
     # Only a write that was named can have been done before; one that is new is younger than all that there is.
     named = bool(options.write_id) and target.exists
-    until = load_timeline(storage, target.config).greatest_time() if named else None
+    until = target.table.timeline().greatest_time() if named else None
     make_active(spark)
     with own_errors(), ExitStack() as kept:
         rows, more = _brought_together(df, target, storage, options, request, kept)
         rows.write.format(PyHudiDataSource.name()).options(**{**settings, **more}).mode("append").save(path)
     # A first write that came without rows, and was to leave no instant then, has made no table.
     made = find_config(storage) if creates else load_config(storage)
-    timeline = None if made is None else load_timeline(storage, made)
-    done = None if made is None or timeline is None else find_write(timeline, made, write_id)
+    table = None if made is None else Table(storage, made)
+    timeline = None if table is None else table.timeline()
+    done = None if table is None or timeline is None else find_write(table, timeline, write_id)
     if timeline is None or done is None:
         return _told(CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id), began)
     if done.instant > (until or ""):
@@ -127,17 +128,16 @@ def _looked_after(
     """Return what a write did together with what was done to keep its table small: by this process, or on Spark."""
     options = resolved.options
     storage = open_storage(done.path, options.storage_options, durable=options.durable)
-    means = spark_means(spark, done.path, options)
+    means = spark_means(spark, options)
     services = run_inline(storage, timeline, options.upkeep(), means, metadata_enable=options.metadata_enable)
     return with_services(done, services)
 
 
-def spark_means(spark: SparkSession, path: str, options: HudiOptions) -> Means:
+def spark_means(spark: SparkSession, options: HudiOptions) -> Means:
     """Return with what log files are merged on Spark, one file group a task; by this process where it has no tasks."""
-    reach = partial(open_storage, path, dict(options.storage_options), durable=options.durable)
     settings, application = options.write_settings(), options.application or _application(spark)
     own = means_of(settings, most_bytes=settings.commit_merge_max_bytes, application=application)
-    by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), reach=reach, application=application)
+    by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), application=application)
     return replace(by_tasks, without_tasks=own)
 
 
@@ -161,8 +161,7 @@ def _brought_together(
     if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
         return df, left
     if index_for(target.config).needs_lookup:
-        reach = partial(open_storage, storage.path, dict(options.storage_options))
-        work = Tagging(target, storage, request, reach, SparkTasks(df.sparkSession, "lookup"))
+        work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"))
         tagged = tag(df, work, kept)
         if tagged is None:
             return df, left
@@ -171,7 +170,7 @@ def _brought_together(
             more[LOOKED_UP] = spell(tagged.figures)
         return tagged.rows, more
     to_text = options.number_to_text
-    placement = placement_of(df, target.config, storage, number_to_text=to_text)
+    placement = placement_of(df, target.table, number_to_text=to_text)
     if not can_place(df, placement):
         logger.warning(_MERGED_BY_THE_COMMIT, storage.path)
         return df, left
@@ -189,7 +188,7 @@ def _arranged(
     if config.generates_keys:
         placement = Placement(config, None, 1)
     else:
-        placement = placement_of(df, config, storage, number_to_text=settings.number_to_text)
+        placement = placement_of(df, target.table, number_to_text=settings.number_to_text)
     arranged = arrange(df, placement, settings.bulk_insert_sort_mode, settings.bulk_insert_sort_columns)
     return df if arranged is None else arranged
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...storage.base import FileInfo, Storage, join, split
 from ...storage.parallel import for_each
-from ...timeline.archive.lsm import instants_in
+from ...timeline.archive.lsm import Archive
 from ...timeline.archive.manifest import (
     VERSION_FILE,
     ArchiveFile,
@@ -96,5 +96,5 @@ def _check_named(
 
 def _instants(storage: Storage, folder: str, file: ArchiveFile, findings: Findings) -> tuple[Instant, ...]:
     with findings.turning(ARCHIVE_FILE_CORRUPT, file=join(folder, file.name)):
-        return instants_in(storage, folder, [file])
+        return Archive(storage, folder).instants_in([file])
     return ()

@@ -10,7 +10,6 @@ from ...storage.bounds import parse_json
 from ...storage.parallel import for_each
 from ...table.files.names import parse_data_name
 from ...table.files.written import logs_in
-from ...timeline.archive.lsm import archived_bodies
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
 from ...timeline.metadata.codec import PYHUDI_KEYS, REPAIR, CommitFiles, Stat
 from ...timeline.timeline import Timeline
@@ -107,7 +106,7 @@ def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
     for some in _parts(wanted):
         found: Mapping[Instant, bytes] = {}
         with subject.findings.turning(TORN_INSTANT):
-            found = archived_bodies(subject.storage, subject.config.archive_folder, some)
+            found = subject.archive.bodies(some)
         records: list[tuple[Instant, Mapping[str, Any] | None]] = []
         for instant in some:
             record = None

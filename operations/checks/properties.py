@@ -8,10 +8,10 @@ from ...storage.bounds import MOST_OF_PROPERTIES
 from ...table.config import BACKUP_PATH, PROPERTIES_PATH, TableConfig, check_supported, load_config
 from ...table.config import property_keys as key
 from ...table.files.partitions import METAFILE
+from ...table.format import format_of
 from ...table.keys.generator import KeyGenerator
 from ...table.keys.partition_paths import parse_partition_path
 from ...table.schema.columns import arrow_schema
-from ...timeline.layout import layout_of
 from .finding import Findings
 from .sicknesses import (
     NOT_CHECKED,
@@ -69,7 +69,7 @@ def load(storage: Storage, findings: Findings, stale_s: float) -> TableConfig | 
 def is_known(storage: Storage, config: TableConfig, findings: Findings) -> bool:
     """Return whether the table's version is one whose timeline can be checked, and tell of what cannot be."""
     try:
-        layout_of(config)
+        format_of(config)
     except PyHudiError as error:
         findings.add(NOT_CHECKED, f"{error.what} Only its properties were checked.", file=PROPERTIES_PATH)
         return False

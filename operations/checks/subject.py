@@ -15,7 +15,9 @@ from ...table.files.file_group import DataFile, FileGroup, StatedLog
 from ...table.files.partitions import is_partition
 from ...table.files.view import FileView
 from ...table.files.written import Written
+from ...table.table import Table
 from ...table.told_index import ToldIndex, is_unnoted, told_index, with_told
+from ...timeline.archive.lsm import Archive
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from .finding import Findings, Sickness
@@ -111,6 +113,11 @@ class Subject:
         object.__setattr__(self, "_archived", frozenset(one.identity for one in self.archived))
         times = frozenset(one.requested_time for one in self.archived if one.is_write)
         object.__setattr__(self, "_archived_times", times)
+
+    @property
+    def archive(self) -> Archive:
+        """The instants that have left the timeline."""
+        return Table(self.storage, self.config).archive
 
     def path(self, instant: Instant) -> str:
         """Return where the file of an instant's state is."""

@@ -16,10 +16,9 @@ from dataclasses import replace
 
 from ...errors import ConcurrentWriteError, PyHudiError, StorageError
 from ...storage.base import Storage, is_unflushed
-from ...table.config import TableConfig
-from ...timeline.archive.lsm import is_archived
+from ...table.table import Table
 from ...timeline.instants import State
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.writers import decisions
 from ...timeline.writers.decisions import Decision, Kind
 from .carried_out import carry_out, is_carried_out
@@ -39,16 +38,14 @@ LATE_S = 0.5
 
 
 def decide(
-    storage: Storage,
-    config: TableConfig,
+    table: Table,
     build: Callable[[Timeline], Decision | None],
     relief: Callable[[], None] | None = None,
 ) -> Timeline:
     """Make the table's next decision and carry it out.
 
     Args:
-        storage: Rooted at the table.
-        config: Of the table; says where its timeline is.
+        table: The table.
         build: Returns what is to be done, given the timeline; None where nothing is, or it is done already. It is
             asked again after each lost race, and raises where it must not be done.
         relief: Makes room where the store failed after the decision was made.
@@ -62,24 +59,24 @@ def decide(
     """
     for attempt in range(_ROUNDS):
         began = time.monotonic()
-        number, timeline = settle(storage, config)
+        number, timeline = settle(table)
         decision = build(timeline)
         if decision is None:
             return timeline
         decision = replace(decision, maker=uuid.uuid4().hex)
         # After a longer sleep the number may be free again: it is binding only as the newest.
-        if _create(storage, number + 1, decision.encode()) and _is_newest(storage, number + 1):
-            _insist(storage, decision, timeline, relief)
-            _take_back_late(storage, config, decision, began)
+        if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
+            _insist(table.storage, decision, timeline, relief)
+            _take_back_late(table, decision, began)
             return timeline
         # Not all who met at once again.
         time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 (keeps no secret)
     raise ConcurrentWriteError(
-        f"Others decided first about the table {storage.path}, {_ROUNDS} times in a row.", "Write again."
+        f"Others decided first about the table {table.path}, {_ROUNDS} times in a row.", "Write again."
     )
 
 
-def settle(storage: Storage, config: TableConfig) -> tuple[int, Timeline]:
+def settle(table: Table) -> tuple[int, Timeline]:
     """Carry out the newest decision, where whoever made it is gone, or slow.
 
     Returns:
@@ -89,16 +86,16 @@ def settle(storage: Storage, config: TableConfig) -> tuple[int, Timeline]:
         ConcurrentWriteError: Somebody else changes the table's properties at the same time.
         StorageError: The store failed.
     """
-    known = _known(storage)
+    known = _known(table.storage)
     newest, began = known[-1], time.monotonic()
-    decision = _read(storage, newest) if newest else None
-    timeline = load_timeline(storage, config)
+    decision = _read(table.storage, newest) if newest else None
+    timeline = table.timeline()
     if decision is not None and not is_carried_out(decision, timeline):
-        logger.info("table %s: carrying out the decision %d (%s)", storage.path, newest, decision.kind.value)
-        _insist(storage, decision, timeline, None)
-        _take_back_late(storage, config, decision, began)
-        timeline = load_timeline(storage, config)
-    _forget(storage, known)
+        logger.info("table %s: carrying out the decision %d (%s)", table.path, newest, decision.kind.value)
+        _insist(table.storage, decision, timeline, None)
+        _take_back_late(table, decision, began)
+        timeline = table.timeline()
+    _forget(table.storage, known)
     return newest, timeline
 
 
@@ -168,7 +165,7 @@ def _insist(storage: Storage, decision: Decision, timeline: Timeline, relief: Ca
         time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
 
 
-def _take_back_late(storage: Storage, config: TableConfig, decision: Decision, began: float) -> None:
+def _take_back_late(table: Table, decision: Decision, began: float) -> None:
     """Delete a completed file that was made again after somebody else had made it and archived its instant.
 
     As the first write on the timeline it would say of all that was archived after it that it never was.
@@ -177,12 +174,12 @@ def _take_back_late(storage: Storage, config: TableConfig, decision: Decision, b
     makes_write = decision.kind == Kind.MAKE and done.state == State.COMPLETED and done.is_write
     if not makes_write or time.monotonic() - began < LATE_S:
         return
-    timeline = load_timeline(storage, config)
+    timeline = table.timeline()
     writes = [one for one in timeline.instants if one.is_write]
-    if len(writes) < 2 or writes[0] != done or storage.exists(timeline.files.path(done.at(State.REQUESTED))):
+    if len(writes) < 2 or writes[0] != done or table.storage.exists(timeline.files.path(done.at(State.REQUESTED))):
         return
-    if is_archived(storage, config.archive_folder, done.requested_time):
-        storage.delete(timeline.files.path(done))
+    if table.archive.holds(done.requested_time):
+        table.storage.delete(timeline.files.path(done))
 
 
 def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:

@@ -6,50 +6,46 @@ import numpy as np
 
 from ...errors import CommitConflictError, IndexMisfitError
 from ...index.base import NOT_FOUND, KeyedRows, LookupIndex, Tags
-from ...storage.base import Storage
-from ...table.config import TableConfig
 from ...table.config.property_keys import LOOKUP_INDEXES
 from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
-from ...timeline.timeline import load_timeline
+from ...table.table import Table
 from .telling import asking
 
 
-def ask(index: LookupIndex, rows: KeyedRows, view: FileView, storage: Storage, config: TableConfig) -> Tags:
+def ask(index: LookupIndex, rows: KeyedRows, view: FileView, table: Table) -> Tags:
     """Return where each row's key is.
 
     Args:
         index: The table's.
         rows: Rows of one write, or of a part of it.
         view: The table's file slices as of the write's watermark.
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
 
     Raises:
         CommitConflictError: The index knows of file groups that another write made meanwhile.
         IndexMisfitError: Its answer cannot be of this table.
         StorageError: It failed.
     """
-    if config.index_type in LOOKUP_INDEXES:
-        return index.tag(rows, view, storage)
-    tags = asking(config, storage, lambda: index.tag(rows, view, storage))
-    _check_codes(tags, rows, storage, config)
+    if table.config.index_type in LOOKUP_INDEXES:
+        return index.tag(rows, view, table.storage)
+    tags = asking(table, lambda: index.tag(rows, view, table.storage))
+    _check_codes(tags, rows, table)
     for group in tags.groups:
         if group.file_id not in view.slices(group.partition_path):
-            raise _strange(group, storage, config)
+            raise _strange(group, table)
     if not index.is_global:
-        _check_partitions(tags, rows, storage, config)
+        _check_partitions(tags, rows, table)
     return tags
 
 
-def _check_codes(tags: Tags, rows: KeyedRows, storage: Storage, config: TableConfig) -> None:
+def _check_codes(tags: Tags, rows: KeyedRows, table: Table) -> None:
     codes = np.asarray(tags.codes)
     if codes.shape != (len(rows),) or not np.issubdtype(codes.dtype, np.integer):
         raise _misfit(
             f"was asked for {len(rows)} keys and answered with codes of the shape {codes.shape} and type {codes.dtype}",
-            storage,
-            config,
+            table,
         )
     for what, numbers, least, most in (
         ("codes", codes, NOT_FOUND, len(tags.groups)),
@@ -60,12 +56,11 @@ def _check_codes(tags: Tags, rows: KeyedRows, storage: Storage, config: TableCon
             raise _misfit(
                 f"answered for {len(rows)} keys with {len(tags.groups)} file groups and with {what} from "
                 f"{numbers.min()} to {numbers.max()}",
-                storage,
-                config,
+                table,
             )
 
 
-def _check_partitions(tags: Tags, rows: KeyedRows, storage: Storage, config: TableConfig) -> None:
+def _check_partitions(tags: Tags, rows: KeyedRows, table: Table) -> None:
     """Refuse a file group of another partition than the row's, which only an index of the whole table may give."""
     paths = rows.paths.dictionary.to_pylist()  # O(partitions)
     numbers = {path: number for number, path in enumerate(paths)}
@@ -79,31 +74,29 @@ def _check_partitions(tags: Tags, rows: KeyedRows, storage: Storage, config: Tab
         raise _misfit(
             f"is not global, and says that the key {key!r} of partition {rows.paths[row].as_py()!r} is in "  # one value
             f"partition {group.partition_path!r}",
-            storage,
-            config,
+            table,
         )
 
 
-def _strange(group: FileGroupId, storage: Storage, config: TableConfig) -> CommitConflictError | IndexMisfitError:
+def _strange(group: FileGroupId, table: Table) -> CommitConflictError | IndexMisfitError:
     """Return the error of a file group that the write does not see: it came later, or was never of this table."""
-    now = open_view(storage, load_timeline(storage, config))
+    now = open_view(table.storage, table.timeline())
     if group.file_id in now.slices(group.partition_path):
         return CommitConflictError(
-            f"The write to the table {storage.path} cannot be committed: the file group {group.file_id} of partition "
+            f"The write to the table {table.path} cannot be committed: the file group {group.file_id} of partition "
             f"{group.partition_path!r}, which holds some of its keys, was made meanwhile.",
             "Nothing of this write is left; write again.",
         )
     return _misfit(
         f"says that keys are in the file group {group.file_id} of partition {group.partition_path!r}, which the table "
         "does not have",
-        storage,
-        config,
+        table,
     )
 
 
-def _misfit(what: str, storage: Storage, config: TableConfig) -> IndexMisfitError:
+def _misfit(what: str, table: Table) -> IndexMisfitError:
     return IndexMisfitError(
-        f"The index {config.index_type} of the table {storage.path} {what}.",
+        f"The index {table.config.index_type} of the table {table.path} {what}.",
         "Nothing of this write is left. Let the index forget the table, so that it is told all of it anew; where that "
         "does not help, it is the index that has to be mended.",
     )

@@ -10,28 +10,24 @@ import pyarrow.compute as pc
 
 from ...index.base import GroupKeys
 from ...reader.merging import MergeTerms, merge_slice
-from ...storage.base import Storage
 from ...storage.parallel import for_each
-from ...table.config import TableConfig
 from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.schema.columns import RECORD_KEY
+from ...table.table import Table
 
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 # So many file groups are read beside each other, and their keys held.
 _AT_ONCE = 8
 
 
-def read_keys(
-    storage: Storage, config: TableConfig, view: FileView, schema: pa.Schema, groups: Sequence[FileGroupId]
-) -> Iterator[GroupKeys]:
+def read_keys(table: Table, view: FileView, schema: pa.Schema, groups: Sequence[FileGroupId]) -> Iterator[GroupKeys]:
     """Yield the keys of some file groups, of a few of them read at once.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         view: The table's file slices at the moment wanted.
         schema: The table's data columns, by which log files are merged.
         groups: The file groups, in order; one that the view does not have is yielded without keys.
@@ -43,17 +39,17 @@ def read_keys(
     for start in range(0, len(groups), _AT_ONCE):
         some = groups[start : start + _AT_ONCE]
         pieces = [slices(one.partition_path).get(one.file_id) for one in some]
-        found = for_each(storage, partial(_keys_of, storage, config, schema), pieces)
+        found = for_each(table.storage, partial(_keys_of, table, schema), pieces)
         yield from (GroupKeys(group, keys) for group, keys in zip(some, found, strict=True))
 
 
-def _keys_of(storage: Storage, config: TableConfig, schema: pa.Schema, piece: FileSlice | None) -> pa.Array:
+def _keys_of(table: Table, schema: pa.Schema, piece: FileSlice | None) -> pa.Array:
     if piece is None:
         return pa.array([], pa.string())
     if piece.logs:
-        rows = merge_slice(storage, piece, _KEYS, (), schema, MergeTerms(config), None)
+        rows = merge_slice(table.storage, piece, _KEYS, (), schema, MergeTerms(table.config), None)
         return _distinct([one.column(RECORD_KEY) for one in rows])
-    with BaseFileReader(storage, piece.base_file.path) as reader:
+    with BaseFileReader(table.storage, piece.base_file.path) as reader:
         return _distinct([one.column(RECORD_KEY) for one in reader.batches(_KEYS)])
 
 

@@ -10,14 +10,13 @@ import pyarrow as pa
 
 from ...errors import UnreadableTimeError
 from ...index.outside import News
-from ...storage.base import Storage
-from ...table.config import TableConfig
 from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId
 from ...table.latest_schema import latest_schema
-from ...timeline.archive.lsm import archive_state, archived_bodies, archived_since, is_archived, seen_at
+from ...table.table import Table
+from ...timeline.archive.lsm import Archive
 from ...timeline.instants import WRITE_ACTIONS, Instant
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen
 from .group_keys import read_keys
 from .position import parse_position, spell_position
@@ -29,14 +28,13 @@ if TYPE_CHECKING:
 _SAME_KEYS = frozenset({"COMPACT", "LOG_COMPACT"})
 
 
-def find_news(storage: Storage, config: TableConfig, known: str | None) -> News | None:
+def find_news(table: Table, known: str | None) -> News | None:
     """Return what became of a table's file groups since a moment, None where nothing did.
 
     Where the table's history does not tell it, or went back behind that moment, all file groups are news.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         known: The moment, as it was told before; None where nothing is known.
 
     Raises:
@@ -45,53 +43,51 @@ def find_news(storage: Storage, config: TableConfig, known: str | None) -> News 
         StorageError: The store failed.
     """
     # Asked before the timeline, so that nothing is archived unseen in between.
-    archive = archive_state(storage, config.archive_folder)
-    timeline = load_timeline(storage, config)
+    archive = table.archive.state()
+    timeline = table.timeline()
     until = spell_position(replace(timeline.watermark(), archive=archive))
     if known == until:
         return None
-    changed, undone = _changed(storage, config, timeline, known)
-    view = open_view(storage, timeline)
+    changed, undone = _changed(table, timeline, known)
+    view = open_view(table.storage, timeline)
     groups = [one.group for one in view.all_slices()] if changed is None else sorted(changed)
-    schema = latest_schema(storage, config, timeline) or pa.schema([])
+    schema = latest_schema(table.storage, table.config, timeline) or pa.schema([])
     return News(
-        table=storage.path,
+        table=table.path,
         since=known,
         until=until,
         anew=changed is None,
         undone=undone,
-        groups=read_keys(storage, config, view, schema, groups),
+        groups=read_keys(table, view, schema, groups),
     )
 
 
-def _changed(
-    storage: Storage, config: TableConfig, timeline: Timeline, known: str | None
-) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
+def _changed(table: Table, timeline: Timeline, known: str | None) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
     """Return the file groups that changed since a moment, None for all there are, and the writes undone since."""
     mark = None if known is None else parse_position(known)
     if mark is None:
         return None, ()
-    folder = config.archive_folder
+    archive = table.archive
     try:
-        seen = seen_at(storage, folder, timeline, mark)
+        seen = archive.seen_at(timeline, mark)
     except UnreadableTimeError:
         return None, ()
-    undone = tuple(one for one in timeline.vanished(seen) if not is_archived(storage, folder, one))
-    archived = archived_since(storage, folder, timeline, seen)
+    undone = tuple(one for one in timeline.vanished(seen) if not archive.holds(one))
+    archived = archive.since(timeline, seen)
     since = (*timeline.completed_since(seen), *archived)
     if undone or any(one.action == "restore" for one in since):
         return None, undone
-    writes = _writes(storage, folder, timeline, seen, archived)
+    writes = _writes(archive, timeline, seen, archived)
     return (None if writes is None else _touched(writes)), ()
 
 
 def _writes(
-    storage: Storage, folder: str, timeline: Timeline, seen: Seen, archived: Iterable[Instant]
+    archive: Archive, timeline: Timeline, seen: Seen, archived: Iterable[Instant]
 ) -> list[CommitMetadata] | None:
     """Return what the writes since a moment did, None where the archive does not tell it."""
     done = [timeline.files.read_commit(one) for one in timeline.completed_since(seen) if one.action in WRITE_ACTIONS]
     gone = [one for one in archived if one.action in WRITE_ACTIONS]
-    bodies = archived_bodies(storage, folder, gone)
+    bodies = archive.bodies(gone)
     if len(bodies) < len(gone):
         return None
     from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)

@@ -12,8 +12,7 @@ from ...index.base import Index
 from ...index.outside import OutsideIndex
 from ...index.registry import index_for
 from ...index.settings import LookupSettings
-from ...storage.base import Storage
-from ...table.config import TableConfig
+from ...table.table import Table
 from .news import find_news
 
 R = TypeVar("R")
@@ -24,13 +23,12 @@ logger = logging.getLogger("pyhudi")
 _TRIES = 10
 
 
-def catch_up(index: Index, storage: Storage, config: TableConfig) -> None:
+def catch_up(index: Index, table: Table) -> None:
     """Tell an index what happened to its table since it was told last; one that reads the table needs it not.
 
     Args:
         index: The table's.
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
 
     Raises:
         ConcurrentWriteError: Others tell it all the time.
@@ -40,42 +38,41 @@ def catch_up(index: Index, storage: Storage, config: TableConfig) -> None:
     if not isinstance(index, OutsideIndex):
         return
     for _ in range(_TRIES):
-        known = asking(config, storage, partial(index.position, storage.path))
-        news = find_news(storage, config, known)
+        known = asking(table, partial(index.position, table.path))
+        news = find_news(table, known)
         if news is None:
             return
         take_note = index.rolled_back if news.undone else index.committed
-        if asking(config, storage, partial(take_note, news)):
+        if asking(table, partial(take_note, news)):
             return
     raise ConcurrentWriteError(
-        f"The index {config.index_type} of the table {storage.path} was told by others {_TRIES} times what happened to "
-        "the table, while this write tried to.",
+        f"The index {table.config.index_type} of the table {table.path} was told by others {_TRIES} times what "
+        "happened to the table, while this write tried to.",
         "Write again.",
     )
 
 
-def tell(config: TableConfig, settings: LookupSettings, storage: Storage, instant_time: str) -> None:
+def tell(table: Table, settings: LookupSettings, instant_time: str) -> None:
     """Tell an index of a commit, so that who asks it next need not; where that fails, they will.
 
     Args:
-        config: The table's properties.
+        table: The table.
         settings: How its index is opened.
-        storage: Rooted at the table.
         instant_time: The commit, which stays what it is.
     """
     try:
-        catch_up(index_for(config, settings), storage, config)
+        catch_up(index_for(table.config, settings), table)
     except Exception:
         logger.warning(
             "table %s: the index %s was not told of %s; the next write that asks it tells it first",
-            storage.path,
-            config.index_type,
+            table.path,
+            table.config.index_type,
             instant_time,
             exc_info=True,
         )
 
 
-def asking(config: TableConfig, storage: Storage, call: Callable[[], R]) -> R:
+def asking(table: Table, call: Callable[[], R]) -> R:
     """Return what an index answers, and make an error of ours of one of its own.
 
     Raises:
@@ -88,6 +85,6 @@ def asking(config: TableConfig, storage: Storage, call: Callable[[], R]) -> R:
         raise
     except Exception as error:
         raise StorageError(
-            f"The index {config.index_type} of the table {storage.path} failed ({type(error).__name__}: {error}).",
+            f"The index {table.config.index_type} of the table {table.path} failed ({type(error).__name__}: {error}).",
             "See to the index, and write again.",
         ) from error

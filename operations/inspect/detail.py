@@ -8,8 +8,8 @@ from ...storage.base import Storage
 from ...table.config import check_supported, load_config
 from ...table.files.view import FileView
 from ...table.files.written import read_written
+from ...table.table import Table
 from ...table.told_index import is_unnoted, told_index
-from ...timeline.timeline import load_timeline
 from .debt import DEBT_FIELDS, debt_of
 
 DETAIL_SCHEMA = pa.schema(
@@ -48,7 +48,7 @@ def detail(storage: Storage) -> pa.Table:
     """
     config = load_config(storage)
     check_supported(config, storage.path, writing=False)
-    timeline = load_timeline(storage, config)
+    timeline = Table(storage, config).timeline()
     view = FileView(storage, timeline, read_written(storage, timeline))
     partitions = view.partitions()
     slices = [piece for partition in partitions for piece in view.slices(partition).values()]

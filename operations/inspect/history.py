@@ -10,11 +10,9 @@ import pyarrow as pa
 from ...errors import InvalidOptionError
 from ...storage.base import Storage
 from ...storage.parallel import for_each
-from ...table.config import load_config
-from ...timeline.archive.lsm import newest_archived
+from ...table.table import open_table
 from ...timeline.held import COMPACTING
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
-from ...timeline.timeline import load_timeline
 from ...timeline.writers.failures import Failed, read_failures
 from ..result import CommitResult, archived_results, result_of
 
@@ -56,8 +54,8 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
     """
     if limit is not None and limit < 0:
         raise InvalidOptionError(f"The history was asked for {limit} instants.", "Ask for none or more.")
-    config = load_config(storage)
-    timeline = load_timeline(storage, config)
+    table = open_table(storage)
+    timeline = table.timeline()
     active = frozenset(one.identity for one in timeline.instants)
     newest = [*reversed(timeline.instants)][:limit]
     plans = [one for one in newest if one.action in COMPACTING and one.state != State.COMPLETED]
@@ -65,15 +63,15 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
     rows = for_each(storage, lambda instant: _row(instant, partial(result_of, timeline), failed), newest)
     more = None if limit is None else limit - len(newest)
     if more != 0:
-        archived = newest_archived(storage, config.archive_folder, more, active)
-        results = archived_results(storage, config, (one for one in archived if one.action in WRITE_ACTIONS))
+        archived = table.archive.newest(more, active)
+        results = archived_results(table, (one for one in archived if one.action in WRITE_ACTIONS))
         rows += [_row(instant, results.__getitem__, {}) for instant in archived]
     return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
 
 
 def last_commit(storage: Storage) -> CommitResult | None:
     """Return what the newest completed write did; None where there is none."""
-    timeline = load_timeline(storage, load_config(storage))
+    timeline = open_table(storage).timeline()
     return result_of(timeline, timeline.writes[-1]) if timeline.writes else None
 
 

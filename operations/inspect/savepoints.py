@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from ...storage.base import Storage
 from ...storage.parallel import for_each
-from ...table.config import load_config
+from ...table.table import open_table
 from ...timeline.instants import Instant
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 
 SAVEPOINTS_SCHEMA = pa.schema(
     [
@@ -34,7 +34,7 @@ def savepoints(storage: Storage) -> pa.Table:
     Raises:
         CorruptInstantError: A savepoint cannot be read.
     """
-    timeline = load_timeline(storage, load_config(storage))
+    timeline = open_table(storage).timeline()
     found = [one for one in reversed(timeline.completed) if one.action == "savepoint"]
     return pa.Table.from_pylist(for_each(storage, lambda one: _row(timeline, one), found), SAVEPOINTS_SCHEMA)
 

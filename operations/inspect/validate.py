@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ...storage.base import Storage
-from ...timeline.instant_files import open_instants
+from ...table.table import Table
 from ..checks.archive import check_archive
 from ..checks.bodies import hear
 from ..checks.duplicates import check_duplicates
@@ -65,7 +65,7 @@ def validate(storage: Storage, *, deep: bool = False, stale_s: float = STALE_S) 
     if config is None or not is_known(storage, config, findings):
         return findings.table(storage.path)
     # Folders first: a data file's instant is on the timeline before the file is there.
-    folders, instants = walk(storage), open_instants(storage, config)
+    folders, instants = walk(storage), Table(storage, config).instants
     states = list_states(instants, findings, stale_s)
     timeline = timeline_of(instants, states)
     archived = check_archive(storage, config.archive_folder, findings, stale_s)

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from ...errors import OptionConflictError, UnsupportedTableError
 from ...index.registry import computed_index_for
-from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
@@ -37,14 +36,13 @@ _FILES_LOOKED_INTO = 8
 _ROWS_LOOKED_AT = 1000
 
 
-def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
+def check_lesson(plan: WritePlan, timeline: Timeline) -> None:
     """Look into some files, wherever they are, for rows that contradict what the write teaches the table.
 
     A write that replaces the whole table leaves none that could.
 
     Args:
         plan: The write.
-        storage: Rooted at the table.
         timeline: As of the write's watermark.
 
     Raises:
@@ -56,26 +54,25 @@ def check_lesson(plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
     buckets = BUCKET_COUNT in plan.config_changes
     if not (times or buckets) or plan.operation == OVERWRITE_TABLE:
         return
-    view = open_view(storage, timeline)
+    view = open_view(plan.storage, timeline)
     wanted = {root_of(field) for field in plan.config.partition_fields} if times else set()
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
     pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())
     for piece in islice(pieces, _FILES_LOOKED_INTO):
-        for file, rows in some_rows(storage, piece, schema):
+        for file, rows in some_rows(plan.storage, piece, schema):
             if buckets:
                 _check_bucket(plan, rows, piece, file)
             if times:
                 _check_partition(plan.config, plan.schema, rows, piece, file)
 
 
-def check_spelling_of_others(plan: WritePlan, storage: Storage, view: FileView, partitions: Iterable[str]) -> None:
+def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterable[str]) -> None:
     """Look into some files that others wrote for record keys that pyhudi spells otherwise, and did not find therefore.
 
     A write that looks keys up merges the files that hold one of them. What it did not find may be in any other.
 
     Args:
         plan: The write.
-        storage: Rooted at the table.
         view: The table's file slices as of the write's watermark.
         partitions: Where keys were not found.
 
@@ -92,12 +89,12 @@ def check_spelling_of_others(plan: WritePlan, storage: Storage, view: FileView, 
     files = [piece.base for piece in islice(pieces, _FILES_LOOKED_INTO) if piece.base is not None]
 
     def look(file: BaseFile) -> None:
-        with BaseFileReader(storage, file.path) as reader:
+        with BaseFileReader(plan.storage, file.path) as reader:
             if not reader.stamped:
                 for rows in islice(reader.batches(schema, batch_rows=_ROWS_LOOKED_AT), 1):
                     check_spelling(keys, rows, file)
 
-    for_each(storage, look, files)
+    for_each(plan.storage, look, files)
 
 
 def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:

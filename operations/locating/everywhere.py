@@ -96,10 +96,10 @@ class AskTask:
         Raises:
             PyHudiError: The index fails, or its answer cannot be of this table.
         """
-        storage, view = self.table.view()
+        _, view = self.table.view()
         for rows in rechunk(iter(batches)):
             keys, paths = _texts(rows, 0), _texts(rows, 1)
-            tags = ask(self.index, KeyedRows(keys, paths.dictionary_encode()), view, storage, self.table.config)
+            tags = ask(self.index, KeyedRows(keys, paths.dictionary_encode()), view, self.table.table)
             at = pa.array(np.append(np.arange(len(keys)), tags.copied))
             partitions, ids = places_of(tags.groups, np.append(tags.codes, tags.copy_codes))
             columns = [keys.take(at), paths.take(at), partitions, ids]

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from ...errors import CommitConflictError, PlacementError
 from ...index.append import AppendIndex
 from ...index.registry import computed_index_for
-from ...storage.base import Storage
 from ...table.files.file_group import FileSlice
 from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId, new_file_id
@@ -35,7 +34,6 @@ class _Groups:
 
     Args:
         plan: The write.
-        storage: Rooted at the table.
         timeline: As of the write's watermark.
         opens: Whether the write opens all its file groups, and looks for none that is there.
 
@@ -44,15 +42,15 @@ class _Groups:
         known_partitions: Those of the jobs' partitions that have their metafile already.
     """
 
-    def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline, *, opens: bool = False) -> None:
+    def __init__(self, plan: WritePlan, timeline: Timeline, *, opens: bool = False) -> None:
         self._plan = plan
         self.timeline = timeline
         # Of a table, or of partitions, that the write replaces nothing is looked for.
-        self._view = None if opens or plan.operation in REPLACING else open_view(storage, timeline)
+        self._view = None if opens or plan.operation in REPLACING else open_view(plan.storage, timeline)
         self._clustered = {} if self._view is None else clustered_groups(timeline)
         self._slices: dict[str, tuple[FileSlice, ...]] = {}
         self.known_partitions: set[str] = set()
-        check_lesson(plan, storage, timeline)
+        check_lesson(plan, timeline)
 
     def _pieces(self, partition_path: str) -> tuple[FileSlice, ...]:
         """Return the newest slices of a partition, in the order of their file ids."""
@@ -70,12 +68,11 @@ class JobPlanner(_Groups):
 
     Args:
         plan: The write.
-        storage: Rooted at the table.
         timeline: As of the write's watermark.
     """
 
-    def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
-        super().__init__(plan, storage, timeline, opens=plan.opens_alone)
+    def __init__(self, plan: WritePlan, timeline: Timeline) -> None:
+        super().__init__(plan, timeline, opens=plan.opens_alone)
         self._alone = plan.opens_alone
         self._index = AppendIndex() if self._alone else computed_index_for(plan.config)
         self._numbered: dict[str, dict[int, FileSlice]] = {}
@@ -123,12 +120,11 @@ class PlacedGroups(_Groups):
 
     Args:
         plan: The write.
-        storage: Rooted at the table.
         timeline: As of the write's watermark.
     """
 
-    def __init__(self, plan: WritePlan, storage: Storage, timeline: Timeline) -> None:
-        super().__init__(plan, storage, timeline)
+    def __init__(self, plan: WritePlan, timeline: Timeline) -> None:
+        super().__init__(plan, timeline)
         self._places: dict[str, dict[str, int]] = {}
         self._rewritten: dict[Route, bool] = {}
 

@@ -65,14 +65,11 @@ class Tagged:
     known_partitions: set[str]
 
 
-def tag_rows(
-    plan: WritePlan, storage: Storage, local: Storage, spilled: Mapping[Route, GroupRows], timeline: Timeline
-) -> Tagged:
+def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows], timeline: Timeline) -> Tagged:
     """Look up where the keys of spilled rows are, and give new ones their places.
 
     Args:
         plan: The write.
-        storage: Rooted at the table.
         local: A folder of this process.
         spilled: The rows of each bin of each partition, in the order of the tasks.
         timeline: As of the write's watermark.
@@ -81,20 +78,20 @@ def tag_rows(
         KeyNotFoundError: A key to be deleted is not there, and the rules forbid it.
         PyHudiError: The index, the store or a file fails.
     """
-    check_lesson(plan, storage, timeline)
+    check_lesson(plan, timeline)
     # Of a table, or of partitions, that the write replaces nothing is looked for.
-    view = None if plan.operation in REPLACING else open_view(storage, timeline)
+    view = None if plan.operation in REPLACING else open_view(plan.storage, timeline)
     searched = None if plan.rules.meeting is Meeting.ADD else view
     nowhere, figures = MergeCounts(), None
     if searched is not None:
-        catch_up(plan.lookup, storage, plan.config)
+        catch_up(plan.lookup, plan.table)
     if searched is None and not (plan.rules.fold and plan.lookup.is_global):
         rows = _added(spilled)
     else:
-        lookup = _Lookup(plan, storage, local, searched)
+        lookup = _Lookup(plan, local, searched)
         rows, nowhere = lookup.sort(spilled), lookup.nowhere
         if searched is not None:
-            check_spelling_of_others(plan, storage, searched, lookup.absent)
+            check_spelling_of_others(plan, searched, lookup.absent)
             figures = lookup.figures
     jobs = jobs_of(plan, local, view, timeline, rows)
     paths = {job.group.partition_path for job, _ in jobs}
@@ -142,7 +139,6 @@ class _Lookup:
 
     Args:
         plan: The write.
-        storage: Rooted at the table.
         local: A folder of this process.
         view: The table's file slices as of the write's watermark; None where all rows are added, and of those of one
             key in several partitions one is.
@@ -153,9 +149,9 @@ class _Lookup:
         absent: The partitions that lack keys of theirs.
     """
 
-    def __init__(self, plan: WritePlan, storage: Storage, local: Storage, view: FileView | None) -> None:
+    def __init__(self, plan: WritePlan, local: Storage, view: FileView | None) -> None:
         self._plan = plan
-        self._storage = storage
+        self._storage = plan.storage
         self._local = local
         self._view = view
         self._spec = plan.spec
@@ -252,7 +248,7 @@ class _Lookup:
     def _tag(self, keyed: KeyedRows) -> Tags:
         if self._view is None:
             return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
-        tags = ask(self._index, keyed, self._view, self._storage, self._plan.config)
+        tags = ask(self._index, keyed, self._view, self._plan.table)
         self.figures += tags.figures
         return tags
 

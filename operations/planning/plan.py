@@ -13,8 +13,7 @@ import pyarrow as pa
 from ...errors import CommitConflictError, MissingColumnError, UnsupportedTypeError
 from ...index.base import LookupIndex
 from ...index.registry import index_for, lookup_for
-from ...storage import open_storage
-from ...storage.base import Storage
+from ...storage import Storage, open_storage
 from ...table.config import TableConfig
 from ...table.config.property_keys import COMMIT_TIME_ORDERING, CREATE_SCHEMA, MERGE_ON_READ
 from ...table.keys.generator import KeyGenerator
@@ -25,10 +24,10 @@ from ...table.merging.row_spec import RowSpec
 from ...table.schema.changes import SchemaChange, changes_between
 from ...table.schema.columns import FILE_GROUP, POSITION, RECORD_KEY, avro_schema, check_storable, without_meta
 from ...table.schema.types import sql_name
-from ...timeline.archive.lsm import archive_state
+from ...table.table import Table
 from ...timeline.clock import next_time
 from ...timeline.metadata.codec import Codec
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.owner import Owner
 from ..decisions.retired_metadata import check_retirable
@@ -92,6 +91,16 @@ class WritePlan:
     def config(self) -> TableConfig:
         """The table's properties, as they are or will be."""
         return self.transaction.config
+
+    @property
+    def table(self) -> Table:
+        """The table, with the properties that it has or is going to have."""
+        return self.transaction.table
+
+    @property
+    def storage(self) -> Storage:
+        """The table's store."""
+        return self.transaction.storage
 
     @property
     def instant_time(self) -> str:
@@ -198,29 +207,27 @@ def plan_write(request: WriteRequest) -> WritePlan:
     Raises:
         PyHudiError: The options, the schema or the table do not allow the write; see `pyhudi.errors`.
     """
-    storage = open_storage(request.path, request.storage_options)
+    storage = open_storage(request.path, request.storage_options, durable=request.write.durable)
     request, moved = _without(request, POSITION, pa.int64())
     request, located = _without(request, FILE_GROUP, pa.string())
     target = find_target(request, storage)
-    config, operation = target.config, target.operation.name
-    now, timeline, watermark, going = _pin(storage, config, request.write.based_on)
+    table, config, operation = target.table, target.config, target.operation.name
+    now, timeline, watermark, going = _pin(table, request.write.based_on)
     schema = latest_schema(storage, config, timeline, writing=True) if target.exists else None
     known, schema = schema, _columns(config, schema, request, operation)
     partial = partial_columns(config, known, request, target.operation)
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
-        done = find_write(timeline, config, request.write_id)
+        done = find_write(table, timeline, request.write_id)
         replays = None if done is None else done.instant
     victims = frozenset(one.victim.requested_time for one in going)
-    dead = () if replays else settle_pending(storage, timeline, config, request.write.patience, victims)
+    dead = () if replays else settle_pending(table, timeline, request.write.patience, victims)
     if target.exists:
         check_retirable(config, request.write.metadata_enable, storage.path)
     times = _times(len(dead) + 1, now, config)
     write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
     transaction = Transaction(
-        path=request.path,
-        storage_options=dict(request.storage_options),
-        config=config,
+        table=table,
         action=_action(config, operation),
         instant_time=times[-1],
         write_id=write_id,
@@ -228,7 +235,6 @@ def plan_write(request: WriteRequest) -> WritePlan:
         watermark=watermark,
         rollbacks=(*going, *(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False))),
         patience=request.write.patience,
-        durable=request.write.durable,
     )
     everywhere = index_for(config).is_global
     # A row that moves to another partition leaves a delete where it was.
@@ -324,16 +330,14 @@ def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Sche
     return settings.bulk_insert_sort_columns or by_key
 
 
-def _pin(
-    storage: Storage, config: TableConfig, based_on: str
-) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
+def _pin(table: Table, based_on: str) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
     """Return the timeline, what of it the write sees, the moment of that, and the rollbacks that it finishes first.
 
     Others' commits since that moment are held against the write. Of what is being rolled back it sees nothing.
     """
     # Asked before the timeline: what is archived in between is on neither, and is found among what was archived since.
-    archive = archive_state(storage, config.archive_folder)
-    now = load_timeline(storage, config)
+    archive = table.archive.state()
+    now = table.timeline()
     going = broken_off(now)
     timeline = now.without([one.victim.requested_time for one in going])
     if based_on:
@@ -341,7 +345,7 @@ def _pin(
         past = timeline.as_of_completion(moment)
         if tally and based_on != spell_moment(past.completed):
             raise CommitConflictError(
-                f"What the rows for the table {storage.path} were made from, as of {moment}, cannot be told any more: "
+                f"What the rows for the table {table.path} were made from, as of {moment}, cannot be told any more: "
                 "meanwhile instants were archived, or completed by a clock that lags.",
                 "Make the rows anew and write them.",
             )
@@ -353,20 +357,19 @@ def _pin(
     return now, timeline, replace(timeline.watermark(), archive=archive), going
 
 
-def seen_moment(storage: Storage, config: TableConfig, based_on: str = "") -> tuple[Timeline, str]:
+def seen_moment(table: Table, based_on: str = "") -> tuple[Timeline, str]:
     """Return what a write that was planned now would see, and that moment as the option ``based_on`` takes it.
 
     Whoever looks something up for a write before it is planned pins the write to what was seen.
 
     Args:
-        storage: Rooted at the table, which need not be there yet.
-        config: Its properties, as they are or will be.
+        table: The table.
         based_on: The moment that the rows were made at, if they were made from the table.
 
     Raises:
         CommitConflictError: That moment cannot be told any more.
     """
-    _, timeline, _, _ = _pin(storage, config, based_on)
+    _, timeline, _, _ = _pin(table, based_on)
     if based_on:
         return timeline.as_of_completion(based_on.partition(":")[0]), based_on
     return timeline, spell_moment(timeline.completed)

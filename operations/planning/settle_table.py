@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...errors import OptionConflictError
-from ...storage.base import Storage
 from ...table.config import PROPERTIES_PATH, load_config
 from ...table.config.property_keys import CREATE_SCHEMA
 from ..decisions import retired_metadata
 from .plan import WritePlan
 
 
-def settle_table(plan: WritePlan, storage: Storage) -> tuple[Mapping[str, str], Mapping[str, str | None]]:
+def settle_table(plan: WritePlan) -> tuple[Mapping[str, str], Mapping[str, str | None]]:
     """Return the properties of the table that the write creates, and those that it changes in an existing one.
 
     Raises:
         OptionConflictError: Another writer made the table meanwhile, or taught it something else.
         TableNotFoundError: The table is gone.
     """
-    if plan.creates_table and not storage.exists(PROPERTIES_PATH):
+    if plan.creates_table and not plan.storage.exists(PROPERTIES_PATH):
         return plan.new_config.properties, {}
-    found = load_config(storage)
+    found = load_config(plan.storage)
     if plan.creates_table:
         _check_same_table(plan, found.properties)
     _check_same_lesson(plan, found.properties)

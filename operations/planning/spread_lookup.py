@@ -12,12 +12,11 @@ from ...index.base import KeyedRows, Tags
 from ...index.lookup import TableLookup, Unit
 from ...index.slice_keys import Hits, WantedKeys, keys_of
 from ...storage.base import Storage
-from ...table.config import TableConfig
 from ...table.files.file_group import BaseFile, FileSlice
 from ...table.files.key_footers import KeyRange, key_ranges
 from ...table.files.lost import open_view
 from ...table.files.view import FileView
-from ...timeline.instant_files import open_instants
+from ...table.table import Table
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen
@@ -32,34 +31,31 @@ class SeenTable:
     """A table as a lookup sees it, small enough to travel with every task.
 
     Attributes:
-        reach: Opens the table's store.
-        config: The table's properties.
+        table: The table.
         instants: What is seen of the timeline.
         seen: The moment of it; None for the present.
     """
 
-    reach: Callable[[], Storage]
-    config: TableConfig
+    table: Table
     instants: tuple[Instant, ...]
     seen: Seen | None
 
     @classmethod
-    def at(cls, timeline: Timeline, config: TableConfig, reach: Callable[[], Storage]) -> SeenTable:
+    def at(cls, table: Table, timeline: Timeline) -> SeenTable:
         """Return the table as of a timeline."""
-        return cls(reach, config, timeline.instants, timeline.seen)
+        return cls(table, timeline.instants, timeline.seen)
 
     def open(self) -> tuple[Storage, Callable[[str], bool]]:
         """Return the table's store, and what tells of an instant whether its rows may be seen."""
-        storage = self.reach()
-        return storage, self._timeline(storage).is_committed
+        return self.table.storage, self._timeline().is_committed
 
     def view(self) -> tuple[Storage, FileView]:
         """Return the table's store, and its file slices, of which each partition is listed when it is asked for."""
-        storage = self.reach()
-        return storage, open_view(storage, self._timeline(storage))
+        storage = self.table.storage
+        return storage, open_view(storage, self._timeline())
 
-    def _timeline(self, storage: Storage) -> Timeline:
-        return Timeline(self.instants, open_instants(storage, self.config), self.seen)
+    def _timeline(self) -> Timeline:
+        return Timeline(self.instants, self.table.instants, self.seen)
 
     def keys(self, pieces: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray]]:
         """Yield all record keys of some slices, with the slice of each array.

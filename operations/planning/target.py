@@ -11,6 +11,7 @@ from ...storage.base import Storage
 from ...table.bucket_metadata import refuse_recorded_buckets
 from ...table.config import TableConfig, check_supported, load_config
 from ...table.config.property_keys import BUCKET, INDEX_TYPE
+from ...table.table import Table
 from ...table.told_index import is_unnoted, look_up_index
 from ...table.told_spelling import with_told_spelling
 from .adopted_table import changes_to
@@ -24,18 +25,23 @@ class Target:
     """The table of a write.
 
     Attributes:
-        config: The table's properties, as they are or will be.
+        table: The table, with the properties that it has or is going to have.
         exists: Whether it is there.
         changes: Properties that the write's commit adds to those that are there.
         operation: What the write does to it.
         told: Whether nobody says which index it has, but the names of its file groups.
     """
 
-    config: TableConfig
+    table: Table
     exists: bool
     changes: Mapping[str, str]
     operation: Operation
     told: bool = False
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties, as they are or will be."""
+        return self.table.config
 
 
 def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True) -> Target:
@@ -62,7 +68,8 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
             raise
         found = None
     if found is None:
-        return Target(new_config(request.table, storage.path, generates_keys=keyless), False, {}, operation)
+        new = new_config(request.table, storage.path, generates_keys=keyless)
+        return Target(Table(storage, new), False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
     if is_unnoted(found):
@@ -80,4 +87,4 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     # By partitions no key is looked at, against which a number of buckets could be held.
     noted = {option: text for option, text in spelt.properties.items() if option not in found.properties}
     changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
-    return Target(config, True, changes, operation, is_unnoted(found) and INDEX_TYPE not in changes)
+    return Target(Table(storage, config), True, changes, operation, is_unnoted(found) and INDEX_TYPE not in changes)

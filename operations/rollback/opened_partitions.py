@@ -7,7 +7,7 @@ from functools import partial
 
 from ...storage.base import Storage
 from ...storage.parallel import for_each
-from ...table.config import TableConfig
+from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, Kind
@@ -15,15 +15,14 @@ from ..decisions.carried_out import is_unused
 from ..decisions.decide import decide
 
 
-def forget_partitions(storage: Storage, config: TableConfig, victim: Instant, partitions: Iterable[str]) -> None:
+def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) -> None:
     """Take back the metafiles of the partitions that a write opened and nobody else has written to.
 
     Left behind, one would hide every partition below it that somebody makes later, at the root those of a whole table.
     A writer that relied on one makes it again before it decides to commit.
 
     Args:
-        storage: Rooted at the table.
-        config: Of the table.
+        table: The table.
         victim: The write, which is over.
         partitions: Paths of partitions, whoever opened them.
 
@@ -32,7 +31,7 @@ def forget_partitions(storage: Storage, config: TableConfig, victim: Instant, pa
     """
     paths = list(partitions)
     if paths:
-        decide(storage, config, partial(_unused, storage, victim, paths))
+        decide(table, partial(_unused, table.storage, victim, paths))
 
 
 def _unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from ...errors import ConcurrentWriteError, CorruptInstantError, UnsupportedTableError
 from ...storage.base import Storage
-from ...table.config import TableConfig
 from ...table.files.names import FileGroupId
+from ...table.table import Table
 from ...timeline.going import pending_restore, pending_rollbacks
 from ...timeline.held import CLUSTERING, says_what_it_holds
-from ...timeline.instant_files import open_instants
 from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner, reserve
@@ -55,18 +54,16 @@ def broken_off(timeline: Timeline) -> tuple[PlannedRollback, ...]:
 
 
 def settle_pending(
-    storage: Storage,
+    table: Table,
     timeline: Timeline,
-    config: TableConfig,
     patience: Patience,
     going: Collection[str] = frozenset(),
 ) -> tuple[tuple[Instant, float | None], ...]:
     """Return the pending writes whose writers are dead, oldest first, each with its last heartbeat.
 
     Args:
-        storage: Rooted at the table.
+        table: The table.
         timeline: As of a moment ago.
-        config: The table's properties.
         patience: Of the write that they are in the way of.
         going: Requested times of the writes that pending rollbacks name, for which nobody is asked any more.
 
@@ -78,7 +75,7 @@ def settle_pending(
     restore = pending_restore(timeline)
     if restore is not None:
         # The writes that it has undone by halves look like pending ones, and are older than it.
-        raise restoring(storage, timeline, restore)
+        raise restoring(table.storage, timeline, restore)
     dead = []
     for instant in timeline.pending:
         if instant.requested_time in going:
@@ -87,13 +84,13 @@ def settle_pending(
             continue
         if instant.action == CLUSTERING:
             raise UnsupportedTableError(
-                f"The clustering {instant.requested_time} is pending on the table {storage.path}, and its plan names "
+                f"The clustering {instant.requested_time} is pending on the table {table.path}, and its plan names "
                 "no file group, so that nobody can tell which of them must not be written meanwhile.",
                 "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
             )
         if instant.action not in WRITE_ACTIONS:
             continue
-        verdict = refuse_living(storage, instant, config, patience)
+        verdict = refuse_living(table, instant, patience)
         dead.append((instant, verdict.beat))
     return tuple(dead)
 
@@ -136,9 +133,8 @@ def is_given_up(storage: Storage, instant_time: str) -> bool:
 
 
 def refuse_living(
-    storage: Storage,
+    table: Table,
     instant: Instant,
-    config: TableConfig,
     patience: Patience,
     *,
     known_beat: float | None = None,
@@ -147,9 +143,8 @@ def refuse_living(
     """Raise where the writer of a pending instant lives, or may live, by this write's patience.
 
     Args:
-        storage: Rooted at the table.
+        table: The table.
         instant: The pending instant.
-        config: The table's properties.
         patience: Of the write that is in its way.
         known_beat: A heartbeat of it that was found overdue before.
         may_wait: Whether a heartbeat may be watched for as long as it may miss.
@@ -157,16 +152,15 @@ def refuse_living(
     Raises:
         ConcurrentWriteError: It does.
     """
-    if is_given_up(storage, instant.requested_time):
+    if is_given_up(table.storage, instant.requested_time):
         return Liveness(False, "it was given up")
-    state = f"is pending on the table {storage.path}"
-    return refuse_unless_dead(storage, instant, config, patience, state, known_beat=known_beat, may_wait=may_wait)
+    state = f"is pending on the table {table.path}"
+    return refuse_unless_dead(table, instant, patience, state, known_beat=known_beat, may_wait=may_wait)
 
 
 def refuse_unless_dead(
-    storage: Storage,
+    table: Table,
     instant: Instant,
-    config: TableConfig,
     patience: Patience,
     state: str,
     *,
@@ -176,9 +170,8 @@ def refuse_unless_dead(
     """Raise where whoever is at a pending instant lives, or may live, going by the signs of life alone.
 
     Args:
-        storage: Rooted at the table.
+        table: The table.
         instant: The pending instant.
-        config: The table's properties.
         patience: Of whom it is in the way.
         state: What it is doing and where, for the error.
         known_beat: A heartbeat of it that was found overdue before.
@@ -188,11 +181,11 @@ def refuse_unless_dead(
         ConcurrentWriteError: It does.
     """
     verdict = judge(
-        open_instants(storage, config),
+        table.instants,
         instant,
         patience,
-        now_s=storage.now(),
-        zone=config.timezone,
+        now_s=table.storage.now(),
+        zone=table.config.timezone,
         known_beat=known_beat,
         may_wait=may_wait,
     )

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from ...errors import CorruptInstantError
 from ...storage.base import Storage, split
-from ...table.config import TableConfig, has_config, load_config
+from ...table.config import has_config, load_config
 from ...table.files.marked_files import marked_files
 from ...table.files.names import parse_data_name
 from ...table.files.partitions import list_partitions
-from ...timeline.clock import next_time
+from ...table.table import Table
 from ...timeline.going import pending_rollbacks
 from ...timeline.held import COMPACTING
 from ...timeline.instant_files import InstantFiles
@@ -44,7 +44,7 @@ logger = logging.getLogger("pyhudi")
 GIVEN_UP_S = 3600.0
 
 
-def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, patience: Patience) -> None:
+def roll_back(table: Table, planned: PlannedRollback, patience: Patience) -> None:
     """Undo one write that is dead or that a pending rollback names, unless it turns out to be completed or gone.
 
     Raises:
@@ -52,21 +52,20 @@ def roll_back(storage: Storage, config: TableConfig, planned: PlannedRollback, p
     """
     # A commit looks for rollbacks that name it: once this is decided, the victim cannot complete, however long it
     # slept. Before that nothing of it is deleted.
-    timeline = decide(storage, config, partial(_naming, storage, config, planned, patience))
+    timeline = decide(table, partial(_naming, table, planned, patience))
     found = timeline.write_at(planned.victim.requested_time)
     going = pending_rollbacks(timeline).get(planned.victim.requested_time, ())
     if going:
-        carry_on(storage, config, timeline, going[0].requested_time)
+        carry_on(table, timeline, going[0].requested_time)
     elif found is not None and found.state != State.COMPLETED and found.action not in COMPACTING:
-        carry_on(storage, config, timeline, planned.at)
+        carry_on(table, timeline, planned.at)
 
 
-def carry_on(storage: Storage, config: TableConfig, timeline: Timeline, at: str) -> None:
+def carry_on(table: Table, timeline: Timeline, at: str) -> None:
     """Take the steps of a rollback that is decided, whoever has taken which of them.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         timeline: As of a moment ago, when the rollback was decided at the latest.
         at: Requested time of the rollback.
 
@@ -87,22 +86,20 @@ def carry_on(storage: Storage, config: TableConfig, timeline: Timeline, at: str)
             return
     elif victim is not None:
         # The plan may be older than the last of a dead write's files; a completed one has made all of them.
-        paths = sorted({*paths, *files_of(storage, victim.requested_time)})
+        paths = sorted({*paths, *files_of(table.storage, victim.requested_time)})
         known = files.paths()
         hide(files, known, victim)
-        storage.delete(*paths)
-        forget_partitions(storage, config, victim, by_partition(paths))
+        table.storage.delete(*paths)
+        forget_partitions(table, victim, by_partition(paths))
         take_off(files, known, victim)
-        plan = plan_of(storage, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
+        plan = plan_of(table.storage, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
     else:
-        forget_partitions(storage, config, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
+        forget_partitions(table, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
     for one in (at, *(other.requested_time for other in pending_rollbacks(timeline).get(info.commit_time, ()))):
-        _complete(storage, config, one, plan, time.monotonic() - began)
+        _complete(table, one, plan, time.monotonic() - began)
     if not shared:
-        forget(storage, info.commit_time)
-    logger.warning(
-        "table %s: rolled back the %s %s (%d files)", storage.path, info.action, info.commit_time, len(paths)
-    )
+        forget(table.storage, info.commit_time)
+    logger.warning("table %s: rolled back the %s %s (%d files)", table.path, info.action, info.commit_time, len(paths))
 
 
 def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> bool:
@@ -128,9 +125,7 @@ def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[st
     return True
 
 
-def _naming(
-    storage: Storage, config: TableConfig, planned: PlannedRollback, patience: Patience, timeline: Timeline
-) -> Decision | None:
+def _naming(table: Table, planned: PlannedRollback, patience: Patience, timeline: Timeline) -> Decision | None:
     """Return the decision that names a dead write to be rolled back; None where it is over, or is named already."""
     found = timeline.write_at(planned.victim.requested_time)
     if found is None or found.state == State.COMPLETED or found.requested_time in pending_rollbacks(timeline):
@@ -139,12 +134,12 @@ def _naming(
         # The rollback of one of those who carried it out is over: somebody else may have begun again.
         return None
     if not planned.certain:
-        refuse_living(storage, found, config, patience, known_beat=planned.beat, may_wait=False)
-    if storage.has_files(owner.folder(found.requested_time)):
+        refuse_living(table, found, patience, known_beat=planned.beat, may_wait=False)
+    if table.storage.has_files(owner.folder(found.requested_time)):
         # Tasks of ours may outlive their driver, or the driver may only have seemed dead. After the seal none of them
         # leaves a file that is not found here.
-        owner.seal_for_good(storage, found.requested_time)
-    return naming(storage, timeline, planned.at, found, files_of(storage, found.requested_time))
+        owner.seal_for_good(table.storage, found.requested_time)
+    return naming(table.storage, timeline, planned.at, found, files_of(table.storage, found.requested_time))
 
 
 def naming(storage: Storage, timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> Decision:
@@ -165,16 +160,15 @@ def retirement_of(storage: Storage) -> dict[str, str | None]:
     return retired_metadata.retirement(load_config(storage)) if has_config(storage) else {}
 
 
-def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, age_s: float) -> None:
+def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
     """Complete the rollbacks that broke off when their victim was off the timeline already.
 
     One that broke off earlier needs nothing of this: its victim is still there, and whoever plans a write finishes it.
     Whose a rollback is cannot be told, so that each has the time that an unfinished write of somebody else has.
 
     Args:
-        storage: Rooted at the table.
+        table: The table.
         timeline: As of a moment ago.
-        config: The table's properties.
         age_s: Seconds, by the store's clock, after which a pending rollback counts as given up.
 
     Raises:
@@ -183,24 +177,24 @@ def finish_rollbacks(storage: Storage, timeline: Timeline, config: TableConfig, 
     for one in timeline.pending:
         if one.action != "rollback":
             continue
-        changed = storage.modified(timeline.files.path(one))
-        if changed is None or storage.now() - changed <= age_s:
+        changed = table.storage.modified(timeline.files.path(one))
+        if changed is None or table.storage.now() - changed <= age_s:
             continue
-        _finish(storage, timeline, config, one)
+        _finish(table, timeline, one)
 
 
-def _finish(storage: Storage, timeline: Timeline, config: TableConfig, rollback: Instant) -> None:
+def _finish(table: Table, timeline: Timeline, rollback: Instant) -> None:
     """Complete a pending rollback whose victim is off the timeline."""
     try:
         plan = timeline.files.read_rollback_plan(rollback)
     except CorruptInstantError as error:
         # Apache Hudi passes over such a rollback too; nothing of this write depends on it.
-        logger.warning("table %s: the rollback %s stays pending: %s", storage.path, rollback.requested_time, error)
+        logger.warning("table %s: the rollback %s stays pending: %s", table.path, rollback.requested_time, error)
         return
     victim = None if plan is None else plan.instant_to_rollback
     if victim is None or timeline.write_at(victim.commit_time) is not None:
         return
-    carry_on(storage, config, timeline, rollback.requested_time)
+    carry_on(table, timeline, rollback.requested_time)
 
 
 def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) -> list[str]:
@@ -253,19 +247,19 @@ def _absolute(storage: Storage, paths: list[str]) -> list[str]:
     return [storage.uri(path).removeprefix("file://") for path in paths]
 
 
-def _complete(storage: Storage, config: TableConfig, at: str, plan: RollbackPlan, seconds: float) -> None:
+def _complete(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None:
     """Complete a rollback, unless somebody else has: two tasks would do so at two times, each in a file of its own."""
 
     def completion(timeline: Timeline) -> Decision | None:
         if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
             return None
         timeline.files.start(Instant(at, "rollback", State.INFLIGHT))
-        finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+        finished = table.time_after(timeline)
         done = Instant(at, "rollback", State.COMPLETED, finished)
         body = timeline.files.codec.encode(result_of_plan(at, plan, seconds))
-        return Decision(Kind.MAKE, done, body, changes=retirement_of(storage))
+        return Decision(Kind.MAKE, done, body, changes=retirement_of(table.storage))
 
-    decide(storage, config, completion)
+    decide(table, completion)
 
 
 def plan_of(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...storage.base import Storage, split
-from ...table.config import TableConfig
 from ...table.files.marked_files import marked_files
-from ...timeline.archive.lsm import is_archived
+from ...table.table import Table
 from ...timeline.instants import State
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements, decisions, failures, heartbeat, owner
 from ...timeline.writers.markers import marked_instants
 from ...timeline.writers.patience import Patience
@@ -34,41 +33,40 @@ class Swept:
     archiving: bool
 
 
-def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str) -> Swept:
+def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
     """Remove working folders, markers and heartbeats of instants that are not pending, and files that stayed half-made.
 
     Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
     first write and absent from it. An older one may have completed and been archived.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         patience: Of the write that sweeps: it says after how long a silence a folder counts as deserted.
         own: Requested time of that write.
 
     Raises:
         ConcurrentWriteError: There is something to be completed, and others were faster all the time.
     """
-    seals, now = storage.list(owner.SEALS, strict=False), storage.now()
-    storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
+    seals, now = table.storage.list(owner.SEALS, strict=False), table.storage.now()
+    table.storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
     kept = (owner.SEALS, decisions.FOLDER, announcements.FOLDER, failures.FOLDER)
-    storage.sweep((META_FOLDER, config.timeline_folder, owner.ROOT, *kept, heartbeat.ROOT), SEAL_KEPT_S)
-    folders = {*storage.look(owner.ROOT).folders}
+    table.storage.sweep((META_FOLDER, table.config.timeline_folder, owner.ROOT, *kept, heartbeat.ROOT), SEAL_KEPT_S)
+    folders = {*table.storage.look(owner.ROOT).folders}
     working = folders - {split(folder)[1] for folder in kept}
-    marked = set(marked_instants(storage))
-    beating = {split(info.path)[1] for info in storage.list(heartbeat.ROOT, strict=False)}
+    marked = set(marked_instants(table.storage))
+    beating = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
-    timeline, age_s = load_timeline(storage, config), patience.foreign_age_s
-    finish_rollbacks(storage, timeline, config, GIVEN_UP_S if age_s is None else age_s)
+    timeline, age_s = table.timeline(), patience.foreign_age_s
+    finish_rollbacks(table, timeline, GIVEN_UP_S if age_s is None else age_s)
     known = working | marked | beating
     deserted = [
         instant_time
         for instant_time in sorted(known - {own})
-        if _deserted(storage, instant_time, patience.heartbeat_tolerance_s)
+        if _deserted(table.storage, instant_time, patience.heartbeat_tolerance_s)
     ]
     if any(_is_pending(timeline, instant_time) for instant_time in deserted):
         # Its writer may have died between the decision that it is complete and the file that says so.
-        _, timeline = settle(storage, config)
+        _, timeline = settle(table)
     for instant_time in deserted:
         if _is_pending(timeline, instant_time):
             continue
@@ -76,21 +74,21 @@ def sweep(storage: Storage, config: TableConfig, patience: Patience, *, own: str
         # Beyond a savepoint, younger instants are archived while an older one stays. What no instant time names is
         # scratch of an archiving.
         lost = found is None and instant_time.isdecimal() and not timeline.is_committed(instant_time)
-        if lost and _begins_after_all(storage, config, instant_time):
+        if lost and _begins_after_all(table, instant_time):
             continue
-        if lost and instant_time in marked and not is_archived(storage, config.archive_folder, instant_time):
-            storage.delete(*marked_files(storage, instant_time))
-        forget(storage, instant_time)
+        if lost and instant_time in marked and not table.archive.holds(instant_time):
+            table.storage.delete(*marked_files(table.storage, instant_time))
+        forget(table.storage, instant_time)
     return Swept(timeline, split(announcements.FOLDER)[1] in folders)
 
 
-def _begins_after_all(storage: Storage, config: TableConfig, instant_time: str) -> bool:
+def _begins_after_all(table: Table, instant_time: str) -> bool:
     """Return whether a write that slept before it was on the timeline is there now; from here on it gets there no more.
 
     It looks for its seal once it is there. Otherwise it might publish and complete what is about to be deleted.
     """
-    owner.seal_for_good(storage, instant_time)
-    return load_timeline(storage, config).find(instant_time) is not None
+    owner.seal_for_good(table.storage, instant_time)
+    return table.timeline().find(instant_time) is not None
 
 
 def _is_pending(timeline: Timeline, instant_time: str) -> bool:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from ...storage.base import Storage, join
 from ...storage.parallel import for_each
 from ...table.config import TableConfig, check_supported, load_config, update_config
-from ...timeline.archive.lsm import archived_instants
+from ...table.table import Table, open_table
 from ...timeline.archive.lsm_writer import MOST_BYTES_A_FILE, Row, append, merge_levels, settle, tidy
 from ...timeline.instants import Instant, State
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements
 from ...timeline.writers.markers import delete_markers, marked_instants
 from ...timeline.writers.owner import ROOT
@@ -63,20 +63,20 @@ def archive(
         StorageError: The store failed; whoever archives next goes on.
     """
     began = time.monotonic()
-    config = load_config(storage)
-    check_supported(config, storage.path, writing=True)
+    table = open_table(storage)
+    check_supported(table.config, table.path, writing=True)
     result = ServiceResult(storage.path, "archive")
-    timeline = load_timeline(storage, config)
+    timeline = table.timeline()
     announced = announcements.announced(storage)
     if len(timeline.writes) <= settings.max_commits and not announced:
         return replace(result, seconds=time.monotonic() - began)
-    held = _held(storage, config, timeline, announced)
-    wanted = candidates(timeline, settings, _retained(timeline, config, cleaning), held)
+    held = _held(table, timeline, announced)
+    wanted = candidates(timeline, settings, _retained(timeline, table.config, cleaning), held)
     wanted = before_replaced_files(storage, timeline, wanted)
     if wanted:
-        retired_metadata.check_retirable(config, metadata_enable, storage.path)
+        retired_metadata.check_retirable(table.config, metadata_enable, storage.path)
         announcements.announce(storage, wanted[-1].requested_time)
-        result = _Round(storage, config, settings, timeline.reload()).carry_out(wanted, result)
+        result = _Round(table, settings, timeline.reload()).carry_out(wanted, result)
         timeline = timeline.reload()
     announcements.forget_before(storage, _first_write(timeline.instants))
     return replace(result, seconds=time.monotonic() - began)
@@ -90,13 +90,13 @@ def _retained(timeline: Timeline, config: TableConfig, cleaning: CleanSettings |
     return found.requested_time if found else ""
 
 
-def _held(storage: Storage, config: TableConfig, timeline: Timeline, until: Sequence[str]) -> set[Instant]:
+def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> set[Instant]:
     """Return the instants on the timeline that the archive holds, as somebody died before he took them off it."""
     there = {one for one in timeline.completed if until and one.requested_time <= until[-1]}
     if not there:
         return set()
     times = sorted(one.requested_time for one in there)
-    return there.intersection(archived_instants(storage, config.archive_folder, times[0], times[-1]))
+    return there.intersection(table.archive.instants(times[0], times[-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +104,12 @@ class _Round:
     """One round of archiving, after it was announced.
 
     Attributes:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         settings: How many instants stay.
         timeline: As of after the announcement.
     """
 
-    storage: Storage
-    config: TableConfig
+    table: Table
     settings: ArchiveSettings
     timeline: Timeline
 
@@ -121,9 +119,9 @@ class _Round:
         if gone:
             self._retire_metadata()
             first = _first_write({*self.timeline.instants} - {*gone})
-            orphans = delete_orphans(self.storage, self.config.archive_folder, self.timeline, first)
+            orphans = delete_orphans(self.table.archive, self.timeline, first)
             self._put(gone)
-            note_write_ids(self.storage, self.config)
+            note_write_ids(self.table)
             count = self._take_off(gone)
             self._merge()
             result = replace(
@@ -133,70 +131,70 @@ class _Round:
                 files=len(orphans),
                 bytes=sum(info.size for info in orphans),
             )
-            logger.info("table %s: archived %d instants up to %s", self.storage.path, count, result.instant)
+            logger.info("table %s: archived %d instants up to %s", self.table.path, count, result.instant)
         return result
 
     def _retire_metadata(self) -> None:
-        changes = retired_metadata.retirement(load_config(self.storage))
+        changes = retired_metadata.retirement(load_config(self.table.storage))
         if changes:
-            update_config(self.storage, changes)
-            retired_metadata.remove(self.storage)
+            update_config(self.table.storage, changes)
+            retired_metadata.remove(self.table.storage)
 
     def _put(self, gone: Sequence[Instant]) -> None:
         """Add the instants to the archive, those that it does not hold yet."""
-        known = {*archived_instants(self.storage, self.config.archive_folder, *_span(gone))}
+        known = {*self.table.archive.instants(*_span(gone))}
         waiting: list[Row] = []
         size = 0
         for row in self._rows([one for one in gone if one not in known]):
             waiting.append(row)
             size += len(row.body)
             if size > MOST_BYTES_A_FILE:
-                append(self.storage, self.config.archive_folder, waiting)
+                append(self.table.archive, waiting)
                 waiting, size = [], 0
         if waiting:
-            append(self.storage, self.config.archive_folder, waiting)
+            append(self.table.archive, waiting)
         else:
             # Whoever put them there died before the archive was said to consist of them.
-            settle(self.storage, self.config.archive_folder)
+            settle(self.table.archive)
 
     def _rows(self, instants: Sequence[Instant]) -> Iterator[Row]:
         files = self.timeline.files.paths()
         for start in range(0, len(instants), _AT_ONCE):
             some = instants[start : start + _AT_ONCE]
-            yield from filter(None, for_each(self.storage, lambda one: self._row(one, files), some))
+            yield from filter(None, for_each(self.table.storage, lambda one: self._row(one, files), some))
 
     def _row(self, instant: Instant, files: Mapping[str, Mapping[State, tuple[str, ...]]]) -> Row | None:
         """Return what the archive is to keep of an instant; None where somebody else has taken it off meanwhile."""
         requested = files.get(instant.identity, {}).get(State.REQUESTED, ())
-        plan = _read(self.storage, requested[0]) if requested else None
-        body = _read(self.storage, self.timeline.files.path(instant))
+        plan = _read(self.table.storage, requested[0]) if requested else None
+        body = _read(self.table.storage, self.timeline.files.path(instant))
         return None if body is None else Row(instant, body, plan or None)
 
     def _take_off(self, gone: Sequence[Instant]) -> int:
         """Delete the files of those instants that the archive holds, however it came to, and return their number."""
-        held = {*archived_instants(self.storage, self.config.archive_folder, *_span(gone))}.intersection(gone)
+        held = {*self.table.archive.instants(*_span(gone))}.intersection(gone)
         files = self.timeline.files.paths()
-        marked = frozenset(marked_instants(self.storage))
+        marked = frozenset(marked_instants(self.table.storage))
         for one in held:
             if one.requested_time in marked:
-                delete_markers(self.storage, one.requested_time)
+                delete_markers(self.table.storage, one.requested_time)
         ordered = [pair for one in gone if one in held for pair in files.get(one.identity, {}).items()]
         # Without its completed file an instant is pending to whoever looks; so that one goes last.
-        self.storage.delete(*(path for state, paths in ordered if state != State.COMPLETED for path in paths))
+        self.table.storage.delete(*(path for state, paths in ordered if state != State.COMPLETED for path in paths))
         completed = [path for state, paths in ordered if state == State.COMPLETED for path in paths]
         # Ascending: whoever meets an older one while a younger is gone takes the younger for uncommitted. A disk
         # deletes in the order of a call, a store of objects need not.
-        step = 1 if self.storage.remote else _AT_ONCE
+        step = 1 if self.table.storage.remote else _AT_ONCE
         for start in range(0, len(completed), step):
-            self.storage.delete(*completed[start : start + step])
+            self.table.storage.delete(*completed[start : start + step])
         return len(held)
 
     def _merge(self) -> None:
-        folder = self.config.archive_folder
-        merged = merge_levels(self.storage, folder, _ASIDE, self.settings.batch)
+        archive = self.table.archive
+        merged = merge_levels(archive, _ASIDE, self.settings.batch)
         if merged:
-            note_write_ids(self.storage, self.config, merged)
-        tidy(self.storage, folder, len(merged))
+            note_write_ids(self.table, merged)
+        tidy(archive, len(merged))
 
 
 def _first_write(instants: Iterable[Instant]) -> str:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from ...errors import ConcurrentWriteError
 from ...storage.base import Storage, split
-from ...table.config import TableConfig, check_supported, load_config
+from ...table.config import check_supported
+from ...table.table import Table, open_table
 from ...timeline.instants import Instant, State
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ..decisions import retired_metadata
 from ..result import ServiceResult
 from .clean_guard import read_pending
@@ -144,11 +145,11 @@ def clean(
         StorageError: The store failed; whoever cleans next goes on with it.
     """
     began = time.monotonic()
-    config = load_config(storage)
-    check_supported(config, storage.path, writing=False)
+    table = open_table(storage)
+    check_supported(table.config, table.path, writing=False)
     if dry_run:
-        return _foretold(storage, config, settings, began)
-    run = _Run(storage, config, settings, metadata_enable, inline)
+        return _foretold(table, settings, began)
+    run = _Run(table, settings, metadata_enable, inline)
     for _ in range(_ROUNDS):
         if run.advance():
             break
@@ -158,7 +159,7 @@ def clean(
             f"{storage.path} was planned.",
             "Clean again.",
         )
-    if run.tally.instant and config.metadata_partitions:
+    if run.tally.instant and table.config.metadata_partitions:
         retired_metadata.remove(storage)
     return run.tally.result(storage, time.monotonic() - began)
 
@@ -188,8 +189,7 @@ class _Tally:
 class _Run:
     """One call of `clean`."""
 
-    storage: Storage
-    config: TableConfig
+    table: Table
     settings: CleanSettings
     metadata_enable: bool | None
     inline: bool
@@ -197,26 +197,26 @@ class _Run:
 
     def advance(self) -> bool:
         """Finish the cleans that are pending, or make one; return whether nothing is left to be done."""
-        timeline = load_timeline(self.storage, self.config)
-        _refuse_pending(self.storage, timeline)
+        timeline = self.table.timeline()
+        _refuse_pending(self.table.storage, timeline)
         waiting = _pending_cleans(timeline)
         for instant in waiting:
-            found = read_pending(self.storage, timeline, instant, read_savepoints(self.storage, timeline))
+            found = read_pending(self.table.storage, timeline, instant, read_savepoints(self.table.storage, timeline))
             if found is not None:
                 self._carry_out(instant, found)
         if waiting:
             return False
-        progress = find_progress(self.storage, timeline)
+        progress = find_progress(self.table.storage, timeline)
         if self.inline and not _is_due(timeline, self.settings, progress):
             return True
-        survey = make_survey(self.storage, self.config, timeline, self.settings, progress)
-        service = Cleaner(self.storage)
+        survey = make_survey(self.table, timeline, self.settings, progress)
+        service = Cleaner(self.table.storage)
         plan = service.plan(survey)
         if plan is None:
-            _take_note(self.storage, survey, progress)
+            _take_note(self.table.storage, survey, progress)
             return True
         self._check_retirable()
-        made = request(service, self.storage, self.config, lambda now: plan if _holds(survey, now) else None)
+        made = request(service, self.table, lambda now: plan if _holds(survey, now) else None)
         if made is None:
             return False
         self._carry_out(*made)
@@ -224,26 +224,26 @@ class _Run:
 
     def _carry_out(self, instant: Instant, plan: CleanPlan) -> None:
         self._check_retirable()
-        carry_out(Cleaner(self.storage), self.storage, self.config, instant, plan, Threads(self.storage))
+        carry_out(Cleaner(self.table.storage), self.table, instant, plan, Threads(self.table.storage))
         self.tally.add(instant, plan)
 
     def _check_retirable(self) -> None:
-        retired_metadata.check_retirable(self.config, self.metadata_enable, self.storage.path)
+        retired_metadata.check_retirable(self.table.config, self.metadata_enable, self.table.path)
 
 
-def _foretold(storage: Storage, config: TableConfig, settings: CleanSettings, began: float) -> ServiceResult:
+def _foretold(table: Table, settings: CleanSettings, began: float) -> ServiceResult:
     """Say what a clean would delete, by the pending plans and by one of its own; nothing is written."""
-    timeline = load_timeline(storage, config)
-    _refuse_pending(storage, timeline)
-    saved = read_savepoints(storage, timeline)
-    found = (read_pending(storage, timeline, one, saved) for one in _pending_cleans(timeline))
+    timeline = table.timeline()
+    _refuse_pending(table.storage, timeline)
+    saved = read_savepoints(table.storage, timeline)
+    found = (read_pending(table.storage, timeline, one, saved) for one in _pending_cleans(timeline))
     waiting = [plan for plan in found if plan is not None]
     named = {path for plan in waiting for paths in plan.files.values() for path in paths}
-    survey = make_survey(storage, config, timeline, settings, find_progress(storage, timeline))
+    survey = make_survey(table, timeline, settings, find_progress(table.storage, timeline))
     own = {path for paths in plan_clean(survey).files.values() for path in paths} - named
     sizes = sum(info.size for listing in survey.listings.values() for info in listing if info.path in own)
     tally = _Tally("", len(named) + len(own), sum(plan.bytes for plan in waiting) + sizes)
-    return tally.result(storage, time.monotonic() - began, dry=True)
+    return tally.result(table.storage, time.monotonic() - began, dry=True)
 
 
 def _refuse_pending(storage: Storage, timeline: Timeline) -> None:

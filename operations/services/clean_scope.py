@@ -15,12 +15,12 @@ from ...errors import CorruptFileError
 from ...storage.base import FileInfo, Storage, join
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
 from ...storage.parallel import for_each
-from ...table.config import TableConfig
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.names import PARQUET, FileGroupId
 from ...table.files.partitions import walk_partitions
 from ...table.files.view import FileView
 from ...table.files.written import Written, read_replaced
+from ...table.table import Table
 from ...timeline.held import clustered_groups, pending_compactions
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
@@ -70,14 +70,11 @@ def write_note(storage: Storage, progress: Progress) -> None:
     storage.write(NOTE, json.dumps(asdict(progress)).encode(), durable=False)
 
 
-def make_survey(
-    storage: Storage, config: TableConfig, timeline: Timeline, settings: CleanSettings, progress: Progress | None
-) -> Survey:
+def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progress: Progress | None) -> Survey:
     """Look at what a clean needs to know, in no more partitions than those in which something was replaced.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         timeline: As of a moment ago.
         settings: What is kept.
         progress: How far cleans have come.
@@ -86,26 +83,26 @@ def make_survey(
         CorruptInstantError: An instant that has to be known cannot be parsed.
         StorageError: One was archived meanwhile, or the store failed.
     """
-    earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), config.timezone)
+    earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), table.config.timezone)
     by_versions = settings.policy == KEEP_LATEST_FILE_VERSIONS
-    saved = read_savepoints(storage, timeline) if by_versions or earliest is not None else {}
+    saved = read_savepoints(table.storage, timeline) if by_versions or earliest is not None else {}
     listings: Mapping[str, tuple[FileInfo, ...]] = {}
     written, held = Written(), frozenset[FileGroupId]()
     if by_versions or earliest is not None:
         known = progress if settings.incremental else None
-        merges = config.table_type == MERGE_ON_READ
-        named = _partitions_to_look_at(storage, timeline, earliest, known, saved, merges=merges)
-        listings = _listed(storage, named)
+        merges = table.config.table_type == MERGE_ON_READ
+        named = _partitions_to_look_at(table.storage, timeline, earliest, known, saved, merges=merges)
+        listings = _listed(table.storage, named)
     if listings:
         written, held = (
-            read_replaced(storage, timeline),
+            read_replaced(table.storage, timeline),
             frozenset(FileGroupId(*one) for one in clustered_groups(timeline)),
         )
     return Survey(
         timeline=timeline,
         earliest=earliest,
         listings=listings,
-        view=FileView(storage, timeline, written, listings),
+        view=FileView(table.storage, timeline, written, listings),
         replaced_at=_replaced_at(written),
         savepoints=saved,
         held=held,

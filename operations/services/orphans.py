@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from ...storage.base import FileInfo, Storage, split
+from ...storage.base import FileInfo, split
 from ...table.files.names import parse_data_name
 from ...table.files.partitions import walk_partitions
-from ...timeline.archive.lsm import archived_instants
+from ...timeline.archive.lsm import Archive
 from ...timeline.timeline import Timeline
 
 
-def delete_orphans(storage: Storage, archive_folder: str, timeline: Timeline, until: str) -> list[FileInfo]:
+def delete_orphans(archive: Archive, timeline: Timeline, until: str) -> list[FileInfo]:
     """Delete the base and log files of instants that are on no timeline, between its first write and a time.
 
     Readers take whatever is older than the first write for archived, and whatever is absent among younger ones for
     uncommitted.
 
     Args:
-        storage: Rooted at the table.
-        archive_folder: Relative to the table's root.
+        archive: The table's.
         timeline: As of a moment ago.
         until: What is to be the first write's requested time.
 
@@ -26,7 +25,7 @@ def delete_orphans(storage: Storage, archive_folder: str, timeline: Timeline, un
     """
     first = next((one.requested_time for one in timeline.instants if one.is_write), until)
     found: dict[str, list[FileInfo]] = {}
-    for files in walk_partitions(storage).values():
+    for files in walk_partitions(archive.storage).values():
         for info in files:
             name = parse_data_name(split(info.path)[1])
             if name is not None and first <= name.instant_time < until:
@@ -36,7 +35,7 @@ def delete_orphans(storage: Storage, archive_folder: str, timeline: Timeline, un
     now = timeline.reload()
     known = {one.requested_time for one in (*timeline.instants, *now.instants)}
     if not found.keys() <= known:
-        known.update(one.requested_time for one in archived_instants(storage, archive_folder, min(found), until))
+        known.update(one.requested_time for one in archive.instants(min(found), until))
     orphans = [info for time, files in found.items() if time not in known for info in files]
-    storage.delete(*(info.path for info in orphans))
+    archive.storage.delete(*(info.path for info in orphans))
     return orphans

@@ -14,15 +14,13 @@ from functools import partial
 
 from ...errors import ConcurrentWriteError
 from ...storage.base import Storage, split
-from ...table.config import TableConfig
 from ...table.files.names import parse_data_name
 from ...table.files.partitions import walk_partitions
-from ...timeline.clock import next_time
+from ...table.table import Table
 from ...timeline.going import pending_restore
-from ...timeline.instant_files import open_instants
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.decisions import Decision, Kind
 from ...timeline.writers.patience import Patience
@@ -69,10 +67,10 @@ def restore(
         ConcurrentWriteError: A write, or a restore to another write, is at work.
     """
     began = time.monotonic()
-    config = open_for_service(storage, metadata_enable)
-    timeline = load_timeline(storage, config)
+    table = open_for_service(storage, metadata_enable)
+    timeline = table.timeline()
     if pending_restore(timeline) is None:
-        timeline = _decide(storage, config, timeline, to, patience)
+        timeline = _decide(table, timeline, to, patience)
     pending = pending_restore(timeline)
     if pending is None:
         # There was nothing to undo, or another process has done it meanwhile.
@@ -81,13 +79,13 @@ def restore(
     plan = timeline.files.read_restore_plan(pending)
     if plan is None or plan.savepoint_to_restore_timestamp != to:
         raise restoring(storage, timeline, pending)
-    _take_back_if_archived(storage, config, pending, to)
-    undone = _undo(storage, config, timeline, pending, plan)
+    _take_back_if_archived(table, pending, to)
+    undone = _undo(table, timeline, pending, plan)
     seconds = time.monotonic() - began
-    decide(storage, config, partial(_completing, storage, config, pending, plan, undone, seconds))
+    decide(table, partial(_completing, table, pending, plan, undone, seconds))
     for one in plan.instants_to_rollback:
         forget(storage, one.commit_time)
-    _forget_rollbacks(load_timeline(storage, config), to)
+    _forget_rollbacks(table.timeline(), to)
     logger.warning("table %s: restored to %s (%d writes undone)", storage.path, to, len(undone))
     files = sum(map(len, undone.values()))
     return ServiceResult(
@@ -95,12 +93,12 @@ def restore(
     )
 
 
-def _decide(storage: Storage, config: TableConfig, timeline: Timeline, to: str, patience: Patience) -> Timeline:
+def _decide(table: Table, timeline: Timeline, to: str, patience: Patience) -> Timeline:
     """Decide what a restore undoes, unless another process does, and return the timeline afterwards."""
     while True:
         try:
-            _settle(storage, config, timeline, to, patience)
-            decide(storage, config, partial(_requesting, storage, config, to, patience))
+            _settle(table, timeline, to, patience)
+            decide(table, partial(_requesting, table, to, patience))
         except ConcurrentWriteError:
             # Who lists instants while another process undoes them may find one of them pending.
             now = timeline.reload()
@@ -109,10 +107,10 @@ def _decide(storage: Storage, config: TableConfig, timeline: Timeline, to: str, 
             if pending_restore(now) is None:
                 timeline = now
                 continue
-        return load_timeline(storage, config)
+        return table.timeline()
 
 
-def _take_back_if_archived(storage: Storage, config: TableConfig, pending: Instant, to: str) -> None:
+def _take_back_if_archived(table: Table, pending: Instant, to: str) -> None:
     """Give a restore up that has not begun while what it goes back to is being archived.
 
     Whoever archives has read the timeline before the restore stood there, or stops at it: which of them, nobody knows.
@@ -120,77 +118,74 @@ def _take_back_if_archived(storage: Storage, config: TableConfig, pending: Insta
     Raises:
         UndoError: It was.
     """
-    if pending.state != State.REQUESTED or all(one < to for one in announced(storage)):
+    if pending.state != State.REQUESTED or all(one < to for one in announced(table.storage)):
         return
     # The decision comes first, or whoever decides next would request it again.
-    decide(storage, config, lambda _: Decision(Kind.GIVE_UP, pending.at(State.INFLIGHT)))
-    open_instants(storage, config).remove_pending(pending)
-    raise archiving(storage, to)
+    decide(table, lambda _: Decision(Kind.GIVE_UP, pending.at(State.INFLIGHT)))
+    table.instants.remove_pending(pending)
+    raise archiving(table.storage, to)
 
 
-def _settle(storage: Storage, config: TableConfig, timeline: Timeline, to: str, patience: Patience) -> None:
+def _settle(table: Table, timeline: Timeline, to: str, patience: Patience) -> None:
     """Finish what broke off, and roll back dead writes, which a restore does not wait for."""
-    timeline = finish_rollbacks_first(storage, config, timeline, patience)
-    for one in dead_writes(storage, config, timeline, patience, to, may_wait=True):
+    timeline = finish_rollbacks_first(table, timeline, patience)
+    for one in dead_writes(table, timeline, patience, to, may_wait=True):
         now = timeline.reload()
-        at = next_time(int(time.time() * 1000), now.greatest_time(), config.timezone)
-        roll_back(storage, config, replace(one, at=at), patience)
+        at = table.time_after(now)
+        roll_back(table, replace(one, at=at), patience)
 
 
-def _requesting(storage: Storage, config: TableConfig, to: str, patience: Patience, now: Timeline) -> Decision | None:
+def _requesting(table: Table, to: str, patience: Patience, now: Timeline) -> Decision | None:
     """Return the decision to undo everything after a write; None where nothing is, or it is decided."""
     if pending_restore(now) is not None:
         return None
     what = f"The restore to {to}"
-    completed_write(storage, now, to)
+    completed_write(table.storage, now, to)
     later = [one for one in now.instants if one.requested_time > to and one.is_write]
     # A clustering that is planned holds file groups that others changed since: it goes before everything else.
     planned = [one for one in later if one.action != one.group]
     done = [one for one in later if one.state == State.COMPLETED]
     if not planned and not done:
         return None
-    if dead_writes(storage, config, now, patience, to, may_wait=False):
-        raise try_again(storage, what)
+    if dead_writes(table, now, patience, to, may_wait=False):
+        raise try_again(table.storage, what)
     if broken_off(now):
-        raise try_again(storage, what)
-    refuse_savepoints(storage, now, to, what, itself=False)
-    slices_at(storage, config, now, now.as_of_request(to), to, what)
-    at = next_time(int(time.time() * 1000), now.greatest_time(), config.timezone)
+        raise try_again(table.storage, what)
+    refuse_savepoints(table.storage, now, to, what, itself=False)
+    slices_at(table, now, now.as_of_request(to), to, what)
+    at = table.time_after(now)
     undone = [InstantInfo(commit_time=one.requested_time, action=one.action) for one in (*planned, *reversed(done))]
     body = RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
     requested = Instant(at, _ACTION, State.REQUESTED)
-    return Decision(Kind.MAKE, requested, now.files.codec.encode(body), changes=retirement_of(storage))
+    return Decision(Kind.MAKE, requested, now.files.codec.encode(body), changes=retirement_of(table.storage))
 
 
-def _undo(
-    storage: Storage, config: TableConfig, timeline: Timeline, restore: Instant, plan: RestorePlan
-) -> dict[str, list[str]]:
+def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan) -> dict[str, list[str]]:
     """Undo the writes that a restore's plan names, and return the files that each had left by now."""
     files = timeline.files
     files.start(restore.at(State.INFLIGHT))
     victims = [Instant(one.commit_time, one.action, State.INFLIGHT) for one in plan.instants_to_rollback]
     paths = files.paths()
     data: dict[str, list[str]] = {one.requested_time: [] for one in victims}
-    for listed in walk_partitions(storage).values():
+    for listed in walk_partitions(table.storage).values():
         for info in listed:
             name = parse_data_name(split(info.path)[1])
             if name is not None and name.instant_time in data:
                 data[name.instant_time].append(info.path)
     for victim in victims:
         hide(files, paths, victim)
-        storage.delete(*data[victim.requested_time])
+        table.storage.delete(*data[victim.requested_time])
         take_off(files, paths, victim)
-    for folder, listed in walk_partitions(storage).items():
+    for folder, listed in walk_partitions(table.storage).items():
         if not any(parse_data_name(split(info.path)[1]) for info in listed):
-            opener = opened_by(storage, folder)
+            opener = opened_by(table.storage, folder)
             for victim in (one for one in victims if one.requested_time == opener):
-                forget_partitions(storage, config, victim, [folder])
+                forget_partitions(table, victim, [folder])
     return data
 
 
 def _completing(
-    storage: Storage,
-    config: TableConfig,
+    table: Table,
     restore: Instant,
     plan: RestorePlan,
     undone: dict[str, list[str]],
@@ -204,7 +199,7 @@ def _completing(
     parts: dict[str, list[RollbackMetadata]] = {}
     for one in plan.instants_to_rollback:
         victim = Instant(one.commit_time, one.action, State.INFLIGHT)
-        parts[one.commit_time] = [result_of_plan(began, plan_of(storage, victim, undone[one.commit_time]), 0.0)]
+        parts[one.commit_time] = [result_of_plan(began, plan_of(table.storage, victim, undone[one.commit_time]), 0.0)]
     body = RestoreMetadata(
         start_restore_time=began,
         time_taken_in_millis=int(seconds * 1000),
@@ -212,9 +207,9 @@ def _completing(
         hoodie_restore_metadata=parts,
         restore_instant_info=plan.instants_to_rollback,
     )
-    finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+    finished = table.time_after(timeline)
     done = Instant(began, _ACTION, State.COMPLETED, finished)
-    return Decision(Kind.MAKE, done, timeline.files.codec.encode(body), changes=retirement_of(storage))
+    return Decision(Kind.MAKE, done, timeline.files.codec.encode(body), changes=retirement_of(table.storage))
 
 
 def _forget_rollbacks(timeline: Timeline, to: str) -> None:

@@ -11,13 +11,13 @@ from ...errors import UndoError
 from ...storage.base import Storage
 from ...table.config import TableConfig
 from ...table.files.file_group import log_file
-from ...timeline.archive.lsm import archived_writes
+from ...table.table import Table
 from ...timeline.clock import next_time
 from ...timeline.going import pending_rollbacks
 from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision
 from ...timeline.writers.patience import Patience
 from ..decisions.decide import decide
@@ -59,22 +59,22 @@ def rollback(
         ConcurrentWriteError: A later write is at work.
     """
     began = time.monotonic()
-    config = open_for_service(storage, metadata_enable)
-    timeline = load_timeline(storage, config)
+    table = open_for_service(storage, metadata_enable)
+    timeline = table.timeline()
     refuse_restoring(storage, timeline)
-    timeline = finish_rollbacks_first(storage, config, timeline, patience)
+    timeline = finish_rollbacks_first(table, timeline, patience)
     found = timeline.write_at(instant_time)
     if found is not None and found.action in COMPACTING:
-        take_back(storage, config, found)
+        take_back(table, found)
     elif found is not None and found.state != State.COMPLETED:
-        planned = PlannedRollback(found, _time_after(timeline, config), certain=True)
-        roll_back(storage, config, planned, patience)
+        planned = PlannedRollback(found, table.time_after(timeline), certain=True)
+        roll_back(table, planned, patience)
     elif found is not None:
-        _roll_back_completed(storage, config, timeline, instant_time, patience)
-    now = load_timeline(storage, config)
+        _roll_back_completed(table, timeline, instant_time, patience)
+    now = table.timeline()
     for one in pending_rollbacks(now).get(instant_time, ()):
         # Another process has taken the write off the timeline, and may be gone.
-        carry_on(storage, config, now, one.requested_time)
+        carry_on(table, now, one.requested_time)
         now = now.reload()
     told = _told(now, instant_time)
     if told is None:
@@ -83,39 +83,35 @@ def rollback(
     return replace(told, path=storage.path, seconds=time.monotonic() - began)
 
 
-def _roll_back_completed(
-    storage: Storage, config: TableConfig, timeline: Timeline, instant_time: str, patience: Patience
-) -> None:
-    for one in dead_writes(storage, config, timeline, patience, instant_time, may_wait=True):
-        roll_back(storage, config, replace(one, at=_time_after(timeline.reload(), config)), patience)
-    decide(storage, config, partial(_condemn, storage, config, patience, instant_time))
+def _roll_back_completed(table: Table, timeline: Timeline, instant_time: str, patience: Patience) -> None:
+    for one in dead_writes(table, timeline, patience, instant_time, may_wait=True):
+        roll_back(table, replace(one, at=_time_after(timeline.reload(), table.config)), patience)
+    decide(table, partial(_condemn, table, patience, instant_time))
     for planned in broken_off(timeline.reload()):
-        roll_back(storage, config, planned, patience)
+        roll_back(table, planned, patience)
 
 
-def _condemn(
-    storage: Storage, config: TableConfig, patience: Patience, instant_time: str, timeline: Timeline
-) -> Decision | None:
+def _condemn(table: Table, patience: Patience, instant_time: str, timeline: Timeline) -> Decision | None:
     """Return the decision that a completed write goes; None where it is decided, or done."""
-    refuse_restoring(storage, timeline)
+    refuse_restoring(table.storage, timeline)
     if timeline.write_at(instant_time) is None or any(
         one.victim.requested_time == instant_time for one in broken_off(timeline)
     ):
         return None
-    victim, what = completed_write(storage, timeline, instant_time), f"The rollback of {instant_time}"
+    victim, what = completed_write(table.storage, timeline, instant_time), f"The rollback of {instant_time}"
     later = [one for one in timeline.instants if one.requested_time > instant_time and _stands_on(one)]
     if later:
         raise UndoError(
-            f"The {victim.action} {instant_time} of the table {storage.path} is not its newest write; later ones stand "
+            f"The {victim.action} {instant_time} of the table {table.path} is not its newest write; later ones stand "
             f"on it: {named(later)}.",
             "Roll those back first, the newest first, or restore the table to an earlier instant (HudiTable.restore).",
         )
-    if dead_writes(storage, config, timeline, patience, instant_time, may_wait=False):
-        raise try_again(storage, what)
-    refuse_savepoints(storage, timeline, instant_time, what, itself=True)
-    _check_what_comes_back(storage, config, timeline, victim)
-    paths = files_of(storage, instant_time, rolled_back=True)
-    return naming(storage, timeline, _time_after(timeline, config), victim, paths)
+    if dead_writes(table, timeline, patience, instant_time, may_wait=False):
+        raise try_again(table.storage, what)
+    refuse_savepoints(table.storage, timeline, instant_time, what, itself=True)
+    _check_what_comes_back(table, timeline, victim)
+    paths = files_of(table.storage, instant_time, rolled_back=True)
+    return naming(table.storage, timeline, _time_after(timeline, table.config), victim, paths)
 
 
 def _stands_on(later: Instant) -> bool:
@@ -123,12 +119,12 @@ def _stands_on(later: Instant) -> bool:
     return later.is_write and (later.state == State.COMPLETED or later.action != later.group)
 
 
-def _check_what_comes_back(storage: Storage, config: TableConfig, timeline: Timeline, victim: Instant) -> None:
+def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) -> None:
     """Refuse a rollback after which rows would be missing that were there before the write."""
     what = f"The rollback of {victim.requested_time}"
-    if len(timeline.writes) == 1 and archived_writes(storage, config.archive_folder):
+    if len(timeline.writes) == 1 and table.archive.writes():
         raise UndoError(
-            f"{what} of the table {storage.path} would leave no write on its timeline, and readers would not take what "
+            f"{what} of the table {table.path} would leave no write on its timeline, and readers would not take what "
             "is archived for committed.",
             "Write what is to be there instead; nothing before it can be brought back.",
         )
@@ -136,13 +132,13 @@ def _check_what_comes_back(storage: Storage, config: TableConfig, timeline: Time
     before = timeline.without([victim.requested_time])
     last = max((one.requested_time for one in before.writes), default="")
     partitions = sorted({*body.partition_to_write_stats, *body.replaced})
-    slices = slices_at(storage, config, timeline, before, last, what, partitions)
+    slices = slices_at(table, timeline, before, last, what, partitions)
     there = {(one.partition_path, one.file_id): one.base_time for one in slices}
     for partition, file_id, base in _needed(body):
         found = there.get((partition, file_id))
         if found is None or (base and found != base):
             raise UndoError(
-                f"{what} of the table {storage.path} needs the file group {file_id} of partition {partition!r} as it "
+                f"{what} of the table {table.path} needs the file group {file_id} of partition {partition!r} as it "
                 f"was before{f', of {base}' if base else ''}, and that is gone.",
                 "Write what is to be there instead.",
             )

@@ -8,13 +8,13 @@ from functools import partial
 
 from ...errors import PyHudiError, StorageError, UndoError
 from ...storage.base import Storage, split
-from ...table.config import TableConfig, check_supported, load_config
+from ...table.config import check_supported
 from ...table.files.file_group import FileSlice
-from ...timeline.clock import next_time
+from ...table.table import Table, open_table
 from ...timeline.going import pending_rollbacks
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, Kind
 from ..decisions.decide import decide
 from ..result import ServiceResult
@@ -40,8 +40,8 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
         ConcurrentWriteError: A restore is pending.
     """
     began = time.monotonic()
-    config = _open(storage)
-    timeline = load_timeline(storage, config)
+    table = _open(storage)
+    timeline = table.timeline()
     at = _newest(storage, timeline) if instant_time is None else instant_time
     if _find(timeline, at, State.COMPLETED) is None:
         refuse_restoring(storage, timeline)
@@ -49,13 +49,13 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
         # Whoever archives stops before it, or has announced that it goes on: that is looked for after this.
         made = timeline.files.start(Instant(at, _ACTION, State.INFLIGHT))
         try:
-            decide(storage, config, partial(_keeping, storage, config, at, user, comment))
+            decide(table, partial(_keeping, table, at, user, comment))
         except PyHudiError:
             if made:
                 with suppress(StorageError):
                     timeline.files.remove_pending(Instant(at, _ACTION, State.INFLIGHT))
             raise
-    kept = _kept(load_timeline(storage, config), at)
+    kept = _kept(table.timeline(), at)
     return ServiceResult(storage.path, _ACTION, at, files=kept, seconds=time.monotonic() - began)
 
 
@@ -70,8 +70,8 @@ def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
         UndoError: There is none; those that there are are named.
     """
     began = time.monotonic()
-    config = _open(storage)
-    timeline = load_timeline(storage, config)
+    table = _open(storage)
+    timeline = table.timeline()
     if _find(timeline, instant_time) is None:
         there = ", ".join(one.requested_time for one in timeline.instants if one.action == _ACTION) or "none"
         raise UndoError(
@@ -79,7 +79,7 @@ def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
             "Name one that is there; deleting one that is gone already is not needed.",
         )
     # Otherwise whoever decides next might make it again, where nothing was decided since.
-    decide(storage, config, partial(_letting_go, instant_time))
+    decide(table, partial(_letting_go, instant_time))
     identity = Instant(instant_time, _ACTION, State.COMPLETED).identity
     for path in timeline.files.paths().get(identity, {}).get(State.COMPLETED, ()):
         storage.delete(path)
@@ -87,10 +87,10 @@ def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
     return ServiceResult(storage.path, "delete_savepoint", instant_time, seconds=time.monotonic() - began)
 
 
-def _open(storage: Storage) -> TableConfig:
-    config = load_config(storage)
-    check_supported(config, storage.path, writing=True)
-    return config
+def _open(storage: Storage) -> Table:
+    table = open_table(storage)
+    check_supported(table.config, table.path, writing=True)
+    return table
 
 
 def _newest(storage: Storage, timeline: Timeline) -> str:
@@ -111,16 +111,14 @@ def _find(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instan
     )
 
 
-def _keeping(
-    storage: Storage, config: TableConfig, at: str, user: str, comment: str, timeline: Timeline
-) -> Decision | None:
+def _keeping(table: Table, at: str, user: str, comment: str, timeline: Timeline) -> Decision | None:
     """Return the decision to keep the files of a moment; None where they are kept."""
     if _find(timeline, at, State.COMPLETED) is not None:
         return None
-    refuse_restoring(storage, timeline)
-    completed_write(storage, timeline, at)
-    slices = slices_at(storage, config, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")
-    finished = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+    refuse_restoring(table.storage, timeline)
+    completed_write(table.storage, timeline, at)
+    slices = slices_at(table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")
+    finished = table.time_after(timeline)
     body = timeline.files.codec.encode(_metadata(slices, user, comment))
     return Decision(Kind.MAKE, Instant(at, _ACTION, State.COMPLETED, finished), body)
 

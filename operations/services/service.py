@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ...storage.base import Storage
 from ...storage.parallel import for_each
-from ...table.config import TableConfig
-from ...timeline.clock import next_time
-from ...timeline.instant_files import open_instants
+from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, Kind
@@ -84,8 +82,7 @@ class Threads:
 
 def request(
     service: Planned[Plan],
-    storage: Storage,
-    config: TableConfig,
+    table: Table,
     plan: Callable[[Timeline], Plan | None],
     at: Callable[[], str | None] = lambda: None,
 ) -> tuple[Instant, Plan] | None:
@@ -93,8 +90,7 @@ def request(
 
     Args:
         service: Whose plan it is.
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         plan: Returns what the service is going to do, given the timeline on which that is decided; None where nothing
             is to be done, or not any more. It is asked again whenever somebody else decided first.
         at: Returns the requested time of what was planned last; None for one after all that is on the timeline.
@@ -113,20 +109,19 @@ def request(
         found = plan(timeline)
         if found is None:
             return None
-        asked_for = at() or next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+        asked_for = at() or table.time_after(timeline)
         instant = Instant(asked_for, service.action, State.REQUESTED)
         made.append((instant, found))
         body = timeline.files.codec.encode(service.requested(found))
-        return Decision(Kind.MAKE, instant, body, changes=retirement_of(storage))
+        return Decision(Kind.MAKE, instant, body, changes=retirement_of(table.storage))
 
-    decide(storage, config, build)
+    decide(table, build)
     return made[0] if made else None
 
 
 def carry_out(
     service: TableService[Plan, Unit, Done],
-    storage: Storage,
-    config: TableConfig,
+    table: Table,
     instant: Instant,
     plan: Plan,
     executor: Executor,
@@ -136,8 +131,7 @@ def carry_out(
 
     Args:
         service: Whose plan it is.
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         instant: The requested or inflight instant.
         plan: What it says.
         executor: Where the units are executed.
@@ -151,8 +145,8 @@ def carry_out(
         StorageError: The store failed; the instant stays pending, and whoever comes next goes on with it.
     """
     began = time.monotonic()
-    _retire(storage, config, instant)
-    if not _start(storage, config, instant):
+    _retire(table, instant)
+    if not _start(table, instant):
         return False
     done = executor(service.execute, service.units(plan))
     completed: list[Instant] = []
@@ -163,26 +157,28 @@ def carry_out(
             return None
         if check is not None:
             check(timeline)
-        at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
+        at = table.time_after(timeline)
         result = service.result(plan, instant.requested_time, done, time.monotonic() - began)
         completed.append(Instant(instant.requested_time, instant.group, State.COMPLETED, at))
-        return Decision(Kind.MAKE, completed[0], timeline.files.codec.encode(result), changes=retirement_of(storage))
+        return Decision(
+            Kind.MAKE, completed[0], timeline.files.codec.encode(result), changes=retirement_of(table.storage)
+        )
 
-    decide(storage, config, completion)
+    decide(table, completion)
     return bool(completed)
 
 
-def _start(storage: Storage, config: TableConfig, instant: Instant) -> bool:
+def _start(table: Table, instant: Instant) -> bool:
     """Make an instant's inflight file; False where somebody else has completed it, and it was archived since."""
-    files = open_instants(storage, config)
+    files = table.instants
     files.start(instant)
-    if storage.exists(files.path(instant.at(State.REQUESTED))):
+    if table.storage.exists(files.path(instant.at(State.REQUESTED))):
         return True
-    storage.delete(files.path(instant.at(State.INFLIGHT)))
+    table.storage.delete(files.path(instant.at(State.INFLIGHT)))
     return False
 
 
-def _retire(storage: Storage, config: TableConfig, instant: Instant) -> None:
+def _retire(table: Table, instant: Instant) -> None:
     """Take the metadata table out of use before the first unit changes a file of which it tells.
 
     Where somebody else requested the instant it may be in use still; making the requested file again changes nothing
@@ -190,14 +186,14 @@ def _retire(storage: Storage, config: TableConfig, instant: Instant) -> None:
     """
 
     def retiring(timeline: Timeline) -> Decision | None:
-        changes = retirement_of(storage)
+        changes = retirement_of(table.storage)
         if not changes or not any(_is(one, instant) for one in timeline.pending):
             return None
         requested = instant.at(State.REQUESTED)
-        return Decision(Kind.MAKE, requested, storage.read(timeline.files.path(requested)), changes=changes)
+        return Decision(Kind.MAKE, requested, table.storage.read(timeline.files.path(requested)), changes=changes)
 
-    if retirement_of(storage):
-        decide(storage, config, retiring)
+    if retirement_of(table.storage):
+        decide(table, retiring)
 
 
 def _is(one: Instant, instant: Instant) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from ...errors import ConcurrentWriteError, UndoError
 from ...reader.past import ListedFiles, SliceFilter
 from ...storage.base import Storage, split
-from ...table.config import TableConfig, check_supported, load_config
+from ...table.config import check_supported
 from ...table.files.cleaned import names_cleaned
 from ...table.files.file_group import FileSlice
+from ...table.table import Table, open_table
 from ...timeline.going import pending_restore, pending_rollbacks
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -22,16 +23,16 @@ from ..rollback.rollback import roll_back
 _MOST_NAMED = 10
 
 
-def open_for_service(storage: Storage, metadata_enable: bool | None) -> TableConfig:
-    """Return the properties of a table that a service may change.
+def open_for_service(storage: Storage, metadata_enable: bool | None) -> Table:
+    """Open a table that a service is going to change.
 
     Raises:
         TableError: There is none, or pyhudi cannot write it.
     """
-    config = load_config(storage)
-    check_supported(config, storage.path, writing=True)
-    check_retirable(config, metadata_enable, storage.path)
-    return config
+    table = open_table(storage)
+    check_supported(table.config, table.path, writing=True)
+    check_retirable(table.config, metadata_enable, table.path)
+    return table
 
 
 def refuse_restoring(storage: Storage, timeline: Timeline) -> None:
@@ -45,11 +46,11 @@ def refuse_restoring(storage: Storage, timeline: Timeline) -> None:
         raise restoring(storage, timeline, restore)
 
 
-def finish_rollbacks_first(storage: Storage, config: TableConfig, timeline: Timeline, patience: Patience) -> Timeline:
+def finish_rollbacks_first(table: Table, timeline: Timeline, patience: Patience) -> Timeline:
     """Finish the rollbacks that broke off, and return the timeline without them."""
     planned = broken_off(timeline)
     for one in planned:
-        roll_back(storage, config, one, patience)
+        roll_back(table, one, patience)
     return timeline.reload() if planned else timeline
 
 
@@ -104,7 +105,7 @@ def refuse_savepoints(storage: Storage, timeline: Timeline, beyond: str, what: s
 
 
 def dead_writes(
-    storage: Storage, config: TableConfig, timeline: Timeline, patience: Patience, after: str, *, may_wait: bool
+    table: Table, timeline: Timeline, patience: Patience, after: str, *, may_wait: bool
 ) -> list[PlannedRollback]:
     """Return the pending writes that were asked for after a time, all of them dead; the rollbacks have no time yet.
 
@@ -115,14 +116,13 @@ def dead_writes(
     for one in timeline.pending:
         if not one.is_write or one.action != one.group or one.requested_time <= after:
             continue
-        verdict = refuse_living(storage, one, config, patience, may_wait=may_wait)
+        verdict = refuse_living(table, one, patience, may_wait=may_wait)
         found.append(PlannedRollback(one, "", verdict.beat))
     return found
 
 
 def slices_at(
-    storage: Storage,
-    config: TableConfig,
+    table: Table,
     now: Timeline,
     moment: Timeline,
     time: str,
@@ -132,8 +132,7 @@ def slices_at(
     """Return the file slices of a moment, all of which are there and going to stay.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         now: The timeline as it is.
         moment: The timeline as it was then, or will be.
         time: When that is.
@@ -143,14 +142,17 @@ def slices_at(
     Raises:
         UndoError: A file is gone, or a clean is about to take it.
     """
-    files, every = ListedFiles.find(storage, now, now, time, partitions, config.archive_folder), SliceFilter()
+    files, every = (
+        ListedFiles.find(table, now, now, time, partitions),
+        SliceFilter(),
+    )
     slices = every.slices(files, moment, time)
-    going = names_cleaned(storage, now)
+    going = names_cleaned(table.storage, now)
     lost = [one.path for one in every.lost(files, moment, time)]
     lost += [path for one in slices for path in one.files if split(path)[1] in going]
     if lost:
         raise UndoError(
-            f"{what} of the table {storage.path} needs the file {lost[0]}, which is gone or about to be cleaned"
+            f"{what} of the table {table.path} needs the file {lost[0]}, which is gone or about to be cleaned"
             + (f", as are {len(lost) - 1} more." if len(lost) > 1 else "."),
             "Choose a later instant, whose files are all there.",
         )

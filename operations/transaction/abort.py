@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from ...storage.base import Storage
-from ...timeline.archive.lsm import is_archived
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner, reserve
@@ -24,17 +22,17 @@ def abort(work: Transaction) -> None:
 
     The note "sealed" stays behind for tasks that are still at work; a later write's start removes it.
     """
-    storage = work.storage()
+    storage = work.storage
     begins = owner.create(storage, work.instant_time, work.owner)
-    if not begins and not _is_ours(work, storage):
+    if not begins and not _is_ours(work):
         return
     given_up = begins and owner.is_given_up(storage, work.instant_time)
     # The disk may be full: what only this write needs goes first. Data files stay until the end is decided.
-    _make_room(work, storage)
+    _make_room(work)
     owner.seal_for_good(storage, work.instant_time)
-    timeline = decide(storage, work.config, partial(_giving_up, work.instant_time))
+    timeline = decide(work.table, partial(_giving_up, work.instant_time))
     found = timeline.find(work.instant_time)
-    gone = found is None and is_archived(storage, work.config.archive_folder, work.instant_time)
+    gone = found is None and work.table.archive.holds(work.instant_time)
     if gone or (found is not None and found.state == State.COMPLETED):
         logger.warning("table %s: %s is completed and stays; its answer was lost", work.path, work.instant_time)
         forget(storage, work.instant_time)
@@ -42,22 +40,22 @@ def abort(work: Transaction) -> None:
     # Whoever took this write for dead has taken its markers away, and it may have made files since. So has whoever did
     # before it was on the timeline, and came to it late: what it holds is made before its instant, and was gone.
     unmarked = given_up or (begins and found is not None)
-    _erase(work, storage, found, files_of(storage, work.instant_time, rolled_back=unmarked))
+    _erase(work, found, files_of(storage, work.instant_time, rolled_back=unmarked))
     logger.warning("table %s: gave up the write %s", work.path, work.instant_time)
 
 
-def _is_ours(work: Transaction, storage: Storage) -> bool:
+def _is_ours(work: Transaction) -> bool:
     """Return whether the instant time was claimed by this write, and not by another that began in one millisecond."""
-    known = owner.read(storage, work.instant_time)
+    known = owner.read(work.storage, work.instant_time)
     return known is None or known.write_id == work.write_id
 
 
-def _make_room(work: Transaction, storage: Storage) -> None:
+def _make_room(work: Transaction) -> None:
     """Free what the write holds beside its data files; a store of objects is never full, and is spared the requests."""
-    reserve.release(storage, work.instant_time)
-    if not storage.remote:
+    reserve.release(work.storage, work.instant_time)
+    if not work.storage.remote:
         for folder in (work.spills, work.aside):
-            storage.delete_folder(folder)
+            work.storage.delete_folder(folder)
 
 
 def _giving_up(instant_time: str, timeline: Timeline) -> Decision | None:
@@ -67,10 +65,10 @@ def _giving_up(instant_time: str, timeline: Timeline) -> Decision | None:
     return Decision(Kind.GIVE_UP, own.at(State.INFLIGHT))
 
 
-def _erase(work: Transaction, storage: Storage, own: Instant | None, paths: list[str]) -> None:
+def _erase(work: Transaction, own: Instant | None, paths: list[str]) -> None:
     if own is None:
-        storage.delete(*paths)
+        work.storage.delete(*paths)
     else:
-        erase(work.instants(storage), own, paths)
-    forget_partitions(storage, work.config, work.inflight, by_partition(paths))
-    forget(storage, work.instant_time)
+        erase(work.table.instants, own, paths)
+    forget_partitions(work.table, work.inflight, by_partition(paths))
+    forget(work.storage, work.instant_time)

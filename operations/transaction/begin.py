@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable
 
 from ...errors import ConcurrentWriteError, WriteSealedError
-from ...storage.base import Storage
 from ...timeline.instants import State
 from ...timeline.metadata.codec import Codec
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner, reserve
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.markers import begin_markers
@@ -21,38 +20,37 @@ _WAIT_FOR_FIRST_S = 30.0
 _POLL_S = 0.05
 
 
-def begin(work: Transaction, storage: Storage, requested: Callable[[Codec], bytes]) -> None:
+def begin(work: Transaction, requested: Callable[[Codec], bytes]) -> None:
     """Make an instant's requested and inflight files, having rolled back dead writes; safe to call from every task.
 
     Args:
         work: The instant.
-        storage: Rooted at the table.
         requested: Returns what the requested file holds.
 
     Raises:
         WriteSealedError: The write was committed or given up already.
         ConcurrentWriteError: Another write chose the same time, or all writes on the timeline are younger.
     """
-    refuse_sealed(work, storage)
-    known = owner.read(storage, work.instant_time)
+    refuse_sealed(work)
+    known = owner.read(work.storage, work.instant_time)
     if known is None:
-        if owner.create(storage, work.instant_time, work.owner):
-            _put_on_timeline(work, storage, requested)
+        if owner.create(work.storage, work.instant_time, work.owner):
+            _put_on_timeline(work, requested)
             return
-        known = owner.read(storage, work.instant_time)
+        known = owner.read(work.storage, work.instant_time)
     if known is not None and known.write_id != work.write_id:
         raise same_millisecond(work)
     deadline = time.monotonic() + _WAIT_FOR_FIRST_S
     while time.monotonic() < deadline:
-        if _begun(work, storage):
+        if _begun(work):
             # What is seen is not yet kept; a data file may not reach the disk before it.
-            storage.flush([work.instants(storage).folder])
+            work.storage.flush([work.table.instants.folder])
             return
-        refuse_sealed(work, storage)
+        refuse_sealed(work)
         time.sleep(_POLL_S)
     # The task that came first died on the way: every step is create-if-absent, so it can be taken again.
-    owner.create(storage, work.instant_time, work.owner)
-    _put_on_timeline(work, storage, requested)
+    owner.create(work.storage, work.instant_time, work.owner)
+    _put_on_timeline(work, requested)
 
 
 def same_millisecond(work: Transaction) -> ConcurrentWriteError:
@@ -64,28 +62,28 @@ def same_millisecond(work: Transaction) -> ConcurrentWriteError:
     )
 
 
-def refuse_sealed(work: Transaction, storage: Storage) -> None:
+def refuse_sealed(work: Transaction) -> None:
     """Raise when the write is over.
 
     Raises:
         WriteSealedError: It is.
     """
-    if any(owner.is_sealed(storage, one) for one in work.seals):
+    if any(owner.is_sealed(work.storage, one) for one in work.seals):
         raise WriteSealedError(
             f"The write {work.instant_time} of the table {work.path} was committed or given up while this task ran.",
             "Nothing is to be done: the task's files are not part of the table.",
         )
 
 
-def _take_back_if_given_up(work: Transaction, storage: Storage) -> None:
+def _take_back_if_given_up(work: Transaction) -> None:
     """Undo the beginning of a write that was given up after this task had looked for its seal."""
-    if owner.is_given_up(storage, work.instant_time):
-        timeline = load_timeline(storage, work.config)
+    if owner.is_given_up(work.storage, work.instant_time):
+        timeline = work.table.timeline()
         found = timeline.find(work.instant_time)
         if found is not None and found.state != State.COMPLETED:
             timeline.files.remove_pending(found)
-        forget(storage, work.instant_time)
-        refuse_sealed(work, storage)
+        forget(work.storage, work.instant_time)
+        refuse_sealed(work)
 
 
 def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) -> None:
@@ -111,14 +109,14 @@ def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) 
     )
 
 
-def _take_back_if_old(work: Transaction, storage: Storage) -> None:
+def _take_back_if_old(work: Transaction) -> None:
     """Undo the beginning of a write that turns out to be too old once it is on the timeline.
 
     Who archives looks at the timeline after it has announced it, and this looks for that after its own file stands:
     one of the two sees the other.
     """
-    until = max(announced(storage), default="")
-    timeline = load_timeline(storage, work.config)
+    until = max(announced(work.storage), default="")
+    timeline = work.table.timeline()
     found = timeline.find(work.instant_time)
     if found is not None and found.state == State.COMPLETED:
         return
@@ -129,44 +127,44 @@ def _take_back_if_old(work: Transaction, storage: Storage) -> None:
         _refuse_if_old(work, timeline, until)
     except ConcurrentWriteError:
         timeline.files.remove_pending(work.inflight)
-        forget(storage, work.instant_time)
+        forget(work.storage, work.instant_time)
         raise
 
 
-def _refuse_unseen(work: Transaction, storage: Storage, swept: Swept) -> None:
+def _refuse_unseen(work: Transaction, swept: Swept) -> None:
     """Refuse a write that is too old before anybody sees it, as far as what is known already tells."""
     try:
-        _refuse_if_old(work, swept.timeline, max(announced(storage), default="") if swept.archiving else "")
+        _refuse_if_old(work, swept.timeline, max(announced(work.storage), default="") if swept.archiving else "")
     except ConcurrentWriteError:
-        forget(storage, work.instant_time)
+        forget(work.storage, work.instant_time)
         raise
 
 
-def _begun(work: Transaction, storage: Storage) -> bool:
-    found = load_timeline(storage, work.config).find(work.instant_time)
+def _begun(work: Transaction) -> bool:
+    found = work.table.timeline().find(work.instant_time)
     return found is not None and found.state >= State.INFLIGHT
 
 
-def _put_on_timeline(work: Transaction, storage: Storage, requested: Callable[[Codec], bytes]) -> None:
-    heartbeat.touch(storage, work.instant_time)
+def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes]) -> None:
+    heartbeat.touch(work.storage, work.instant_time)
     # Before the instant is on the timeline, where one without a reserve counts as given up.
-    reserve.hold(storage, work.instant_time)
-    _roll_back(work, storage)
-    swept = sweep(storage, work.config, work.patience, own=work.instant_time)
-    begin_markers(storage, work.instant_time)
-    instants = work.instants(storage)
+    reserve.hold(work.storage, work.instant_time)
+    _roll_back(work)
+    swept = sweep(work.table, work.patience, own=work.instant_time)
+    begin_markers(work.storage, work.instant_time)
+    instants = work.table.instants
     if swept.timeline.find(work.instant_time) is None:
         # While an older one stands there, readers take what was archived after it for uncommitted.
-        _refuse_unseen(work, storage, swept)
+        _refuse_unseen(work, swept)
     instants.request(work.inflight, requested(instants.codec))
-    _take_back_if_old(work, storage)
+    _take_back_if_old(work)
     instants.start(work.inflight)
-    _take_back_if_given_up(work, storage)
+    _take_back_if_given_up(work)
 
 
-def _roll_back(work: Transaction, storage: Storage) -> None:
+def _roll_back(work: Transaction) -> None:
     """Undo the dead writes that the plan found; they may have filled the disk, and naming them takes space."""
     for planned in work.rollbacks:
-        reserve.release(storage, work.instant_time)
-        roll_back(storage, work.config, planned, work.patience)
-        reserve.hold(storage, work.instant_time)
+        reserve.release(work.storage, work.instant_time)
+        roll_back(work.table, planned, work.patience)
+        reserve.hold(work.storage, work.instant_time)

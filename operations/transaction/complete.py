@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from ...storage.base import Storage
-from ...timeline.archive.lsm import is_archived
 from ...timeline.clock import next_time
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -21,14 +19,11 @@ from .transaction import Transaction
 Properties = tuple[Mapping[str, str], Mapping[str, str | None]]
 
 
-def complete(
-    work: Transaction, storage: Storage, changes: Changes, body: bytes, settle: Callable[[], Properties]
-) -> None:
+def complete(work: Transaction, changes: Changes, body: bytes, settle: Callable[[], Properties]) -> None:
     """Decide that an instant is complete, and make its completed file.
 
     Args:
         work: The instant, which is inflight and sealed.
-        storage: Rooted at the table.
         changes: What it changes.
         body: What the completed file holds.
         settle: Returns the properties that the table has from then on, having put in order what the instant relies
@@ -43,15 +38,15 @@ def complete(
         own = timeline.find(work.instant_time)
         if own is not None and own.state == State.COMPLETED:
             return None
-        if own is None and is_archived(storage, work.config.archive_folder, work.instant_time):
+        if own is None and work.table.archive.holds(work.instant_time):
             # Somebody else completed it for a writer who slept, and archived it.
             return None
-        check_conflicts(work, storage, timeline, changes)
+        check_conflicts(work, timeline, changes)
         new_table, changed = settle()
         at = next_time(int(time.time() * 1000), timeline.greatest_time(), work.config.timezone)
         done = Instant(work.instant_time, work.action, State.COMPLETED, at)
         return Decision(Kind.MAKE, done, body, new_table, changed)
 
     # The body is written twice: in the decision, and then, whatever else needs space meanwhile, under its name.
-    reserve.hold(storage, work.instant_time, len(body))
-    decide(storage, work.config, completion, relief=partial(reserve.release, storage, work.instant_time))
+    reserve.hold(work.storage, work.instant_time, len(body))
+    decide(work.table, completion, relief=partial(reserve.release, work.storage, work.instant_time))

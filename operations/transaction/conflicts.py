@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ...errors import CommitConflictError
-from ...storage.base import Storage
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.files.written import read_written
@@ -60,12 +59,11 @@ class Changes:
     new_keys: NewKeys | None = None
 
 
-def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, changes: Changes) -> None:
+def check_conflicts(work: Transaction, timeline: Timeline, changes: Changes) -> None:
     """Refuse to commit on top of a change of the same file groups.
 
     Args:
         work: The instant in the making.
-        storage: Rooted at the table.
         timeline: As it is now.
         changes: What this write changes.
 
@@ -73,8 +71,8 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
         CommitConflictError: Another instant changed the same, or holds it; a commit that this write was built on is
             gone; or this write's own instant is; or history does not tell.
     """
-    since = Since.find(work, storage, timeline)
-    check_ownership(work, storage, timeline, since)
+    since = Since.find(work, timeline)
+    check_ownership(work, timeline, since)
     others: set[FileGroupId] = set()
     compacted: set[FileGroupId] = set()
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
@@ -104,13 +102,13 @@ def check_conflicts(work: Transaction, storage: Storage, timeline: Timeline, cha
         _check_compaction(work, instant, {FileGroupId(*group)}, changes)
     _check_undone(work, since, changes)
     if changes.new_keys is not None:
-        _check_cleaned(work, storage, since, changes.new_keys)
+        _check_cleaned(work, since, changes.new_keys)
     for base in sorted(changes.bases):
         if not timeline.is_committed(base):
             raise _base_gone(work, base)
     new_keys = None if changes.new_keys is None else changes.new_keys.beside(compacted)
     if new_keys is not None and new_keys.files and others:
-        _check_new_keys(work, storage, timeline, new_keys, others, since)
+        _check_new_keys(work, timeline, new_keys, others, since)
 
 
 def _check_pending(work: Transaction, timeline: Timeline, changes: Changes) -> None:
@@ -130,7 +128,6 @@ def _check_pending(work: Transaction, timeline: Timeline, changes: Changes) -> N
 
 def _check_new_keys(
     work: Transaction,
-    storage: Storage,
     timeline: Timeline,
     ours: NewKeys,
     theirs: Collection[FileGroupId],
@@ -138,7 +135,7 @@ def _check_new_keys(
 ) -> None:
     """Refuse to add a key that somebody else added meanwhile, to a file group that this write could not know of."""
     times = [one.requested_time for one in since.writes]
-    twin = find_twin(storage, timeline, ours, work.instant_time, theirs, times)
+    twin = find_twin(work.storage, timeline, ours, work.instant_time, theirs, times)
     if twin is not None:
         raise conflict(
             work,
@@ -208,7 +205,7 @@ def _check_undone(work: Transaction, since: Since, changes: Changes) -> None:
             raise conflict(work, f"The write {one.instant_time}, which this one had seen, was rolled back meanwhile")
 
 
-def _check_cleaned(work: Transaction, storage: Storage, since: Since, looked: NewKeys) -> None:
+def _check_cleaned(work: Transaction, since: Since, looked: NewKeys) -> None:
     """Refuse to commit where a clean took files of what this write saw, in which its keys may not have been found.
 
     Who looks misses them where an instant on the timeline names them, but not where that was archived.
@@ -218,7 +215,7 @@ def _check_cleaned(work: Transaction, storage: Storage, since: Since, looked: Ne
     if not partitions:
         return
     seen = since.timeline.as_of(since.seen)
-    view = FileView(storage, seen, read_written(storage, seen), cleaned=cleaned)
+    view = FileView(work.storage, seen, read_written(work.storage, seen), cleaned=cleaned)
     lost = [file for partition in partitions for file in view.lost(partition)]
     if lost:
         raise conflict(work, f"A clean took the {lost[0].kind} {lost[0].path} meanwhile, which a newer one replaced")
@@ -243,19 +240,18 @@ def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:
         )
 
 
-def check_ownership(work: Transaction, storage: Storage, timeline: Timeline, since: Since | None = None) -> None:
+def check_ownership(work: Transaction, timeline: Timeline, since: Since | None = None) -> None:
     """Refuse to go on with a write that another writer rolled back.
 
     Args:
         work: The instant in the making.
-        storage: Rooted at the table.
         timeline: As it is now.
         since: What completed since the write was planned, where that is known already.
 
     Raises:
         CommitConflictError: This write's instant is not pending any more, or a late task put it back after a rollback.
     """
-    since = since or Since.find(work, storage, timeline)
+    since = since or Since.find(work, timeline)
     own = timeline.find(work.instant_time)
     if own is None or own.state != State.INFLIGHT or since.rolls_back(work.instant_time):
         raise CommitConflictError(

@@ -10,19 +10,15 @@ the names of its files:
 
 from __future__ import annotations
 
-import time
 import uuid
 from functools import partial
 
 from ...errors import CommitConflictError, ConcurrentWriteError
 from ...storage.base import Storage
-from ...table.config import TableConfig
-from ...timeline.archive.lsm import is_archived
-from ...timeline.clock import next_time
+from ...table.table import Table
 from ...timeline.going import pending_rollbacks
-from ...timeline.instant_files import open_instants
 from ...timeline.instants import Instant, State
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.decisions import Decision
 from ...timeline.writers.owner import Liveness, Owner
@@ -36,14 +32,11 @@ from .transaction import Transaction
 _ROUNDS = 20
 
 
-def claim(
-    storage: Storage, config: TableConfig, instant: Instant, patience: Patience, *, application: str = ""
-) -> Transaction | None:
+def claim(table: Table, instant: Instant, patience: Patience, *, application: str = "") -> Transaction | None:
     """Begin to carry out a plan, having undone what somebody dead did of it.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         instant: Whose requested file holds the plan.
         patience: When somebody else who is at it counts as dead.
         application: Name of the application.
@@ -54,51 +47,51 @@ def claim(
     Raises:
         ConcurrentWriteError: Somebody else is at it, or may be.
     """
-    if is_archived(storage, config.archive_folder, instant.requested_time):
+    if table.archive.holds(instant.requested_time):
         # It was done long ago; somebody who slept has put it on the timeline again.
-        open_instants(storage, config).remove_pending(instant)
+        table.instants.remove_pending(instant)
         return None
     for _ in range(_ROUNDS):
-        timeline = load_timeline(storage, config)
-        found = _pending(storage, timeline, instant)
+        timeline = table.timeline()
+        found = _pending(table.storage, timeline, instant)
         if found is None:
             return None
         going = pending_rollbacks(timeline).get(instant.requested_time, ())
-        known = owner.read(storage, instant.requested_time)
+        known = owner.read(table.storage, instant.requested_time)
         if going:
-            carry_on(storage, config, timeline, going[0].requested_time)
+            carry_on(table, timeline, going[0].requested_time)
         elif known is None and found.state == State.REQUESTED:
-            work = _begin(storage, config, found, patience, application)
+            work = _begin(table, found, patience, application)
             if work is not None:
                 return work
         else:
-            verdict = _refuse_living(storage, config, found, known, patience)
-            decide(storage, config, partial(_stopping, storage, config, found, known, patience, verdict.beat))
+            verdict = _refuse_living(table, found, known, patience)
+            decide(table, partial(_stopping, table, found, known, patience, verdict.beat))
     raise ConcurrentWriteError(
-        f"Others began and gave up the {instant.action} {instant.requested_time} of the table {storage.path} "
+        f"Others began and gave up the {instant.action} {instant.requested_time} of the table {table.path} "
         f"{_ROUNDS} times in a row.",
         "Run it again.",
     )
 
 
-def give_up(work: Transaction, storage: Storage) -> None:
+def give_up(work: Transaction) -> None:
     """Undo what this process did of a plan, so that whoever comes next may begin at once.
 
     Raises:
         StorageError: The store failed; who comes next undoes it once this process counts as dead.
     """
-    owner.seal_for_good(storage, work.seals[-1])
-    timeline = load_timeline(storage, work.config)
-    found = _pending(storage, timeline, work.inflight)
+    owner.seal_for_good(work.storage, work.seals[-1])
+    timeline = work.table.timeline()
+    found = _pending(work.storage, timeline, work.inflight)
     if found is None:
         # Somebody else has completed it, or taken it back; what was left since is nobody's.
-        forget(storage, work.instant_time)
+        forget(work.storage, work.instant_time)
         return
-    decide(storage, work.config, partial(_stopping, storage, work.config, found, work.owner, None, None))
-    _finish(storage, work.config, found)
+    decide(work.table, partial(_stopping, work.table, found, work.owner, None, None))
+    _finish(work.table, found)
 
 
-def take_back(storage: Storage, config: TableConfig, instant: Instant) -> None:
+def take_back(table: Table, instant: Instant) -> None:
     """Take a plan off the timeline, with all that was done of it; whoever is at it counts as dead.
 
     Raises:
@@ -106,34 +99,33 @@ def take_back(storage: Storage, config: TableConfig, instant: Instant) -> None:
     """
 
     def condemned(timeline: Timeline) -> Decision | None:
-        found = _pending(storage, timeline, instant)
+        found = _pending(table.storage, timeline, instant)
         if found is None:
             return None
         # Told to all who are at it, and to whoever finishes this.
-        owner.seal_for_good(storage, instant.requested_time)
+        owner.seal_for_good(table.storage, instant.requested_time)
         if instant.requested_time in pending_rollbacks(timeline):
             return None
-        known = owner.read(storage, instant.requested_time)
-        return _named(storage, config, timeline, found, known)
+        known = owner.read(table.storage, instant.requested_time)
+        return _named(table, timeline, found, known)
 
-    decide(storage, config, condemned)
-    _finish(storage, config, instant)
+    decide(table, condemned)
+    _finish(table, instant)
 
 
-def check_claim(work: Transaction, storage: Storage, timeline: Timeline) -> None:
+def check_claim(work: Transaction, timeline: Timeline) -> None:
     """Refuse to complete what somebody else has taken over.
 
     Args:
         work: The work, which has sealed itself.
-        storage: Rooted at the table.
         timeline: As it is now.
 
     Raises:
         CommitConflictError: Somebody did, taking this process for dead, or the plan was taken back.
     """
-    check_ownership(work, storage, timeline)
-    known = owner.read(storage, work.instant_time)
-    over = any(owner.is_given_up(storage, one) for one in work.seals)
+    check_ownership(work, timeline)
+    known = owner.read(work.storage, work.instant_time)
+    over = any(owner.is_given_up(work.storage, one) for one in work.seals)
     if over or (known is not None and known.write_id != work.write_id):
         raise CommitConflictError(
             f"The {work.action} {work.instant_time} of the table {work.path} was taken over, or taken back, while this "
@@ -142,11 +134,11 @@ def check_claim(work: Transaction, storage: Storage, timeline: Timeline) -> None
         )
 
 
-def _finish(storage: Storage, config: TableConfig, instant: Instant) -> None:
+def _finish(table: Table, instant: Instant) -> None:
     """Take the steps of the rollbacks that name a plan."""
-    timeline = load_timeline(storage, config)
+    timeline = table.timeline()
     for one in pending_rollbacks(timeline).get(instant.requested_time, ()):
-        carry_on(storage, config, timeline, one.requested_time)
+        carry_on(table, timeline, one.requested_time)
 
 
 def _pending(storage: Storage, timeline: Timeline, instant: Instant) -> Instant | None:
@@ -160,26 +152,22 @@ def _pending(storage: Storage, timeline: Timeline, instant: Instant) -> Instant 
     return None
 
 
-def _begin(
-    storage: Storage, config: TableConfig, instant: Instant, patience: Patience, application: str
-) -> Transaction | None:
+def _begin(table: Table, instant: Instant, patience: Patience, application: str) -> Transaction | None:
     """Say that this process carries a plan out; None where somebody else was quicker, or is undoing what was done."""
     mine = Owner.of_this_process(uuid.uuid4().hex, application)
-    if not owner.create(storage, instant.requested_time, mine):
+    if not owner.create(table.storage, instant.requested_time, mine):
         return None
-    heartbeat.touch(storage, instant.requested_time)
-    open_instants(storage, config).start(instant)
+    heartbeat.touch(table.storage, instant.requested_time)
+    table.instants.start(instant)
     # Whoever decided before that to undo somebody else's work, or the plan, did not see this.
-    timeline = load_timeline(storage, config)
+    timeline = table.timeline()
     if instant.requested_time in pending_rollbacks(timeline):
         return None
-    if _pending(storage, timeline, instant) is None:
-        forget(storage, instant.requested_time)
+    if _pending(table.storage, timeline, instant) is None:
+        forget(table.storage, instant.requested_time)
         return None
     return Transaction(
-        path=storage.path,
-        storage_options={},
-        config=config,
+        table=table,
         action=instant.action,
         instant_time=instant.requested_time,
         write_id=mine.write_id,
@@ -187,14 +175,12 @@ def _begin(
         watermark=timeline.watermark(),
         rollbacks=(),
         patience=patience,
-        durable=True,
         shared=True,
     )
 
 
 def _refuse_living(
-    storage: Storage,
-    config: TableConfig,
+    table: Table,
     instant: Instant,
     known: Owner | None,
     patience: Patience,
@@ -207,15 +193,14 @@ def _refuse_living(
     Raises:
         ConcurrentWriteError: Somebody does.
     """
-    if known is not None and owner.is_given_up(storage, owner.seal_of(instant.requested_time, known.write_id)):
+    if known is not None and owner.is_given_up(table.storage, owner.seal_of(instant.requested_time, known.write_id)):
         return Liveness(False, "it was given up")
-    state = f"of the table {storage.path} is being carried out by somebody else"
-    return refuse_unless_dead(storage, instant, config, patience, state, known_beat=known_beat, may_wait=may_wait)
+    state = f"of the table {table.path} is being carried out by somebody else"
+    return refuse_unless_dead(table, instant, patience, state, known_beat=known_beat, may_wait=may_wait)
 
 
 def _stopping(
-    storage: Storage,
-    config: TableConfig,
+    table: Table,
     instant: Instant,
     known: Owner | None,
     patience: Patience | None,
@@ -225,33 +210,30 @@ def _stopping(
     """Return the decision that ends the work of one who carried a plan out; None where it is over.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         instant: The plan's.
         known: Who did, None for somebody who is not of pyhudi.
         patience: When that one counts as dead; None for this process itself.
         beat: The overdue heartbeat by which that one was judged.
         timeline: As it is now.
     """
-    found = _pending(storage, timeline, instant)
+    found = _pending(table.storage, timeline, instant)
     if found is None or instant.requested_time in pending_rollbacks(timeline):
         return None
-    now = owner.read(storage, instant.requested_time)
+    now = owner.read(table.storage, instant.requested_time)
     if now is None and found.state == State.REQUESTED:
         return None
     if now != known and not (now is None and patience is None):
         # Somebody else is at it by now.
         return None
     if patience is not None:
-        _refuse_living(storage, config, found, now, patience, known_beat=beat, may_wait=False)
-    return _named(storage, config, timeline, found, now)
+        _refuse_living(table, found, now, patience, known_beat=beat, may_wait=False)
+    return _named(table, timeline, found, now)
 
 
-def _named(
-    storage: Storage, config: TableConfig, timeline: Timeline, instant: Instant, known: Owner | None
-) -> Decision:
+def _named(table: Table, timeline: Timeline, instant: Instant, known: Owner | None) -> Decision:
     """Return the decision that names a plan whose execution is undone; its tasks publish nothing from here on."""
     if known is not None:
-        owner.seal_for_good(storage, owner.seal_of(instant.requested_time, known.write_id))
-    at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
-    return naming(storage, timeline, at, instant, files_of(storage, instant.requested_time))
+        owner.seal_for_good(table.storage, owner.seal_of(instant.requested_time, known.write_id))
+    at = table.time_after(timeline)
+    return naming(table.storage, timeline, at, instant, files_of(table.storage, instant.requested_time))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from ...errors import WriteSealedError
-from ...storage.base import Staged, Storage
+from ...storage.base import Staged
 from ...table.files.partitions import write_partition_metafile
 from ...timeline.writers.markers import Marker, MarkerType, create_markers, write_markers
 from ..rollback.opened_partitions import forget_partitions
@@ -21,14 +21,12 @@ class Fence:
 
     Attributes:
         work: The instant in the making.
-        storage: Rooted at the table.
         number: Tells this task attempt's markers from those of all others, where work is not shared.
         sealed_by_us: True in the commit, which writes files of its own after it sealed the write.
         partitions: Partitions that are known to have their metafile.
     """
 
     work: Transaction
-    storage: Storage
     number: int
     sealed_by_us: bool = False
     partitions: set[str] = field(default_factory=set)
@@ -45,9 +43,9 @@ class Fence:
             fresh = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
             self._announced |= fresh
             if self.work.shared:
-                create_markers(self.storage, self.work.instant_time, fresh.values())
+                create_markers(self.work.storage, self.work.instant_time, fresh.values())
             elif fresh:
-                write_markers(self.storage, self.work.instant_time, self.number, self._announced.values())
+                write_markers(self.work.storage, self.work.instant_time, self.number, self._announced.values())
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
         """Make a whole file visible while the write is open, and return its size in bytes.
@@ -69,7 +67,7 @@ class Fence:
         self.announce([(path, kind)])
         if partition_path not in self.partitions:
             self._refuse_sealed()
-            made = write_partition_metafile(self.storage, partition_path, self.work.instant_time)
+            made = write_partition_metafile(self.work.storage, partition_path, self.work.instant_time)
             self.partitions.add(partition_path)
             if made:
                 self._take_back_metafile(partition_path)
@@ -87,7 +85,7 @@ class Fence:
         try:
             self.refuse()
         except WriteSealedError:
-            self.storage.delete(path)
+            self.work.storage.delete(path)
             raise
 
     def refuse(self) -> None:
@@ -99,7 +97,7 @@ class Fence:
         if self.sealed_by_us:
             return
         self._refuse_sealed()
-        if not self.storage.exists(self.work.instants(self.storage).path(self.work.inflight)):
+        if not self.work.storage.exists(self.work.table.instants.path(self.work.inflight)):
             raise WriteSealedError(
                 f"The instant {self.work.instant_time} is no longer on the timeline of the table {self.work.path}: "
                 "another writer rolled it back, taking its writer for dead.",
@@ -108,12 +106,12 @@ class Fence:
 
     def _refuse_sealed(self) -> None:
         if not self.sealed_by_us:
-            refuse_sealed(self.work, self.storage)
+            refuse_sealed(self.work)
 
     def _take_back_metafile(self, partition_path: str) -> None:
         """Remove the metafile just made when the write is over: it would hide partitions made below it later."""
         try:
             self.refuse()
         except WriteSealedError:
-            forget_partitions(self.storage, self.work.config, self.work.inflight, [partition_path])
+            forget_partitions(self.work.table, self.work.inflight, [partition_path])
             raise

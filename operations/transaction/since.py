@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import CommitConflictError, CorruptInstantError, UnreadableTimeError
-from ...storage.base import Storage, split
+from ...storage.base import split
 from ...table.files.file_group import DataFile
 from ...table.files.names import FileGroupId, parse_data_name
-from ...timeline.archive.lsm import archived_bodies, archived_since, seen_at
 from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen
 from .transaction import Transaction
 
@@ -56,21 +55,19 @@ class Since:
     archived: Mapping[Instant, bytes]
 
     @classmethod
-    def find(cls, work: Transaction, storage: Storage, timeline: Timeline) -> Since:
+    def find(cls, work: Transaction, timeline: Timeline) -> Since:
         """Return what completed since a write was planned.
 
         Args:
             work: The instant in the making.
-            storage: Rooted at the table.
             timeline: As of a moment ago; what was archived since then is on it.
 
         Raises:
             CommitConflictError: History does not tell it any more.
         """
-        seen = _seen(work, storage, timeline)
-        folder = work.config.archive_folder
-        gone = archived_since(storage, folder, timeline, seen)
-        bodies = archived_bodies(storage, folder, gone)
+        seen = _seen(work, timeline)
+        gone = work.table.archive.since(timeline, seen)
+        bodies = work.table.archive.bodies(gone)
         return cls(work, seen, timeline, timeline.completed_since(seen), {one: bodies.get(one, b"") for one in gone})
 
     @property
@@ -164,14 +161,14 @@ def _undone(victim: InstantInfo, deleted: Iterable[tuple[str, Iterable[str]]]) -
     return Undone(victim.commit_time, action_group(victim.action), groups)
 
 
-def snapshot(work: Transaction, storage: Storage) -> Timeline:
+def snapshot(work: Transaction) -> Timeline:
     """Return the timeline as it was when the write was planned.
 
     Raises:
         CommitConflictError: History does not tell it any more.
     """
-    now = load_timeline(storage, work.config)
-    return now.as_of(_seen(work, storage, now))
+    now = work.table.timeline()
+    return now.as_of(_seen(work, now))
 
 
 def conflict(work: Transaction, what: str) -> CommitConflictError:
@@ -182,9 +179,9 @@ def conflict(work: Transaction, what: str) -> CommitConflictError:
     )
 
 
-def _seen(work: Transaction, storage: Storage, timeline: Timeline) -> Seen:
+def _seen(work: Transaction, timeline: Timeline) -> Seen:
     try:
-        return seen_at(storage, work.config.archive_folder, timeline, work.watermark)
+        return work.table.archive.seen_at(timeline, work.watermark)
     except UnreadableTimeError as error:
         raise conflict(
             work,

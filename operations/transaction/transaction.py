@@ -9,13 +9,11 @@ number of times:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ...storage import open_storage
 from ...storage.base import Storage
 from ...table.config import TableConfig
-from ...timeline.instant_files import InstantFiles, open_instants
+from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.watermark import Watermark
 from ...timeline.writers import owner
@@ -29,9 +27,7 @@ class Transaction:
     """One instant in the making; it travels with every task, and is small whatever the table's size.
 
     Attributes:
-        path: The table's path.
-        storage_options: Options of the store; not shown, because secrets are among them.
-        config: The table's properties, as they are or will be.
+        table: The table, with the properties that it has or is going to have.
         action: The instant's action.
         instant_time: Requested time of the instant.
         write_id: Identifies the work across replays.
@@ -39,14 +35,11 @@ class Transaction:
         watermark: What was complete when it was planned.
         rollbacks: Dead writes that it rolls back first.
         patience: When it takes another writer for dead.
-        durable: Whether it outlasts a power cut once it is done.
         shared: Whether others may go on with the same instant when this process is gone: what is published for it is
             fenced by who works on it, too.
     """
 
-    path: str
-    storage_options: Mapping[str, str] = field(repr=False)
-    config: TableConfig
+    table: Table
     action: str
     instant_time: str
     write_id: str
@@ -54,8 +47,22 @@ class Transaction:
     watermark: Watermark
     rollbacks: tuple[PlannedRollback, ...]
     patience: Patience
-    durable: bool
     shared: bool = False
+
+    @property
+    def path(self) -> str:
+        """The table's path."""
+        return self.table.path
+
+    @property
+    def storage(self) -> Storage:
+        """The table's store."""
+        return self.table.storage
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties, as they are or will be."""
+        return self.table.config
 
     @property
     def seals(self) -> tuple[str, ...]:
@@ -76,11 +83,3 @@ class Transaction:
     def spills(self) -> str:
         """The folder in which rows wait for the commit to merge them."""
         return f"{owner.folder(self.instant_time)}/spills"
-
-    def instants(self, storage: Storage) -> InstantFiles:
-        """Return the files of the table's instants."""
-        return open_instants(storage, self.config)
-
-    def storage(self) -> Storage:
-        """Open the table's store."""
-        return open_storage(self.path, self.storage_options, durable=self.durable)

@@ -10,7 +10,6 @@ from functools import partial
 
 from ...errors import DuplicateKeyError, PlacementError
 from ...index.registry import index_for
-from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.files.lost import open_view
 from ...table.files.marked_files import marked_files
@@ -18,7 +17,7 @@ from ...table.files.names import FileGroupId
 from ...table.files.partitions import metafile_of, write_partition_metafile
 from ...table.merging.merger import Meeting
 from ...timeline.instants import State
-from ...timeline.timeline import Timeline, load_timeline
+from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...writer.group_writer import GroupOutcome
 from ...writer.log_handle import LogOutcome
@@ -64,26 +63,26 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         PyHudiError: Anything else that went wrong before the point of no return; the write is then to be aborted.
     """
     work = plan.transaction
-    storage = work.storage()
-    timeline = load_timeline(storage, plan.config)
+    storage = work.storage
+    timeline = plan.table.timeline()
     done = completed_write(plan, timeline)
     if done is not None:
         return done
     nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=work.write_id)
     if plan.replays is not None:
         # Its instant has left the timeline; the tasks took no rows, so that there is nothing to commit.
-        return find_write(timeline, plan.config, work.write_id) or nothing
+        return find_write(plan.table, timeline, work.write_id) or nothing
     if not any(result.rows for result in results):
         if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
             return nothing
-        begin(work, storage, plan.requested)
+        begin(work, plan.requested)
     with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=work.patience.heartbeat_interval_s):
-        result = _carry_out(plan, storage, results)
+        result = _carry_out(plan, results)
     if not result.instant:
         abort_write(plan)
         return result
-    _tidy(plan, storage)
-    tell(plan.config, plan.settings.lookup, storage, plan.instant_time)
+    _tidy(plan)
+    tell(plan.table, plan.settings.lookup, plan.instant_time)
     if plan.creates_table:
         announce(plan.config, plan.path)
     announce_changes(plan.schema_changes, plan.path, plan.instant_time)
@@ -112,41 +111,41 @@ def completed_write(plan: WritePlan, timeline: Timeline) -> CommitResult | None:
     return result
 
 
-def _carry_out(plan: WritePlan, storage: Storage, results: Sequence[TaskResult]) -> CommitResult:
+def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult:
     """Complete the write; the result names no instant where there was nothing to commit."""
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"):
-        owner.seal(storage, plan.instant_time)
-        check_ownership(plan.transaction, storage, load_timeline(storage, plan.config))
+        owner.seal(plan.storage, plan.instant_time)
+        check_ownership(plan.transaction, plan.table.timeline())
     outcomes = [outcome for result in results for outcome in result.outcomes]
     _check_placement(plan, results)
     spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
     with phases.phase("merge"):
-        merged = merge_spills(plan, storage, spills, phases)
+        merged = merge_spills(plan, spills, phases)
         outcomes += merged.outcomes
         _check_counted(plan, outcomes)
     with phases.phase("reconcile"):
         if plan.located and plan.rules.meeting is not Meeting.ADD:
             absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
-            check_spelling_of_others(plan, storage, open_view(storage, snapshot(plan.transaction, storage)), absent)
+            check_spelling_of_others(plan, open_view(plan.storage, snapshot(plan.transaction)), absent)
         if not outcomes:
-            check_lesson(plan, storage, snapshot(plan.transaction, storage))
+            check_lesson(plan, snapshot(plan.transaction))
         touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))
         replacement = Replacement(plan, touched)
-        replaced = replacement.groups(storage)
-        _reconcile(plan, storage, outcomes)
+        replaced = replacement.groups(plan.storage)
+        _reconcile(plan, outcomes)
     written = sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None})
     changed = _changes(plan, outcomes, replaced, replacement, _new_keys(plan, outcomes, touched))
     with phases.phase("flush"):
         # Nothing may say that the write is done before the disk keeps what it names.
-        storage.flush([*written, *([plan.config.timeline_folder] if plan.creates_table else [])])
+        plan.storage.flush([*written, *([plan.config.timeline_folder] if plan.creates_table else [])])
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
     metadata = build_metadata(plan, outcomes, replaced, seconds, merged)
     if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
         return result_from(plan.path, "", metadata)
     with phases.phase("complete"):
-        body = plan.transaction.instants(storage).codec.encode(metadata)
-        complete(plan.transaction, storage, changed, body, partial(_settle, plan, storage, written))
+        body = plan.table.instants.codec.encode(metadata)
+        complete(plan.transaction, changed, body, partial(_settle, plan, written))
     return result_from(plan.path, plan.instant_time, metadata)
 
 
@@ -186,18 +185,18 @@ def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[
     return NewKeys(files, plan.lookup.is_global, logs, frozenset(touched))
 
 
-def _settle(plan: WritePlan, storage: Storage, written: Sequence[str]) -> Properties:
+def _settle(plan: WritePlan, written: Sequence[str]) -> Properties:
     """Return what the commit does to the table's properties, and see that readers find the partitions it wrote to."""
-    properties = settle_table(plan, storage)
-    _keep_partitions(plan, storage, written)
+    properties = settle_table(plan)
+    _keep_partitions(plan, written)
     return properties
 
 
-def _keep_partitions(plan: WritePlan, storage: Storage, written: Sequence[str]) -> None:
+def _keep_partitions(plan: WritePlan, written: Sequence[str]) -> None:
     """Make metafiles again that another writer, which had made them, took back when it gave up."""
-    there = for_each(storage, storage.exists, [metafile_of(partition) for partition in written])
+    there = for_each(plan.storage, plan.storage.exists, [metafile_of(partition) for partition in written])
     for partition in (one for one, found in zip(written, there, strict=True) if not found):
-        write_partition_metafile(storage, partition, plan.instant_time)
+        write_partition_metafile(plan.storage, partition, plan.instant_time)
 
 
 def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
@@ -237,17 +236,17 @@ def _check_counted(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
         )
 
 
-def _reconcile(plan: WritePlan, storage: Storage, outcomes: Sequence[Outcome]) -> None:
+def _reconcile(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
     """Delete what markers name and no finished task reported: files of attempts that failed or ran twice."""
     kept = {outcome.path for outcome in outcomes if outcome.path is not None}
-    storage.delete(*(path for path in marked_files(storage, plan.instant_time) if path not in kept))
+    plan.storage.delete(*(path for path in marked_files(plan.storage, plan.instant_time) if path not in kept))
 
 
-def _tidy(plan: WritePlan, storage: Storage) -> None:
+def _tidy(plan: WritePlan) -> None:
     """Remove what the write kept for its own use; the instant is complete, so that nothing here may fail it."""
     try:
-        retired_metadata.remove(storage)
-        forget(storage, plan.instant_time)
+        retired_metadata.remove(plan.storage)
+        forget(plan.storage, plan.instant_time)
     except Exception:
         logger.warning(
             "table %s: left-overs of %s stay until the next write", plan.path, plan.instant_time, exc_info=True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -70,7 +69,6 @@ def means_of(
     settings: WriteSettings,
     *,
     executor: Executor | None = None,
-    reach: Callable[[], Storage] | None = None,
     most_bytes: int | None = None,
     application: str = "",
 ) -> Means:
@@ -79,7 +77,6 @@ def means_of(
     Args:
         settings: Those of the write, or of the options that a write would have.
         executor: Where file slices are merged; None for this process.
-        reach: Opens the table's store there; None where this process does the work.
         most_bytes: What is beyond so many bytes is planned and left; None for no bound.
         application: Name of the application.
     """
@@ -91,7 +88,6 @@ def means_of(
         row_group_bytes=settings.row_group_bytes,
         memory=int(settings.task_max_size * share),
         executor=executor,
-        reach=reach,
         most_bytes=most_bytes,
         application=application,
         bloom=settings.lookup.bloom,

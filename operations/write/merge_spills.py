@@ -57,12 +57,11 @@ class Merged:
     figures: LookupFigures | None = None
 
 
-def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile], phases: Phases) -> Merged:
+def merge_spills(plan: WritePlan, spills: Sequence[SpillFile], phases: Phases) -> Merged:
     """Fold and merge what the tasks spilled, one file group per thread at a time.
 
     Args:
         plan: The write.
-        storage: Rooted at the table.
         spills: One per task that saw rows, in order of the tasks.
         phases: Where it is told how far the work is.
 
@@ -73,7 +72,7 @@ def merge_spills(plan: WritePlan, storage: Storage, spills: Sequence[SpillFile],
         return Merged()
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
         local = open_storage(folder, durable=False)
-        work = _Merge(plan, storage, local, snapshot(plan.transaction, storage), phases)
+        work = _Merge(plan, local, snapshot(plan.transaction), phases)
         return work.look_up(spills) if plan.looks_up else work.by_routes(spills)
 
 
@@ -83,22 +82,20 @@ class _Merge:
 
     Attributes:
         plan: The write.
-        storage: Rooted at the table.
         local: A folder of this process.
         timeline: As of the write's watermark.
         phases: Where it is told how far the work is.
     """
 
     plan: WritePlan
-    storage: Storage
     local: Storage
     timeline: Timeline
     phases: Phases
 
     def by_routes(self, spills: Sequence[SpillFile]) -> Merged:
         """Merge rows whose routes tell their file groups."""
-        rows = _spilled(self.storage, spills, self.local)
-        planner = JobPlanner(self.plan, self.storage, self.timeline)
+        rows = _spilled(self.plan.storage, spills, self.local)
+        planner = JobPlanner(self.plan, self.timeline)
         jobs, size = _within_bound(self.plan, spills, {route: planner.job(route) for route in sorted(rows)}, rows)
         waiting = list(zip(jobs, map(rows.__getitem__, sorted(rows)), strict=True))
         return Merged(self._write(waiting, planner.known_partitions, size))
@@ -109,8 +106,8 @@ class _Merge:
         size = sum(spill.size for spill in spills)
         _refuse_beyond(plan, size)
         with self.phases.phase("lookup") as facts:
-            rows = _spilled(self.storage, spills, self.local)
-            tagged = tag_rows(plan, self.storage, self.local, rows, self.timeline)
+            rows = _spilled(self.plan.storage, spills, self.local)
+            tagged = tag_rows(plan, self.local, rows, self.timeline)
             if tagged.figures is not None:
                 facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
         # Rows that go to log files are merged by whoever reads them.
@@ -130,14 +127,14 @@ class _Merge:
             known_partitions: Those that have their metafile.
             size: How many bytes are to be merged.
         """
-        plan, storage = self.plan, self.storage
+        plan = self.plan
         progress = Progress(self.phases, "merge", len(jobs), logging.WARNING if _is_much(plan, size) else logging.INFO)
         # Tasks count from 1.
-        fence = Fence(plan.transaction, storage, 0, sealed_by_us=True, partitions=known_partitions)
+        fence = Fence(plan.transaction, 0, sealed_by_us=True, partitions=known_partitions)
         workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
         with ThreadPoolExecutor(workers) as pool:
             versions = versions_of_commit(plan)
-            to = writers(plan, storage, COMMIT_TOKEN, fence, local_spills(self.local), self.timeline, versions)
+            to = writers(plan, COMMIT_TOKEN, fence, local_spills(self.local), self.timeline, versions)
             fence.announce(to.first_file(job) for job, _ in jobs)
             futures = [pool.submit(to.write, job, rows, f"{number}") for number, (job, rows) in enumerate(jobs)]
             try:

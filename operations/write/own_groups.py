@@ -24,7 +24,6 @@ class OwnGroups:
 
     Args:
         plan: The write.
-        storage: Rooted at the table.
         token: The task attempt.
         planner: Looks up file groups.
         local: The task's own folder.
@@ -33,15 +32,14 @@ class OwnGroups:
     def __init__(
         self,
         plan: WritePlan,
-        storage: Storage,
         token: WriteToken,
         planner: JobPlanner | PlacedGroups,
         local: Storage,
     ) -> None:
         # The commit counts as 0.
-        self._fence = Fence(plan.transaction, storage, token.attempt + 1, partitions=planner.known_partitions)
+        self._fence = Fence(plan.transaction, token.attempt + 1, partitions=planner.known_partitions)
         versions = versions_of_task(plan, token)
-        self._to = writers(plan, storage, token, self._fence, local_spills(local), planner.timeline, versions)
+        self._to = writers(plan, token, self._fence, local_spills(local), planner.timeline, versions)
         self._planner = planner
         self._partition = token.partition
         self._numbers = count()

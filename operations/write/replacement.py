@@ -50,7 +50,7 @@ class Replacement:
         """
         if self._plan.operation not in REPLACING:
             return {}
-        timeline = snapshot(self._plan.transaction, storage)
+        timeline = snapshot(self._plan.transaction)
         view = FileView(storage, timeline, read_written(storage, timeline))
         if self._plan.operation == OVERWRITE_TABLE or not self._plan.takes_rows:
             partitions = [one for one in sorted({*view.partitions(), *view.named_partitions()}) if self.covers(one)]

@@ -69,11 +69,11 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
     first = next(batches, None) if plan.takes_rows else None
     if first is None or plan.replays is not None:
         return TaskResult(token)
-    storage = plan.transaction.storage()
+    storage = plan.storage
     interval = plan.transaction.patience.heartbeat_interval_s
     try:
         with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=interval):
-            return _Task(plan, storage, token).run(chain([first], batches))
+            return _Task(plan, token).run(chain([first], batches))
     except WriteSealedError:
         # Whoever sealed the write has tidied up already, this heartbeat excepted.
         heartbeat.delete(storage, plan.instant_time)
@@ -81,9 +81,9 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
 
 
 class _Task:
-    def __init__(self, plan: WritePlan, storage: Storage, token: WriteToken) -> None:
+    def __init__(self, plan: WritePlan, token: WriteToken) -> None:
         self._plan = plan
-        self._storage = storage
+        self._storage = plan.storage
         self._token = token
         self._phases = Phases(plan.path, plan.instant_time, str(token))
 
@@ -91,7 +91,7 @@ class _Task:
         plan = self._plan
         # The first task of a write undoes those that died, and may meet others who decide.
         with self._phases.phase("begin"):
-            begin(plan.transaction, self._storage, plan.requested)
+            begin(plan.transaction, plan.requested)
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
         alone = self._is_alone()
@@ -141,7 +141,7 @@ class _Task:
                 yet to be opened, each with one base file.
         """
         planner = self._placed if self._plan.located and not self._plan.opens_alone else self._planner
-        own = OwnGroups(self._plan, self._storage, self._token, planner, local)
+        own = OwnGroups(self._plan, self._token, planner, local)
         # Rows that stood elsewhere before are told apart by that, which they do not say any more in a log file.
         early = self._plan.appends and not self._plan.positioned and not self._plan.lays_rows
         flush = own.flush if early else None
@@ -229,8 +229,8 @@ class _Task:
 
     @cached_property
     def _planner(self) -> JobPlanner:
-        return JobPlanner(self._plan, self._storage, snapshot(self._plan.transaction, self._storage))
+        return JobPlanner(self._plan, snapshot(self._plan.transaction))
 
     @cached_property
     def _placed(self) -> PlacedGroups:
-        return PlacedGroups(self._plan, self._storage, snapshot(self._plan.transaction, self._storage))
+        return PlacedGroups(self._plan, snapshot(self._plan.transaction))

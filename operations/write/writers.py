@@ -84,7 +84,6 @@ class Writers:
 
 def writers(
     plan: WritePlan,
-    storage: Storage,
     token: WriteToken,
     fence: Fence,
     open_spill: Callable[[], tuple[SpillWriter, Storage]],
@@ -95,7 +94,6 @@ def writers(
 
     Args:
         plan: The write.
-        storage: Rooted at the table.
         token: Names the task attempt.
         fence: Lets finished files through.
         open_spill: Opens a spill, with the storage that reads it back.
@@ -106,9 +104,9 @@ def writers(
     file_format = _file_format(plan)
     laying = _laying(plan)
     keys = None if plan.config.generates_keys else KeyGenerator(plan.config, plan.schema)
-    slices = SliceReader(storage, plan.config, plan.schema, timeline.is_committed, memory, open_spill)
+    slices = SliceReader(plan.storage, plan.config, plan.schema, timeline.is_committed, memory, open_spill)
     bases = GroupWriter(
-        storage=storage,
+        storage=plan.storage,
         instant_time=plan.instant_time,
         token=token,
         spec=plan.spec,
@@ -123,7 +121,7 @@ def writers(
         laying=laying,
     )
     logs = LogWriter(
-        storage=storage,
+        storage=plan.storage,
         instant_time=plan.instant_time,
         token=token,
         spec=plan.spec,

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...storage.base import Storage
-from ...timeline.archive.lsm import archived_bodies, archived_instants
+from ...timeline.archive.lsm import Archive
 from ...timeline.timeline import Timeline
 from .file_group import DataFile
 
 
-def without_long_replaced(
-    storage: Storage, archive_folder: str, timeline: Timeline, lost: Iterable[DataFile]
-) -> list[DataFile]:
+def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[DataFile]) -> list[DataFile]:
     """Return those of the lost files whose file groups no archived replacecommit took away.
 
     A clean may stay on the timeline for longer than the replacecommit whose files it took: it still names them, and
     nothing on the timeline says any more that nobody misses them.
 
     Args:
-        storage: Rooted at the table.
-        archive_folder: Where archived instants are, relative to the table's root.
+        archive: The table's.
         timeline: Of the moment at which the files are missing.
         lost: What `FileView.lost` returned.
 
@@ -35,13 +31,11 @@ def without_long_replaced(
         return waiting
     replacing = [
         one
-        for one in archived_instants(storage, archive_folder, since, first)
+        for one in archive.instants(since, first)
         if one.group == "replacecommit" and timeline.is_committed(one.requested_time)
     ]
     replaced_at: dict[tuple[str, str], str] = {}
-    for instant, body in sorted(
-        archived_bodies(storage, archive_folder, replacing).items(), key=lambda pair: pair[0].requested_time
-    ):
+    for instant, body in sorted(archive.bodies(replacing).items(), key=lambda pair: pair[0].requested_time):
         where = f"{instant.requested_time} in the archive"
         commit = timeline.files.codec.decode_files(body, where, replaces=True)
         replaced_at |= {(path, one): instant.requested_time for path, ids in commit.replaced.items() for one in ids}

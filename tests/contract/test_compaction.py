@@ -23,6 +23,7 @@ from pyhudi.operations.transaction.execution import claim
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.files.base_file import STAMP
+from pyhudi.table.table import open_table
 from pyhudi.timeline.held import pending_compactions
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.patience import Patience
@@ -368,7 +369,7 @@ def test_one_that_was_taken_over_completes_nothing_more(table: Path, completes: 
         if completes:
             run(table)
         else:
-            assert claim(storage, load_config(storage), timeline_of(table).pending[0], IMPATIENT) is not None
+            assert claim(open_table(storage), timeline_of(table).pending[0], IMPATIENT) is not None
         return done
 
     if completes:

@@ -12,11 +12,10 @@ from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
 from pyhudi.table.files.lost import open_view
+from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.metadata.models import CompactionOperation, CompactionPlan
-from pyhudi.timeline.timeline import load_timeline
 from support.attempts import rows
 from support.drive import KEYED, plan, rows_of, task, write
 from support.made.compacting import run, schedule
@@ -29,7 +28,7 @@ REWRITE, APPEND = "insert", "upsert"
 def request_compaction(path: Path, action: str = "compaction") -> str:
     """Ask for the compaction of every file group as it is, and return its time."""
     storage = open_storage(str(path))
-    timeline = load_timeline(storage, load_config(storage))
+    timeline = open_table(storage).timeline()
     operations = [
         CompactionOperation(
             base_instant_time=piece.base_time,

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
 from pyhudi.table.files.names import LogFileName
+from pyhudi.table.table import open_table
 from pyhudi.timeline.metadata.models import WriteStat
-from pyhudi.timeline.timeline import load_timeline
 from support.attempts import rows
 from support.drive import KEYED, rows_of, write
 from support.places import Place, below, files_below, some_on_s3
@@ -25,7 +24,7 @@ COLOCATED = WriteSettings(colocated=True)
 
 def stats_of(path: Path, instant_time: str) -> list[WriteStat]:
     storage = open_storage(str(path))
-    timeline = load_timeline(storage, load_config(storage))
+    timeline = open_table(storage).timeline()
     instant = timeline.find(instant_time)
     assert instant is not None
     metadata = timeline.files.read_commit(instant)

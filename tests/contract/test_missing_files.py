@@ -14,12 +14,10 @@ from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
-from pyhudi.timeline.instant_files import open_instants
+from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CleanMetadata, CleanPartition, InstantInfo, RollbackPlan
-from pyhudi.timeline.timeline import load_timeline
 from support.drive import plan, task, write
 from support.made.cleaning import archive, clean
 from support.models.past import Past, rows_of
@@ -125,7 +123,7 @@ def test_what_newer_files_replaced_is_no_loss_of_the_present(past: Past) -> None
 def test_what_a_clean_names_is_not_missed(past: Past) -> None:
     name = lose(past, 2)
     storage = open_storage(str(past.path))
-    timeline, at = load_timeline(storage, load_config(storage)), f"{int(past.commits[0].instant) - 1}"
+    timeline, at = open_table(storage).timeline(), f"{int(past.commits[0].instant) - 1}"
     part = CleanPartition(partition_path="a", policy="KEEP_LATEST_COMMITS", success_delete_files=[name])
     done = CleanMetadata(
         start_clean_time=at,
@@ -155,7 +153,7 @@ def test_a_read_that_meets_a_rollback_is_to_be_run_again(past: Past) -> None:
 
 def test_a_rollback_at_work_is_no_damage(past: Past) -> None:
     storage = open_storage(str(past.path))
-    instants, victim = open_instants(storage, load_config(storage)), past.commits[2].instant
+    instants, victim = open_table(storage).instants, past.commits[2].instant
     named = RollbackPlan(instant_to_rollback=InstantInfo(commit_time=victim, action="commit"))
     instants.request(Instant(f"{int(victim) + 50}", "rollback", State.REQUESTED), encode(named))
     lose(past, 2)

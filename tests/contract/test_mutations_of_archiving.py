@@ -36,9 +36,7 @@ def instants_go_whether_or_not_the_archive_holds_them(patch: Patch) -> None:
         return original(self, gone)
 
     patch_seam(patch, "remove archived instants", take_off)
-    patch_seam(
-        patch, "append to the archive", lambda storage, folder, rows: lsm_writer.append(storage, folder, rows[1:])
-    )
+    patch_seam(patch, "append to the archive", lambda archive, rows: lsm_writer.append(archive, rows[1:]))
 
 
 def archived_bodies_are_left_out(patch: Patch) -> None:

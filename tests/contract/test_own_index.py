@@ -14,6 +14,7 @@ from pyhudi.operations.indexing.news import find_news
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
+from pyhudi.table.table import Table
 from pyhudi.testing.outside_indexes import OutsideIndexContract
 from support.drawn.lookups import APART, TABLE, rows
 from support.drive import write
@@ -86,13 +87,13 @@ def test_all_file_groups_are_news_where_the_archive_tells_not_what_writes_did(
         if not number:
             storage = open_storage(str(tmp_path))
             config = load_config(storage)
-            first = find_news(storage, config, None)
+            first = find_news(Table(storage, config), None)
             assert first is not None
             assert first.anew
 
-    told = find_news(storage, config, first.until)
-    patch_seam(monkeypatch, "archived commits for an index", lambda *_: {})
-    untold = find_news(storage, config, first.until)
+    told = find_news(Table(storage, config), first.until)
+    patch_seam(monkeypatch, "bodies that the archive holds", lambda *_: {})
+    untold = find_news(Table(storage, config), first.until)
 
     assert told is not None
     assert untold is not None

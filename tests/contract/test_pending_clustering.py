@@ -11,10 +11,9 @@ from pyhudi.errors import CommitConflictError, ConcurrentWriteError, Unsupported
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
+from pyhudi.table.table import open_table
 from pyhudi.timeline.held import clustered_groups
 from pyhudi.timeline.metadata.models import RequestedReplaceMetadata
-from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.writers.patience import Patience
 from support.drawn.lookups import APART, LOGGED, SCHEMA, TABLE, home, rows, said, slices
 from support.drive import plan, rows_of, task, write
@@ -27,7 +26,7 @@ PACKED = WriteSettings()
 def held_of(table: Path) -> set[tuple[str, str]]:
     """Return what pending clusterings hold, as Apache Hudi reads their plans."""
     storage = open_storage(str(table))
-    return set(clustered_groups(load_timeline(storage, load_config(storage))))
+    return set(clustered_groups(open_table(storage).timeline()))
 
 
 @pytest.mark.parametrize("made", [TABLE, LOGGED], ids=["cow", "mor"])
@@ -113,7 +112,7 @@ def test_a_clustering_that_does_not_say_what_it_holds_is_in_everybody_s_way(tmp_
     plan_file = tmp_path / ".hoodie/timeline" / f"{at}.clustering.requested"
     if body is None:
         storage = open_storage(str(tmp_path))
-        codec = load_timeline(storage, load_config(storage)).files.codec
+        codec = open_table(storage).timeline().files.codec
         body = codec.encode(RequestedReplaceMetadata(operation_type="INSERT_OVERWRITE"))
     plan_file.write_bytes(body)
 

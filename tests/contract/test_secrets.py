@@ -64,15 +64,15 @@ def test_a_write_that_succeeds_shows_none(s3: S3Server, shown: Callable[[], str]
     plan = plan_write(request)
     results = [task(plan, ROWS, 0)]
     done = commit_write(plan, results)
-    storage = plan.transaction.storage()
-    snapshot = open_snapshot(url, plan.transaction.storage_options)
+    storage = plan.storage
+    snapshot = open_snapshot(url, request.storage_options)
     explained = explain(resolved, load_config(storage))
     source = PyHudiDataSource({"path": url, **given})
     about = [resolved, request, plan, results, done, storage, snapshot, explained, source, HudiWriter(plan)]
     text = "".join(f"{one!r}{one}{getattr(one, '_repr_html_', str)()}" for one in about)
 
     assert done.inserts == 1
-    assert dict(plan.transaction.storage_options)["secret"] == f"{NEEDLE}-secret"
+    assert dict(plan.storage.options)["secret"] == f"{NEEDLE}-secret"
     assert NEEDLE not in text + shown()
 
 
@@ -82,7 +82,8 @@ def test_a_write_whose_store_fails_shows_none(
 ) -> None:
     """What the store's client says of what it was given is told, but for the secret."""
     url = new_url()
-    plan = plan_write(parse_options({**TABLE, **secrets_for(s3)}).to_write_request(url, SCHEMA, overwrite=False))
+    request = parse_options({**TABLE, **secrets_for(s3)}).to_write_request(url, SCHEMA, overwrite=False)
+    plan = plan_write(request)
     result = task(plan, ROWS, 0)
 
     async def quote(*_: Any, **__: Any) -> None:
@@ -96,7 +97,7 @@ def test_a_write_whose_store_fails_shows_none(
         lambda: task(plan, ROWS, 1),
         lambda: commit_write(plan, [result]),
         lambda: abort_write(plan),
-        lambda: open_snapshot(url, plan.transaction.storage_options),
+        lambda: open_snapshot(url, request.storage_options),
     ]
     for act in acts:
         with pytest.raises(PyHudiError) as raised:

@@ -13,8 +13,8 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
-from pyhudi.table.config import PROPERTIES_PATH, load_config
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.table.config import PROPERTIES_PATH
+from pyhudi.table.table import open_table
 from pyhudi.timeline.writers import decisions, owner
 from support.drive import plan, rows_of, task, write
 from support.faults.faulty import Killed
@@ -56,9 +56,9 @@ def test_a_commit_whose_process_died_after_its_decision_is_completed_by_the_next
 
     assert rows_of(tmp_path, "id") == [("k0",), ("k1",), ("k2",)]
     storage = open_storage(str(tmp_path))
-    times = {one.requested_time: one.completion_time for one in load_timeline(storage, load_config(storage)).writes}
+    times = {one.requested_time: one.completion_time for one in open_table(storage).timeline().writes}
     assert str(times[died]) < str(times[done.instant])
-    assert not [one for one in load_timeline(storage, load_config(storage)).instants if one.action == "rollback"]
+    assert not [one for one in open_table(storage).timeline().instants if one.action == "rollback"]
     assert_whole(tmp_path)
 
 

@@ -23,6 +23,7 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
+from pyhudi.table.table import Table
 from pyhudi.timeline.writers import heartbeat, owner
 from pyhudi.timeline.writers.markers import begin_markers
 from support.drive import plan, rows_of, task, write
@@ -295,7 +296,7 @@ def test_a_sweep_that_stops_twice_takes_nothing_of_a_write_that_goes_on(
             sweeping.at, sweeping.meanwhile = sweeping.at + pause, ends
 
         sweeping.meanwhile = goes_on
-        sweep(FaultyStorage(storage, sweeping), load_config(storage), COLOCATED.patience, own="")  # type: ignore[arg-type]
+        sweep(Table(FaultyStorage(storage, sweeping), load_config(storage)), COLOCATED.patience, own="")  # type: ignore[arg-type]
         if len(sweeping.steps) < sweeping.at:
             ends()
         name = f"step {at} ({sweeping.name_of(at)})"

@@ -13,8 +13,7 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.table.table import open_table
 from pyhudi.timeline.watermark import spell_moment
 from support.drawn.lookups import (
     APART,
@@ -153,7 +152,7 @@ def test_a_write_based_on_an_older_snapshot(place: Place) -> None:
     table = below(place, "t")
     write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=TABLE)
     storage = open_storage(str(table))
-    moment = load_timeline(storage, load_config(storage)).completed_until
+    moment = open_table(storage).timeline().completed_until
     write(table, rows("a", "k1", value=2))
     based = WriteSettings(based_on=moment)
     with pytest.raises(CommitConflictError):
@@ -174,7 +173,7 @@ def test_a_write_based_on_a_moment_before_archived_commits(place: Place, index: 
     made = made if index == "BUCKET" else replace(made, bucket_count=None)
     write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=made, settings=QUIET)
     storage = open_storage(str(table))
-    based = replace(QUIET, based_on=load_timeline(storage, load_config(storage)).completed_until)
+    based = replace(QUIET, based_on=open_table(storage).timeline().completed_until)
     write(table, rows("a", "k1", value=2), settings=QUIET)
     for value in (3, 4, 5):
         write(table, rows("c", "k3", value=value), settings=QUIET)
@@ -192,7 +191,7 @@ def test_a_write_based_on_a_moment_of_which_the_archive_tells_nothing(place: Pla
     table = below(place, "t")
     write(table, [rows("a", "k1", value=1)], table=TABLE, settings=QUIET)
     storage = open_storage(str(table))
-    based = replace(QUIET, based_on=load_timeline(storage, load_config(storage)).completed_until)
+    based = replace(QUIET, based_on=open_table(storage).timeline().completed_until)
     for value in (2, 3, 4):
         write(table, rows("a", "k1", value=value), settings=QUIET)
     archive(table, 2, told=False)
@@ -206,11 +205,11 @@ def test_rows_made_from_the_table_while_a_clock_lagged(place: Place) -> None:
     table = below(place, "t")
     write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=TABLE)
     storage = open_storage(str(table))
-    moment = spell_moment(load_timeline(storage, load_config(storage)).completed)
+    moment = spell_moment(open_table(storage).timeline().completed)
     based = WriteSettings(based_on=moment)
     write(table, rows("b", "k2", value=2))
     write(table, rows("a", "k1", value=3), operation="delete", settings=based)
-    timeline = load_timeline(storage, load_config(storage))
+    timeline = open_table(storage).timeline()
     late = timeline.writes[1]
     body = storage.read(timeline.files.path(late))
     storage.delete(timeline.files.path(late))

@@ -9,9 +9,8 @@ from interop.apache_hudi import ApacheHudi
 from pyhudi.errors import ConcurrentWriteError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
+from pyhudi.table.table import open_table
 from pyhudi.timeline.held import clustered_groups
-from pyhudi.timeline.timeline import load_timeline
 from support.drawn.lookups import APART, TABLE, homes, rows
 from support.drive import rows_of, write
 
@@ -28,7 +27,7 @@ def test_apache_hudi_carries_out_what_we_wrote_round(apache: ApacheHudi, tmp_pat
     apache.sql("set hoodie.metadata.enable=false")
     apache.sql(f"call run_clustering(op => 'schedule', path => '{table}', options => '{OPTIONS}')")
     storage = open_storage(str(table))
-    held = {file_id for _, file_id in clustered_groups(load_timeline(storage, load_config(storage)))}
+    held = {file_id for _, file_id in clustered_groups(open_table(storage).timeline())}
     assert held == set.union(*(homes(table)[key] for key in ("k1", "k2")))
 
     write(table, [rows(3, value=2), rows(1, value=2, p="b")], settings=WriteSettings())
@@ -38,7 +37,7 @@ def test_apache_hudi_carries_out_what_we_wrote_round(apache: ApacheHudi, tmp_pat
     before = rows_of(table, "p", "id", "value")
     apache.sql(f"call run_clustering(op => 'execute', path => '{table}', options => '{OPTIONS}')")
 
-    timeline = load_timeline(storage, load_config(storage))
+    timeline = open_table(storage).timeline()
     assert [one.action for one in timeline.writes].count("replacecommit") == 1
     assert not timeline.pending or not clustered_groups(timeline)
     assert not held & set.union(*homes(table).values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,9 +14,8 @@ from pyhudi.connector.placement.table_keys import table_keys
 from pyhudi.errors import NullKeyError
 from pyhudi.operations.planning.spread_lookup import SeenTable
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
 from pyhudi.table.schema.columns import RECORD_KEY
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.table.table import open_table
 from pyspark.sql import SparkSession
 from support.drawn.lookups import slices
 from support.seams import patch_seam
@@ -35,12 +33,11 @@ def test_files_of_one_name_are_told_apart(spark: SparkSession, tmp_path: Path) -
     """Spark tells of a key the name of its file, which says nothing of the folder."""
     written(spark, tmp_path / "t", ("a1", "a"), ("a2", "a"), ("b1", "b"))
     storage = open_storage(str(tmp_path / "t"))
-    config = load_config(storage)
-    timeline = load_timeline(storage, config)
+    table = open_table(storage)
     one, other = sorted(slices(tmp_path / "t"), key=lambda piece: piece.partition_path)
     alike = replace(other.base_file, path=f"b/{one.base_file.name}")
     (tmp_path / "t" / other.base_file.path).rename(tmp_path / "t" / alike.path)
-    seen = SeenTable.at(timeline, config, partial(open_storage, str(tmp_path / "t")))
+    seen = SeenTable.at(table, table.timeline())
 
     keys = table_keys(spark, storage, [one, replace(other, base=alike)], seen, ("a1", "b1"), in_python=True)
 

@@ -24,7 +24,7 @@ from pyhudi.table.files.names import WriteToken
 from pyhudi.table.latest_schema import latest_schema
 from pyhudi.table.schema.columns import with_meta
 from pyhudi.table.slices.merged_slice import MergedSlice
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.table.table import Table
 
 NOTHING_SAID = TableSettings()
 DEFAULTS = WriteSettings()
@@ -89,7 +89,7 @@ def read(path: Path | str) -> pa.Table:
     """Return the table's rows with their meta columns, by the file view and nothing else."""
     storage = open_storage(str(path))
     config = load_config(storage)
-    timeline = load_timeline(storage, config)
+    timeline = Table(storage, config).timeline()
     schema = latest_schema(storage, config, timeline)
     assert schema is not None
     wanted = with_meta(schema)

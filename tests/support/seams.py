@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 # called, so the module is the one that calls it. A seam of several modules has a place in each.
 SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- store and machine
-    "open the store of a write": (
-        "operations.planning.plan:open_storage",
-        "operations.transaction.transaction:open_storage",
-    ),
+    "open the store of a write": "operations.planning.plan:open_storage",
     "time of a local store": "storage.local:LocalStorage.now",
     "list a local folder": "storage.local:LocalStorage.list",
     "look into a local folder": "storage.local:LocalStorage.look",
@@ -45,6 +42,9 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- archive of the timeline
     "completion time of an instant": "timeline.archive.completions:CompletionTimes.__call__",
     "read completion times from the archive": "timeline.archive.completions:CompletionTimes._read",
+    "instants that the archive holds": "timeline.archive.lsm:Archive.instants",
+    "bodies that the archive holds": "timeline.archive.lsm:Archive.bodies",
+    "instants archived since a moment": "timeline.archive.lsm:Archive.since",
     "most instants of an archive": "timeline.archive.lsm:_MOST_ROWS",
     "target size of archive files": "timeline.archive.lsm_writer:TARGET_BYTES",
     "row group size of archive files": "timeline.archive.lsm_writer:_ROW_GROUP_BYTES",
@@ -152,7 +152,6 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "search for the keys of rows": "index.lookup:_KeyedSearch.of",
     "note further copies of keys": "index.lookup:_Found._add_copies",
     "clock of lookups": "index.lookup:time",
-    "archived commits for an index": "operations.indexing.news:archived_bodies",
     # --- small files
     "small file": "index.small_files:SmallFile",
     "room in small files": "index.small_files:_rooms",
@@ -222,7 +221,6 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "newest columns of the timeline": "operations.transaction.conflicts:newest_schema",
     "hash new keys": "operations.transaction.new_keys:hash64",
     "whether others roll an instant back": "operations.transaction.since:Since.rolls_back",
-    "instants archived since a moment": "operations.transaction.since:archived_since",
     # --- decisions
     "carry out a decision": "operations.decisions.decide:carry_out",
     "decisions that stay": "operations.decisions.decide:KEPT",
@@ -258,7 +256,6 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "archive instants": "operations.services.archive:archive",
     "append to the archive": "operations.services.archive:append",
     "row of the archive": "operations.services.archive:Row",
-    "instants that the archive holds": "operations.services.archive:archived_instants",
     "remove archived instants": "operations.services.archive:_Round._take_off",
     "remove orphans before archiving": "operations.services.archive:delete_orphans",
     "parse data files of orphans": "operations.services.orphans:parse_data_name",

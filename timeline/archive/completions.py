@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..instants import State
 from ..timeline import Timeline
-from .lsm import archived_instants
+from .lsm import Archive
 
 
 class CompletionTimes:
@@ -38,6 +38,6 @@ class CompletionTimes:
 
     def _read(self, since: str) -> None:
         files = self._timeline.files
-        found = archived_instants(files.storage, files.layout.archive_folder, since, self._read_from)
+        found = Archive(files.storage, files.layout.archive_folder).instants(since, self._read_from)
         self._archived |= {one.requested_time: one.visible_since for one in found if one.is_write}
         self._read_from = since

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,216 +37,158 @@ BODY = "metadata"
 _TRIES = 3
 
 
-def archived_writes(storage: Storage, folder: str) -> tuple[Instant, ...]:
-    """Return the archived commits, deltacommits and replacecommits, in order of requested time.
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The instants that have left a table's timeline, as layout 2 keeps them.
 
-    Args:
+    Every method raises CorruptInstantError where a file of the archive cannot be read, and StorageError where the
+    archive was merged meanwhile, or the store failed.
+
+    Attributes:
         storage: Rooted at the table.
         folder: The archive's folder, relative to the table's root.
-
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-    """
-    return tuple(one for one in archived_instants(storage, folder) if one.action in WRITE_ACTIONS)
-
-
-def archived_instants(storage: Storage, folder: str, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
-    """Return the archived instants of every action, each once, in order of requested time.
-
-    Args:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
-        since: Files in which no instant was requested at this time or later are not opened.
-        until: Nor are those in which none was requested up to this time; None for no end.
-
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-    """
-    return _with_files(storage, folder, lambda files: instants_in(storage, folder, _between(files, since, until)))
-
-
-def instants_in(storage: Storage, folder: str, files: Iterable[ArchiveFile]) -> tuple[Instant, ...]:
-    """Return the instants in some files of the archive, each once, in order of requested time.
-
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-    """
-    paths = [join(folder, one.name) for one in files]
-    parts = for_each(storage, partial(_read, storage, columns=COLUMNS), paths)
-    found = {one.identity: one for part in parts for one in _instants(part)}
-    return tuple(found[identity] for identity in sorted(found))
-
-
-def newest_archived(storage: Storage, folder: str, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
-    """Return the youngest archived instants, the youngest first; only the files that hold them are opened.
-
-    Args:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
-        count: How many; None for all.
-        besides: Identities of those that are on the timeline still.
-
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
     """
 
-    def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
-        waiting = sorted(files, key=lambda one: one.greatest)
-        found: dict[str, Instant] = {}
-        while waiting and count != 0:
-            known = sorted((one.requested_time for one in found.values()), reverse=True)
-            if count is not None and len(known) >= count and known[count - 1] > waiting[-1].greatest:
-                break
-            part = instants_in(storage, folder, [waiting.pop()])
-            found |= {one.identity: one for one in part if one.identity not in besides}
-        return tuple(found[identity] for identity in sorted(found, reverse=True))[:count]
+    storage: Storage
+    folder: str
 
-    return _with_files(storage, folder, find)
+    def writes(self) -> tuple[Instant, ...]:
+        """Return the archived commits, deltacommits and replacecommits, in order of requested time."""
+        return tuple(one for one in self.instants() if one.action in WRITE_ACTIONS)
 
+    def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
+        """Return the archived instants of every action, each once, in order of requested time.
 
-def is_archived(storage: Storage, folder: str, requested_time: str) -> bool:
-    """Return whether an instant of this requested time completed and was archived.
+        Args:
+            since: Files in which no instant was requested at this time or later are not opened.
+            until: Nor are those in which none was requested up to this time; None for no end.
+        """
+        return self._with_files(lambda files: self.instants_in(_between(files, since, until)))
 
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-    """
-    near = archived_instants(storage, folder, requested_time, requested_time)
-    return any(one.requested_time == requested_time for one in near)
+    def instants_in(self, files: Iterable[ArchiveFile]) -> tuple[Instant, ...]:
+        """Return the instants in some files of the archive, each once, in order of requested time."""
+        paths = [join(self.folder, one.name) for one in files]
+        parts = for_each(self.storage, partial(_read, self.storage, columns=COLUMNS), paths)
+        found = {one.identity: one for part in parts for one in _instants(part)}
+        return tuple(found[identity] for identity in sorted(found))
 
+    def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
+        """Return the youngest archived instants, the youngest first; only the files that hold them are opened.
 
-def archived_bodies(storage: Storage, folder: str, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
-    """Return what the completed files of some archived instants held, of those of which the archive tells it.
+        Args:
+            count: How many; None for all.
+            besides: Identities of those that are on the timeline still.
+        """
 
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-    """
-    wanted = set(wanted)
-    times = sorted(one.requested_time for one in wanted)
-    if not times:
-        return {}
-    return _with_files(
-        storage,
-        folder,
-        lambda files: {
-            one: body
-            for one, body in bodies_in(storage, folder, _between(files, times[0], times[-1]), times)
-            if one in wanted
-        },
-    )
+        def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
+            waiting = sorted(files, key=lambda one: one.greatest)
+            found: dict[str, Instant] = {}
+            while waiting and count != 0:
+                known = sorted((one.requested_time for one in found.values()), reverse=True)
+                if count is not None and len(known) >= count and known[count - 1] > waiting[-1].greatest:
+                    break
+                part = self.instants_in([waiting.pop()])
+                found |= {one.identity: one for one in part if one.identity not in besides}
+            return tuple(found[identity] for identity in sorted(found, reverse=True))[:count]
 
+        return self._with_files(find)
 
-def bodies_in(
-    storage: Storage, folder: str, files: Iterable[ArchiveFile], times: Sequence[str] | None = None
-) -> Iterator[tuple[Instant, bytes]]:
-    """Yield the instants in some files of the archive with what their completed files held, where it is told.
+    def holds(self, requested_time: str) -> bool:
+        """Return whether an instant of this requested time completed and was archived."""
+        near = self.instants(requested_time, requested_time)
+        return any(one.requested_time == requested_time for one in near)
 
-    Args:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
-        files: Which files.
-        times: Requested times of those that are wanted, in order; None for all.
-
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-    """
-    for file in files:
-        part = _read(storage, join(folder, file.name), [*COLUMNS, BODY], times)
-        if times is not None:
-            part = part.filter(pc.is_in(part.column(TIME).cast(pa.string()), pa.array(times)))
-        bodies = part.column(BODY).to_pylist()
-        yield from ((one, body) for one, body in zip(_instants(part), bodies, strict=True) if body)
-
-
-def row_groups(storage: Storage, folder: str, files: Iterable[ArchiveFile], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield all that some files of the archive hold, one row group at a time.
-
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-    """
-    for one in files:
-        path = join(folder, one.name)
-        with _opened(storage, path) as file:
-            for number in range(file.num_row_groups):
-                yield file.read_row_group(number, use_threads=False).select(schema.names).cast(schema)
-
-
-def archive_state(storage: Storage, folder: str) -> str:
-    """Return what changes whenever instants are archived, in one listing and one read."""
-    names = sorted(one.name for one in read_manifest(storage, folder).files)
-    return hashlib.sha256("\n".join(names).encode()).hexdigest()
-
-
-def seen_at(storage: Storage, folder: str, timeline: Timeline, watermark: Watermark) -> Seen:
-    """Return what was complete at a moment.
-
-    Args:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
-        timeline: As it is now.
-        watermark: The moment.
-
-    Raises:
-        UnreadableTimeError: Instants of that time are neither on the timeline nor in the archive any more.
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-    """
-    seen = watermark.against(timeline.completed, lambda: _older_than_recent(storage, folder, watermark))
-    if seen is None:
-        raise UnreadableTimeError(
-            f"What the table {storage.path} held when its newest instant was completed at {watermark.completed_until} "
-            "cannot be told any more: instants of that time have left its timeline without being archived, or others "
-            "were put between them.",
-            "Make the DataFrame anew.",
+    def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
+        """Return what the completed files of some archived instants held, of those of which the archive tells it."""
+        wanted = set(wanted)
+        times = sorted(one.requested_time for one in wanted)
+        if not times:
+            return {}
+        return self._with_files(
+            lambda files: {
+                one: body for one, body in self.bodies_in(_between(files, times[0], times[-1]), times) if one in wanted
+            }
         )
-    return seen
 
+    def bodies_in(
+        self, files: Iterable[ArchiveFile], times: Sequence[str] | None = None
+    ) -> Iterator[tuple[Instant, bytes]]:
+        """Yield the instants in some files of the archive with what their completed files held, where it is told.
 
-def archived_since(storage: Storage, folder: str, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
-    """Return the instants that completed after a moment and were archived since, in order of requested time.
+        Args:
+            files: Which files.
+            times: Requested times of those that are wanted, in order; None for all.
+        """
+        for file in files:
+            part = _read(self.storage, join(self.folder, file.name), [*COLUMNS, BODY], times)
+            if times is not None:
+                part = part.filter(pc.is_in(part.column(TIME).cast(pa.string()), pa.array(times)))
+            bodies = part.column(BODY).to_pylist()
+            yield from ((one, body) for one, body in zip(_instants(part), bodies, strict=True) if body)
 
-    Args:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
-        timeline: As of a moment ago; what was archived since then is on it.
-        seen: What was complete at the moment.
+    def row_groups(self, files: Iterable[ArchiveFile], schema: pa.Schema) -> Iterator[pa.Table]:
+        """Yield all that some files of the archive hold, one row group at a time."""
+        for one in files:
+            path = join(self.folder, one.name)
+            with _opened(self.storage, path) as file:
+                for number in range(file.num_row_groups):
+                    yield file.read_row_group(number, use_threads=False).select(schema.names).cast(schema)
 
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-    """
-    known = seen.watermark.archive
-    if known and known == archive_state(storage, folder):
-        return ()
-    active = {one.identity for one in timeline.completed}
-    # A clean or rollback of before the first write of then goes along with writes that were on the timeline then. Of a
-    # moment that a user gave nothing tells which write was the first then.
-    found = archived_instants(storage, folder, "" if seen.watermark.by_time else seen.watermark.first_write)
-    return tuple(one for one in found if one.identity not in active and not seen.saw_archived(one))
+    def state(self) -> str:
+        """Return what changes whenever instants are archived, in one listing and one read."""
+        names = sorted(one.name for one in read_manifest(self.storage, self.folder).files)
+        return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
+    def seen_at(self, timeline: Timeline, watermark: Watermark) -> Seen:
+        """Return what was complete at a moment.
 
-def _older_than_recent(storage: Storage, folder: str, watermark: Watermark) -> tuple[Instant, ...]:
-    """Return the archived instants that may be among those of which a moment keeps the tally alone."""
-    first = watermark.older.first.partition(".")[0]
-    return archived_instants(storage, folder, first, min(watermark.recent).partition(".")[0])
+        Args:
+            timeline: As it is now.
+            watermark: The moment.
 
+        Raises:
+            UnreadableTimeError: Instants of that time are neither on the timeline nor in the archive any more.
+        """
+        seen = watermark.against(timeline.completed, lambda: self._older_than_recent(watermark))
+        if seen is None:
+            raise UnreadableTimeError(
+                f"What the table {self.storage.path} held when its newest instant was completed at "
+                f"{watermark.completed_until} cannot be told any more: instants of that time have left its timeline "
+                "without being archived, or others were put between them.",
+                "Make the DataFrame anew.",
+            )
+        return seen
 
-def _with_files(storage: Storage, folder: str, call: Callable[[Sequence[ArchiveFile]], R]) -> R:
-    """Return what a call makes of the archive's files, asked again where one was merged into another meanwhile."""
-    for _ in range(_TRIES - 1):
-        try:
-            return call(read_manifest(storage, folder).files)
-        except StorageError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                raise
-    return call(read_manifest(storage, folder).files)
+    def since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
+        """Return the instants that completed after a moment and were archived since, in order of requested time.
+
+        Args:
+            timeline: As of a moment ago; what was archived since then is on it.
+            seen: What was complete at the moment.
+        """
+        known = seen.watermark.archive
+        if known and known == self.state():
+            return ()
+        active = {one.identity for one in timeline.completed}
+        # A clean or rollback of before the first write of then goes along with writes that were on the timeline then.
+        # Of a moment that a user gave nothing tells which write was the first then.
+        found = self.instants("" if seen.watermark.by_time else seen.watermark.first_write)
+        return tuple(one for one in found if one.identity not in active and not seen.saw_archived(one))
+
+    def _older_than_recent(self, watermark: Watermark) -> tuple[Instant, ...]:
+        """Return the archived instants that may be among those of which a moment keeps the tally alone."""
+        first = watermark.older.first.partition(".")[0]
+        return self.instants(first, min(watermark.recent).partition(".")[0])
+
+    def _with_files(self, call: Callable[[Sequence[ArchiveFile]], R]) -> R:
+        """Return what a call makes of the archive's files, asked again where one was merged into another meanwhile."""
+        for _ in range(_TRIES - 1):
+            try:
+                return call(read_manifest(self.storage, self.folder).files)
+            except StorageError as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+        return call(read_manifest(self.storage, self.folder).files)
 
 
 def _between(files: Iterable[ArchiveFile], since: str, until: str | None) -> list[ArchiveFile]:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...errors import PyHudiError
-from ...storage.base import Storage, join, split
+from ...storage.base import join, split
 from ..instants import Instant
-from . import lsm
+from .lsm import COLUMNS, Archive
 from .manifest import (
     ArchiveFile,
     Manifest,
@@ -92,12 +92,11 @@ class Merged:
     inputs: tuple[str, ...]
 
 
-def append(storage: Storage, folder: str, rows: Sequence[Row]) -> Manifest:
+def append(archive: Archive, rows: Sequence[Row]) -> Manifest:
     """Add instants to the archive, as one file.
 
     Args:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
+        archive: The archive.
         rows: In order of requested time.
 
     Returns:
@@ -110,36 +109,34 @@ def append(storage: Storage, folder: str, rows: Sequence[Row]) -> Manifest:
     name = file_name(rows[0].instant.requested_time, rows[-1].instant.requested_time, 0)
     data = _encode(rows)
     file = ArchiveFile(name, len(data))
-    path = join(folder, name)
+    path = join(archive.folder, name)
     while True:
-        if not storage.create(path, data):
-            file = _adopt(storage, folder, file, rows, data)
-        manifest = replace_files(storage, folder, [file], is_whole=partial(_is_whole, storage, folder))
+        if not archive.storage.create(path, data):
+            file = _adopt(archive, file, rows, data)
+        manifest = replace_files(archive.storage, archive.folder, [file], is_whole=partial(_is_whole, archive))
         # Whoever tidied up while this one slept took the file for one that no manifest was ever going to name.
-        if storage.exists(path) or file.name not in manifest.names:
+        if archive.storage.exists(path) or file.name not in manifest.names:
             return manifest
 
 
-def settle(storage: Storage, folder: str) -> None:
+def settle(archive: Archive) -> None:
     """Have a manifest name the archive's files, and ``_version_`` the manifest, where somebody died before that.
 
     Args:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
+        archive: The archive.
 
     Raises:
         CorruptInstantError: The newest manifest is damaged.
         ConcurrentWriteError: Others changed the archive first, again and again.
     """
-    replace_files(storage, folder, (), is_whole=partial(_is_whole, storage, folder))
+    replace_files(archive.storage, archive.folder, (), is_whole=partial(_is_whole, archive))
 
 
-def merge_levels(storage: Storage, folder: str, aside: str, batch: int) -> list[Merged]:
+def merge_levels(archive: Archive, aside: str, batch: int) -> list[Merged]:
     """Merge the oldest files of each level that has many; each level is merged once at most.
 
     Args:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
+        archive: The archive.
         aside: Where files grow before they are published.
         batch: How many files of a level are merged into one of the next.
 
@@ -150,7 +147,7 @@ def merge_levels(storage: Storage, folder: str, aside: str, batch: int) -> list[
     """
     done: list[Merged] = []
     for level in range(_HIGHEST_LEVEL):
-        known = read_manifest(storage, folder)
+        known = read_manifest(archive.storage, archive.folder)
         files = [one for one in known.files if one.level == level] if known.number else []
         inputs = _oldest(sorted(files, key=lambda one: (one.least, one.greatest)), batch) if len(files) >= batch else []
         if len(inputs) < 2:
@@ -158,26 +155,25 @@ def merge_levels(storage: Storage, folder: str, aside: str, batch: int) -> list[
         name = file_name(min(one.least for one in inputs), max(one.greatest for one in inputs), level + 1)
         if name in known.names:
             return done
-        merged = ArchiveFile(name, _merge(storage, folder, aside, inputs, name))
+        merged = ArchiveFile(name, _merge(archive, aside, inputs, name))
         gone = tuple(one.name for one in inputs)
-        newest = replace_files(storage, folder, [merged], gone, is_whole=partial(_is_whole, storage, folder))
+        newest = replace_files(archive.storage, archive.folder, [merged], gone, is_whole=partial(_is_whole, archive))
         if name not in newest.names:
             return done
         done.append(Merged(name, gone))
     return done
 
 
-def tidy(storage: Storage, folder: str, merged_levels: int) -> None:
+def tidy(archive: Archive, merged_levels: int) -> None:
     """Delete manifests beyond the newest few, and the files that they alone name.
 
     Args:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
+        archive: The archive.
         merged_levels: How many levels were merged right before, each of which made a manifest of its own.
     """
-    listing, now = storage.list(folder), storage.now()
+    listing, now = archive.storage.list(archive.folder), archive.storage.now()
     numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
-    named = {number: parse_manifest(storage, folder, number) for number in numbers}
+    named = {number: parse_manifest(archive.storage, archive.folder, number) for number in numbers}
     whole = [number for number in numbers if named[number] is not None]
     if not whole:
         return
@@ -187,8 +183,8 @@ def tidy(storage: Storage, folder: str, merged_levels: int) -> None:
     once = {one.name for number in gone for one in named[number] or ()}
     files = {split(info.path)[1]: info for info in listing if is_archive_file(split(info.path)[1])}
     stray = [name for name, info in files.items() if name in once or now - info.modified > _UNNAMED_KEPT_S]
-    storage.delete(*(manifest_path(folder, number) for number in gone), durable=False)
-    storage.delete(*(join(folder, name) for name in sorted(stray) if name not in needed), durable=False)
+    archive.storage.delete(*(manifest_path(archive.folder, number) for number in gone), durable=False)
+    archive.storage.delete(*(join(archive.folder, name) for name in sorted(stray) if name not in needed), durable=False)
 
 
 def _encode(rows: Sequence[Row]) -> bytes:
@@ -226,35 +222,35 @@ def _open(sink: object) -> pq.ParquetWriter:
         store_schema=False,
         use_dictionary=["action"],
         # Statistics of bodies would be bodies.
-        write_statistics=lsm.COLUMNS,
+        write_statistics=COLUMNS,
         write_page_checksum=True,
     )
 
 
-def _adopt(storage: Storage, folder: str, file: ArchiveFile, rows: Sequence[Row], data: bytes) -> ArchiveFile:
+def _adopt(archive: Archive, file: ArchiveFile, rows: Sequence[Row], data: bytes) -> ArchiveFile:
     """Return the file that is there under a new one's name; one that is not whole, or holds others, is replaced."""
-    path = join(folder, file.name)
-    listed = read_manifest(storage, folder)
+    path = join(archive.folder, file.name)
+    listed = read_manifest(archive.storage, archive.folder)
     known = next((one for one in listed.files if listed.number and one.name == file.name), None)
     if known is not None:
         return known
     try:
-        found = lsm.instants_in(storage, folder, [file])
+        found = archive.instants_in([file])
         if set(found) >= {row.instant for row in rows}:
-            return ArchiveFile(file.name, _size(storage, folder, file.name))
+            return ArchiveFile(file.name, _size(archive, file.name))
     except PyHudiError:
         pass  # it broke off, or somebody took it away: nobody relies on it
-    storage.write(path, data)
+    archive.storage.write(path, data)
     return file
 
 
-def _size(storage: Storage, folder: str, name: str) -> int:
-    return next(info.size for info in storage.list(folder) if split(info.path)[1] == name)
+def _size(archive: Archive, name: str) -> int:
+    return next(info.size for info in archive.storage.list(archive.folder) if split(info.path)[1] == name)
 
 
-def _is_whole(storage: Storage, folder: str, file: ArchiveFile) -> bool:
+def _is_whole(archive: Archive, file: ArchiveFile) -> bool:
     try:
-        lsm.instants_in(storage, folder, [file])
+        archive.instants_in([file])
     except PyHudiError:
         return False
     return True
@@ -276,16 +272,16 @@ def _oldest(files: Sequence[ArchiveFile], batch: int) -> list[ArchiveFile]:
     return chosen
 
 
-def _merge(storage: Storage, folder: str, aside: str, inputs: Iterable[ArchiveFile], name: str) -> int:
+def _merge(archive: Archive, aside: str, inputs: Iterable[ArchiveFile], name: str) -> int:
     """Write the rows of some files into one, one row group at a time, and return its size."""
-    staged = storage.stage(join(folder, name), aside)
+    staged = archive.storage.stage(join(archive.folder, name), aside)
     try:
         with _open(staged.stream) as parquet:
-            for group in lsm.row_groups(storage, folder, inputs, _SCHEMA):
+            for group in archive.row_groups(inputs, _SCHEMA):
                 parquet.write_table(group)
             parquet.add_key_value_metadata(_FOOTER)
         size = staged.publish()
     finally:
         staged.discard()
-    storage.flush([folder])
+    archive.storage.flush([archive.folder])
     return size

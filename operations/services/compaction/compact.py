@@ -51,9 +51,9 @@ def schedule_compaction(
         StorageError: The store failed.
     """
     began = time.monotonic()
-    config, kind = open_merge_on_read(storage, metadata_enable), kind_of(settings)
+    table, kind = open_merge_on_read(storage, metadata_enable), kind_of(settings)
     planner = kind.planner(storage)
-    made = schedule(storage, config, kind.requested, planner, patience, due)
+    made = schedule(table, kind.requested, planner, patience, due)
     told = foretold(storage, f"schedule_{kind.noun}", made, time.monotonic() - began)
     return replace(told, left=planner.left)
 
@@ -88,10 +88,10 @@ def compact(
         StorageError: The store failed; whoever comes next goes on with it.
     """
     began = time.monotonic()
-    config, kind = open_merge_on_read(storage, metadata_enable), kind_of(settings)
+    table, kind = open_merge_on_read(storage, metadata_enable), kind_of(settings)
     # Who is asked for it by name tries what has failed before, too.
-    run, planner = Run(kind, storage, config, means, insists=due is None), kind.planner(storage)
-    carry_out_all(run, lambda: schedule(storage, config, kind.requested, planner, means.patience, due))
+    run, planner = Run(kind, table, means, insists=due is None), kind.planner(storage)
+    carry_out_all(run, lambda: schedule(table, kind.requested, planner, means.patience, due))
     if planner.left:
         run.leave(planner.left)
     return run.result(time.monotonic() - began)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain
@@ -65,7 +65,6 @@ class Compactor:
 
     Attributes:
         work: The compaction's instant, claimed by this process.
-        reach: Opens the table's store where a unit is carried out.
         schema: The table's data columns.
         compression: Parquet codec.
         row_group_bytes: Uncompressed bytes that one row group aims at.
@@ -76,7 +75,6 @@ class Compactor:
     """
 
     work: Transaction
-    reach: Callable[[], Storage]
     schema: pa.Schema
     compression: str
     row_group_bytes: int
@@ -97,22 +95,22 @@ class Compactor:
             WriteSealedError: Somebody else has taken the compaction over, or it is complete.
             StorageError: The store failed.
         """
-        storage = self.reach()
-        with at_work(self.work, storage) as local:
-            return self._merge(unit, storage, local)
+        with at_work(self.work) as local:
+            return self._merge(unit, local)
 
     def result(self, plan: Plan, at: str, done: Sequence[Compacted], seconds: float) -> CommitMetadata:
         """Return what the compaction did, as Apache Hudi writes it."""
         return completed(self.work, self.schema, "COMPACT", ((one.piece, _stat(one)) for one in done), self.notes)
 
-    def _merge(self, piece: FileSlice, storage: Storage, local: Storage) -> Compacted:
+    def _merge(self, piece: FileSlice, local: Storage) -> Compacted:
         began = time.monotonic()
         name = BaseFileName(piece.file_id, new_token(self.work), self.work.instant_time).format()
         path = join(piece.partition_path, name)
+        storage = self.work.storage
         reader = SliceReader(storage, self.work.config, self.schema, every_block, self.memory, local_spills(local))
         merged = reader.merged(piece)
         kept = pa.schema([one for one in with_meta(self.schema) if one.name != FILE_NAME])
-        foreign = self._foreign(piece, storage)
+        foreign = self._foreign(piece)
         passed = frozenset[str]() if foreign else self._passed_through(kept)
         form = FileFormat(
             schema=self.schema,
@@ -137,13 +135,13 @@ class Compactor:
                     foreign.check(batch, piece.group, piece.data_files[-1])
                 output.keep(batch)
             output.close()
-            fence = Fence(self.work, storage, 0)
+            fence = Fence(self.work, 0)
             kind = MarkerType.CREATE if piece.base is None else MarkerType.MERGE
             size = fence.publish(staged, piece.partition_path, path, kind)
         data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
         return Compacted(piece, path, size, output.file.rows, merged.counts, data_bytes, time.monotonic() - began)
 
-    def _foreign(self, piece: FileSlice, storage: Storage) -> ForeignRows | None:
+    def _foreign(self, piece: FileSlice) -> ForeignRows | None:
         """Return what checks the rows of a slice; None where pyhudi wrote all of its files.
 
         What is merged carries the stamp by which its keys are trusted from then on, unless the table does not tell
@@ -152,7 +150,7 @@ class Compactor:
         if all(log.instant_time in self.ours for log in piece.logs):
             if piece.base is None:
                 return None
-            with BaseFileReader(storage, piece.base.path) as base:
+            with BaseFileReader(self.work.storage, piece.base.path) as base:
                 if base.stamped:
                     return None
         config = self.work.config

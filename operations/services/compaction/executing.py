@@ -47,16 +47,15 @@ def new_token(work: Transaction) -> WriteToken:
 
 
 @contextmanager
-def at_work(work: Transaction, storage: Storage) -> Iterator[Storage]:
+def at_work(work: Transaction) -> Iterator[Storage]:
     """Yield a folder of this machine for what memory has no place for; the plan counts as alive meanwhile.
 
     Args:
         work: The plan's instant, claimed.
-        storage: Rooted at the table.
     """
     interval = work.patience.heartbeat_interval_s
     with (
-        heartbeat.HeartbeatThread(storage, work.instant_time, interval_s=interval),
+        heartbeat.HeartbeatThread(work.storage, work.instant_time, interval_s=interval),
         tempfile.TemporaryDirectory(prefix="pyhudi-") as folder,
     ):
         yield open_storage(folder, durable=False)

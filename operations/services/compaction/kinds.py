@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -104,10 +104,10 @@ class Kind(Protocol):
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
         """Return what a plan has to wait for, in words; empty where it can be carried out."""
 
-    def service(self, claimed: Claimed, storage: Storage, means: Means) -> Any:
+    def service(self, claimed: Claimed, means: Means) -> Any:
         """Return the `TableService` that carries a plan out."""
 
-    def refuse_stale(self, work: Transaction, storage: Storage, timeline: Timeline, plan: Plan) -> None:
+    def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise where what was merged is not what a timeline shows any more.
 
         Raises:
@@ -142,13 +142,12 @@ class Compaction:
         """Return nothing: log files that complete later belong to the slice that it begins."""
         return ""
 
-    def service(self, claimed: Claimed, storage: Storage, means: Means) -> Compactor:
+    def service(self, claimed: Claimed, means: Means) -> Compactor:
         """Return what merges slices."""
         # Where nobody knows the index, Apache Hudi's files have filters (see planning/plan.py).
         asked = True if means.bloom_filter is None and claimed.told_index else means.bloom_filter
         return Compactor(
             work=claimed.work,
-            reach=means.reach or _here(storage),
             schema=claimed.schema,
             compression=means.compression,
             row_group_bytes=means.row_group_bytes,
@@ -157,9 +156,9 @@ class Compaction:
             bloom=filters_for(claimed.work.config, means.bloom, asked),
         )
 
-    def refuse_stale(self, work: Transaction, storage: Storage, timeline: Timeline, plan: Plan) -> None:
+    def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise where what was merged was undone or replaced meanwhile."""
-        _refuse_undone(self, work, storage, timeline, plan)
+        _refuse_undone(self, work, timeline, plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +190,10 @@ class LogCompaction:
         waiting = older_writes(timeline, instant.requested_time)
         return f"the {waiting[0].action} {waiting[0].requested_time}, which was at work before it" if waiting else ""
 
-    def service(self, claimed: Claimed, storage: Storage, means: Means) -> LogCompactor:
+    def service(self, claimed: Claimed, means: Means) -> LogCompactor:
         """Return what joins log files."""
         return LogCompactor(
             work=claimed.work,
-            reach=means.reach or _here(storage),
             schema=claimed.schema,
             compression=means.compression,
             row_group_bytes=means.row_group_bytes,
@@ -204,12 +202,12 @@ class LogCompaction:
             memory=means.memory,
         )
 
-    def refuse_stale(self, work: Transaction, storage: Storage, timeline: Timeline, plan: Plan) -> None:
+    def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise where what was joined is not all that comes before the new log files."""
-        _refuse_undone(self, work, storage, timeline, plan)
-        if self.waits_for(timeline, work.inflight) or read_log_plan(storage, timeline, work.inflight) != plan:
+        _refuse_undone(self, work, timeline, plan)
+        if self.waits_for(timeline, work.inflight) or read_log_plan(work.storage, timeline, work.inflight) != plan:
             raise CommitConflictError(
-                f"The log compaction {work.instant_time} of the table {storage.path} is not completed: a write or a "
+                f"The log compaction {work.instant_time} of the table {work.path} is not completed: a write or a "
                 "compaction that was asked for earlier than it, or holds the same file groups, came in between.",
                 "Run it again once that is complete.",
             )
@@ -220,20 +218,16 @@ def kind_of(settings: CompactionSettings | LogCompactionSettings) -> Kind:
     return Compaction(settings) if isinstance(settings, CompactionSettings) else LogCompaction(settings)
 
 
-def _here(storage: Storage) -> Callable[[], Storage]:
-    return lambda: storage
-
-
-def _refuse_undone(kind: Kind, work: Transaction, storage: Storage, timeline: Timeline, plan: Plan) -> None:
-    since = Since.find(work, storage, timeline)
+def _refuse_undone(kind: Kind, work: Transaction, timeline: Timeline, plan: Plan) -> None:
+    since = Since.find(work, timeline)
     merged = {log.instant_time for one in plan for log in one.logs} | {one.base_time for one in plan}
     gone = sorted(merged & {one.instant_time for one in since.undone()})
-    replaced = replaced_since(storage, timeline, (one.group for one in plan))
+    replaced = replaced_since(work.storage, timeline, (one.group for one in plan))
     gone += [f"{one.file_id} of {one.partition_path!r}" for one in replaced]
     if gone or since.restore is not None:
         what = f"{gone[0]}, which it merged," if gone else "what it merged"
         raise CommitConflictError(
-            f"The {kind.name} {work.instant_time} of the table {storage.path} is not completed: {what} was undone or "
+            f"The {kind.name} {work.instant_time} of the table {work.path} is not completed: {what} was undone or "
             "replaced meanwhile.",
             "Compact again.",
         )

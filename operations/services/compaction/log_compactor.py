@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
@@ -67,7 +67,6 @@ class LogCompactor:
 
     Attributes:
         work: Its instant, claimed by this process.
-        reach: Opens the table's store where a unit is carried out.
         schema: The table's data columns.
         compression: Parquet codec.
         row_group_bytes: Uncompressed bytes that one row group aims at.
@@ -77,7 +76,6 @@ class LogCompactor:
     """
 
     work: Transaction
-    reach: Callable[[], Storage]
     schema: pa.Schema
     compression: str
     row_group_bytes: int
@@ -97,17 +95,17 @@ class LogCompactor:
             WriteSealedError: Somebody else has taken the work over, or it is complete.
             StorageError: The store failed.
         """
-        storage = self.reach()
-        with at_work(self.work, storage) as local:
-            return self._join(unit, storage, local)
+        with at_work(self.work) as local:
+            return self._join(unit, local)
 
     def result(self, plan: Plan, at: str, done: Sequence[Joined], seconds: float) -> CommitMetadata:
         """Return what was done, as Apache Hudi writes it."""
         stats = ((one.piece, _stat(one)) for one in done if one.path)
         return completed(self.work, self.schema, "LOG_COMPACT", stats)
 
-    def _join(self, piece: FileSlice, storage: Storage, local: Storage) -> Joined:
+    def _join(self, piece: FileSlice, local: Storage) -> Joined:
         began = time.monotonic()
+        storage = self.work.storage
         reader = SliceReader(storage, self.work.config, self.schema, every_block, self.memory, local_spills(local))
         logs = reader.merged(piece)
         blocks = logs.blocks
@@ -136,7 +134,7 @@ class LogCompactor:
             )
             stack.callback(file.abandon)
             rows, deletes = self._write(file, stack.enter_context(closing(logs.entries())))
-            size = Fence(self.work, storage, 0).publish(staged, piece.partition_path, path, MarkerType.CREATE)
+            size = Fence(self.work, 0).publish(staged, piece.partition_path, path, MarkerType.CREATE)
         return done(path=path, size=size, rows=rows, deletes=deletes, seconds=time.monotonic() - began)
 
     def _write(self, file: LogFileWriter, entries: Iterator[tuple[pa.RecordBatch, Deletes]]) -> tuple[int, int]:

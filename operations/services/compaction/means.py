@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ....storage.base import Storage
 from ....storage.process import cores
 from ....table.files.bloom_filter import BloomSettings
 from ....table.files.logs.log_blocks import BlockType
@@ -32,7 +31,6 @@ class Means:
         bloom: What kind of bloom filter base files get, where they get one.
         bloom_filter: Whether they get one; None where the table's index decides.
         executor: Where file slices are merged; None for this process.
-        reach: Opens the table's store there; None where this process does the work.
         most_bytes: What is beyond so many bytes of base and log files is planned and left; None for no bound.
         application: Name of the application.
         without_tasks: With what this process does it where the executor turns out to have no tasks; None where it is
@@ -46,7 +44,6 @@ class Means:
     row_group_bytes: int
     memory: int
     executor: Executor | None = None
-    reach: Callable[[], Storage] | None = None
     most_bytes: int | None = None
     application: str = ""
     bloom: BloomSettings = field(default_factory=BloomSettings)

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from ....errors import ConcurrentWriteError, CorruptFileError, InvalidOptionError, TableError, UnsupportedTableError
 from ....storage.base import Storage, split
-from ....table.config import TableConfig
 from ....table.config.property_keys import EVENT_TIME_ORDERING
 from ....table.files.file_group import FileSlice, LogFile
 from ....table.files.logs.log_blocks import BlockType, LogBlock
@@ -26,10 +25,11 @@ from ....table.files.lost import open_view
 from ....table.files.names import FileGroupId
 from ....table.latest_schema import latest_schema
 from ....table.schema.columns import with_meta
+from ....table.table import Table
 from ....timeline.held import pending_compactions
 from ....timeline.instants import Instant
 from ....timeline.metadata.codec import REPAIR
-from ....timeline.timeline import Timeline, load_timeline
+from ....timeline.timeline import Timeline
 from ...result import RepairedLog, ServiceResult
 from ...transaction.execution import take_back
 from ..settings import CompactionSettings
@@ -69,46 +69,44 @@ def repair(
         CorruptFileError: A file that the call does not name is damaged too.
     """
     began = time.monotonic()
-    config = open_merge_on_read(storage, metadata_enable)
-    timeline = load_timeline(storage, config)
+    table = open_merge_on_read(storage, metadata_enable)
+    timeline = table.timeline()
     if not dry_run:
-        timeline = finish_rollbacks_first(storage, config, timeline, means.patience)
+        timeline = finish_rollbacks_first(table, timeline, means.patience)
     refuse_restoring(storage, timeline)
-    examined = _Examiner.of(storage, config, timeline).examine(accept_loss)
+    examined = _Examiner.of(table, timeline).examine(accept_loss)
     reports = tuple(file.report for file in examined.values())
     if dry_run:
         return ServiceResult(storage.path, "repair", repaired=reports, dry=True, seconds=time.monotonic() - began)
-    run = _carry_out(storage, config, timeline, examined, means)
+    run = _carry_out(table, timeline, examined, means)
     return replace(run.result(time.monotonic() - began), service="repair", repaired=reports)
 
 
-def _carry_out(
-    storage: Storage, config: TableConfig, timeline: Timeline, examined: Mapping[str, _Examined], means: Means
-) -> Run:
+def _carry_out(table: Table, timeline: Timeline, examined: Mapping[str, _Examined], means: Means) -> Run:
     """Schedule and execute the compaction that leaves out what cannot be read of some log files."""
     groups = frozenset(file.group for file in examined.values())
-    _take_back_plans(storage, config, timeline, groups)
+    _take_back_plans(table, timeline, groups)
     reports = tuple(file.report for file in examined.values())
     kind = Repair(CompactionSettings(), {path: file.log for path, file in examined.items()}, reports)
-    planner = _RepairPlanner(storage, kind.settings, groups=groups)
-    scheduled = schedule(storage, config, kind.requested, planner, means.patience, None)
+    planner = _RepairPlanner(table.storage, kind.settings, groups=groups)
+    scheduled = schedule(table, kind.requested, planner, means.patience, None)
     if scheduled is None:
         raise ConcurrentWriteError(
-            f"The log files {', '.join(examined)} of the table {storage.path} are in no slice any more: another "
+            f"The log files {', '.join(examined)} of the table {table.path} are in no slice any more: another "
             "process compacted or replaced their file groups meanwhile.",
             "Run validate to see whether they are damaged still.",
         )
     instant = scheduled[0]
-    run = Run(kind, storage, config, means, insists=True)
+    run = Run(kind, table, means, insists=True)
     try:
-        run.attempt(instant, load_timeline(storage, config))
+        run.attempt(instant, table.timeline())
     except TableError:
         # Every later compaction would fail at this plan as the repair did.
-        take_back(storage, config, instant)
+        take_back(table, instant)
         raise
     if run.instant != instant.requested_time:
         raise ConcurrentWriteError(
-            f"The repair {instant.requested_time} of the table {storage.path} is not done: "
+            f"The repair {instant.requested_time} of the table {table.path} is not done: "
             f"{'; '.join(run.left) or 'another process took its plan back'}.",
             "Run it again.",
         )
@@ -134,10 +132,10 @@ class Repair(Compaction):
             replace(piece, logs=tuple(self.given_up.get(log.path, log) for log in piece.logs)) for piece in plan
         )
 
-    def service(self, claimed: Claimed, storage: Storage, means: Means) -> Compactor:
+    def service(self, claimed: Claimed, means: Means) -> Compactor:
         """Return what merges slices, and notes in the completed instant what was given up."""
         notes = {REPAIR: json.dumps([asdict(one) for one in self.reports])}
-        return replace(Compaction.service(self, claimed, storage, means), notes=notes)
+        return replace(Compaction.service(self, claimed, means), notes=notes)
 
 
 @dataclass(slots=True)
@@ -183,10 +181,10 @@ class _Examiner:
     ordering: tuple[str, ...]
 
     @classmethod
-    def of(cls, storage: Storage, config: TableConfig, timeline: Timeline) -> _Examiner:
-        schema = latest_schema(storage, config, timeline, writing=True) or pa.schema([])
-        ordering = config.ordering_fields if config.merge_mode == EVENT_TIME_ORDERING else ()
-        return cls(storage, timeline, with_meta(schema), ordering)
+    def of(cls, table: Table, timeline: Timeline) -> _Examiner:
+        schema = latest_schema(table.storage, table.config, timeline, writing=True) or pa.schema([])
+        ordering = table.config.ordering_fields if table.config.merge_mode == EVENT_TIME_ORDERING else ()
+        return cls(table.storage, timeline, with_meta(schema), ordering)
 
     def examine(self, paths: Sequence[str]) -> dict[str, _Examined]:
         """Return what is known of each of some log files, by path.
@@ -253,9 +251,9 @@ class _Examiner:
         return 0
 
 
-def _take_back_plans(storage: Storage, config: TableConfig, timeline: Timeline, groups: frozenset[FileGroupId]) -> None:
+def _take_back_plans(table: Table, timeline: Timeline, groups: frozenset[FileGroupId]) -> None:
     """Take pending plans of some file groups back: their executors could not read the damaged files."""
     for instant, plan in pending_compactions(timeline).items():
         named = {FileGroupId(one.partition_path or "", one.file_id or "") for one in plan.operations}
         if named & groups:
-            take_back(storage, config, instant)
+            take_back(table, instant)

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ....errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
-from ....storage.base import Storage
-from ....table.config import TableConfig
 from ....table.files.file_group import BaseFile, DataFile, data_file
 from ....table.latest_schema import latest_schema
+from ....table.table import Table
 from ....table.told_index import with_told_index
 from ....table.told_spelling import with_told_spelling
 from ....timeline.held import LOG_COMPACTION
 from ....timeline.instants import Instant
-from ....timeline.timeline import Timeline, load_timeline
+from ....timeline.timeline import Timeline
 from ....timeline.writers import failures, heartbeat, owner
 from ....timeline.writers.failures import NEVER, Failed
 from ...result import ServiceResult
@@ -39,8 +38,7 @@ class Run:
 
     Attributes:
         kind: Which of the two.
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         means: How plans are carried out.
         insists: Whether plans are tried that have failed before, however little has come since.
         instant: Of the last one that was carried out.
@@ -50,8 +48,7 @@ class Run:
     """
 
     kind: Kind
-    storage: Storage
-    config: TableConfig
+    table: Table
     means: Means
     insists: bool
     instant: str = ""
@@ -69,9 +66,9 @@ class Run:
         """
         waiting = [one for one in timeline.pending if one.action == self.kind.action]
         if waiting and self._failed is None:
-            self._failed = failures.read_failures(self.storage)
+            self._failed = failures.read_failures(self.table.storage)
             gone = self._failed.keys() - {one.requested_time for one in timeline.pending}
-            failures.forget(self.storage, gone)
+            failures.forget(self.table.storage, gone)
         for instant in waiting:
             if instant.requested_time not in self._met:
                 self._met.add(instant.requested_time)
@@ -105,18 +102,18 @@ class Run:
             newest = max((one.requested_time for one in timeline.writes), default="")
             text = error.what if isinstance(error, PyHudiError) else type(error).__name__
             try:
-                failures.note(self.storage, time, known.get(time, NEVER).again(newest, text))
+                failures.note(self.table.storage, time, known.get(time, NEVER).again(newest, text))
             except Exception:
                 logger.warning(
                     "table %s: it is not noted that the %s %s failed",
-                    self.storage.path,
+                    self.table.path,
                     self.kind.name,
                     time,
                     exc_info=True,
                 )
             raise
         if time in known and self.instant == time:
-            failures.forget(self.storage, [time])
+            failures.forget(self.table.storage, [time])
 
     def _carry_out_or_leave(self, instant: Instant) -> None:
         """Carry a pending plan out, unless that is beyond the bound, or somebody else is at it."""
@@ -124,7 +121,7 @@ class Run:
         if plan is None:
             return
         if not plan and kind.action == LOG_COMPACTION:
-            take_back(self.storage, self.config, instant)
+            take_back(self.table, instant)
             self.leave(f"the {kind.name} {instant.requested_time} has nothing left to merge, and was taken back")
             return
         told = f"the {kind.name} {instant.requested_time} merges"
@@ -156,15 +153,15 @@ class Run:
 
     def _planned(self, instant: Instant) -> Plan | None:
         """Return a pending plan; None where it has to wait, or somebody else has done it, or taken it back."""
-        timeline = load_timeline(self.storage, self.config)
+        timeline = self.table.timeline()
         older = self.kind.waits_for(timeline, instant)
         if older:
             self.leave(f"the {self.kind.name} {instant.requested_time} waits for {older}")
             return None
         try:
-            return self.kind.read_plan(self.storage, timeline, instant)
+            return self.kind.read_plan(self.table.storage, timeline, instant)
         except PyHudiError:
-            if instant.identity in {one.identity for one in load_timeline(self.storage, self.config).pending}:
+            if instant.identity in {one.identity for one in self.table.timeline().pending}:
                 raise
             return None
 
@@ -172,7 +169,7 @@ class Run:
         """Return what was done."""
         done = self.done
         found = ServiceResult(
-            self.storage.path,
+            self.table.path,
             self.kind.action,
             self.instant,
             files=len(done),
@@ -186,7 +183,7 @@ class Run:
         if done:
             logger.info(
                 "table %s: %s of %d log files of %d file groups: %d bytes made of %d",
-                self.storage.path,
+                self.table.path,
                 self.kind.name,
                 found.log_files,
                 found.file_groups,
@@ -197,39 +194,37 @@ class Run:
 
     def leave(self, why: str) -> None:
         """Note, and log, what is left to others and why."""
-        logger.warning("table %s: %s", self.storage.path, why)
+        logger.warning("table %s: %s", self.table.path, why)
         self.left.append(why)
 
     def _carry_out(self, instant: Instant, plan: Plan) -> list[Done] | None:
         """Return what was done of a plan; None where somebody else has done it, or taken it back."""
-        storage, means = self.storage, self.means
-        told = with_told_index(self.config, storage)
-        config = with_told_spelling(told, storage)
-        work = claim(storage, config, instant, means.patience, application=means.application)
+        storage, means = self.table.storage, self.means
+        told = with_told_index(self.table.config, storage)
+        table = replace(self.table, config=with_told_spelling(told, storage))
+        work = claim(table, instant, means.patience, application=means.application)
         if work is None:
             return None
         finished: list[Done] = []
         with (
-            _given_up(work, storage),
+            _given_up(work),
             heartbeat.HeartbeatThread(storage, work.instant_time, interval_s=means.patience.heartbeat_interval_s),
         ):
-            timeline = load_timeline(storage, config)
-            schema = latest_schema(storage, config, timeline, writing=True)
+            timeline = table.timeline()
+            schema = latest_schema(storage, table.config, timeline, writing=True)
             if schema is None:
                 raise UnsupportedTableError(
                     f"Nothing tells the columns of the table {storage.path}.", "Compact it with Apache Hudi."
                 )
-            claimed = Claimed(work, timeline, plan, schema, told_index=told is not self.config)
-            service = self.kind.service(claimed, storage, means)
+            claimed = Claimed(work, timeline, plan, schema, told_index=told is not self.table.config)
+            service = self.kind.service(claimed, means)
 
             def executed(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
                 finished.extend(self._execute(service, plan, call, units))
                 self._close(work, plan, finished)
                 return list(finished)
 
-            completed = carry_out(
-                service, storage, config, instant, plan, executed, lambda now: self._check(work, plan, now)
-            )
+            completed = carry_out(service, table, instant, plan, executed, lambda now: self._check(work, plan, now))
         try:
             # Also of one that somebody else has completed: what came since is nobody's.
             forget(storage, work.instant_time)
@@ -255,20 +250,20 @@ class Run:
                 raise
             logger.warning(
                 "table %s: this process merges the %d file groups of the %s %s itself, because %s",
-                self.storage.path,
+                self.table.path,
                 len(units),
                 self.kind.name,
                 service.work.instant_time,
                 error,
             )
-            return here(replace(service, reach=lambda: self.storage, memory=own.memory).execute, units)
+            return here(replace(service, memory=own.memory).execute, units)
 
     def _close(self, work: Transaction, plan: Plan, done: Sequence[Done]) -> None:
         """Let nothing more be published, and delete what nobody reported: files of attempts that ran twice.
 
         Files under the plan's time may be somebody else's who has taken it over: those stay.
         """
-        storage = self.storage
+        storage = self.table.storage
         owner.seal(storage, work.seals[-1])
         kept, prefix = {one.path for one in done}, "-".join(map(str, (*token_of(work), "")))
         partitions = sorted({one.partition_path for one in plan})
@@ -286,8 +281,8 @@ class Run:
         Raises:
             CommitConflictError: It is not, or the plan is somebody else's by now.
         """
-        check_claim(work, self.storage, timeline)
-        self.kind.refuse_stale(work, self.storage, timeline, plan)
+        check_claim(work, timeline)
+        self.kind.refuse_stale(work, timeline, plan)
 
 
 def _token(file: DataFile) -> str:
@@ -296,17 +291,17 @@ def _token(file: DataFile) -> str:
 
 
 @contextmanager
-def _given_up(work: Transaction, storage: Storage) -> Iterator[None]:
+def _given_up(work: Transaction) -> Iterator[None]:
     """Undo what this process has done where it fails, so that the next one need not wait until it counts as dead."""
     try:
         yield
     except BaseException:
         try:
-            give_up(work, storage)
+            give_up(work)
         except Exception:
             logger.warning(
                 "table %s: what is left of the %s %s stays until somebody carries it out",
-                storage.path,
+                work.path,
                 work.action,
                 work.instant_time,
                 exc_info=True,

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from ....errors import ConcurrentWriteError, UnsupportedTableError
 from ....storage.base import Storage
-from ....table.config import TableConfig
 from ....table.config.property_keys import MERGE_ON_READ
+from ....table.table import Table
 from ....timeline.instants import Instant
-from ....timeline.timeline import Timeline, load_timeline
+from ....timeline.timeline import Timeline
 from ....timeline.writers.patience import Patience
 from ...decisions import retired_metadata
 from ...result import ServiceResult
@@ -26,24 +26,23 @@ logger = logging.getLogger("pyhudi")
 _ROUNDS = 20
 
 
-def open_merge_on_read(storage: Storage, metadata_enable: bool | None) -> TableConfig:
-    """Return the properties of a table whose log files can be merged.
+def open_merge_on_read(storage: Storage, metadata_enable: bool | None) -> Table:
+    """Open a table whose log files can be merged.
 
     Raises:
         UnsupportedTableError: It has none.
     """
-    config = open_for_service(storage, metadata_enable)
-    if config.table_type != MERGE_ON_READ:
+    table = open_for_service(storage, metadata_enable)
+    if table.config.table_type != MERGE_ON_READ:
         raise UnsupportedTableError(
             f"The table {storage.path} is copy-on-write: it has no log files that could be compacted.",
             "Nothing is to be done: its base files are whole after each write.",
         )
-    return config
+    return table
 
 
 def schedule(
-    storage: Storage,
-    config: TableConfig,
+    table: Table,
     requested: Planned[Plan],
     planner: Plans,
     patience: Patience,
@@ -52,8 +51,7 @@ def schedule(
     """Put a plan on the timeline, where there is something to be merged and that is due.
 
     Args:
-        storage: Rooted at the table.
-        config: The table's properties.
+        table: The table.
         requested: What goes on the timeline.
         planner: Makes the plan.
         patience: When the writers of other pending writes count as dead.
@@ -67,7 +65,7 @@ def schedule(
         waits: list[Timeline] = []
 
         def plan(timeline: Timeline, waits: list[Timeline] = waits) -> Plan | None:
-            refuse_restoring(storage, timeline)
+            refuse_restoring(table.storage, timeline)
             waits.clear()
             if broken_off(timeline):
                 # What is on its way out must not be merged.
@@ -75,16 +73,16 @@ def schedule(
                 return None
             return planner.plan(timeline) if due is None or due(timeline) else None
 
-        made = request(requested, storage, config, plan, lambda: planner.at)
+        made = request(requested, table, plan, lambda: planner.at)
         if waits:
-            finish_rollbacks_first(storage, config, waits[0], patience)
-        elif made is None or not planner.missed(load_timeline(storage, config), made[0]):
+            finish_rollbacks_first(table, waits[0], patience)
+        elif made is None or not planner.missed(table.timeline(), made[0]):
             return made
         else:
             # Somebody who knows no decisions completed a write in between.
-            take_back(storage, config, made[0])
+            take_back(table, made[0])
     raise ConcurrentWriteError(
-        f"Others came in between {_ROUNDS} times while a {requested.action} of the table {storage.path} was planned.",
+        f"Others came in between {_ROUNDS} times while a {requested.action} of the table {table.path} was planned.",
         "Compact again.",
     )
 
@@ -96,15 +94,15 @@ def carry_out_all(run: Run, plan_more: Callable[[], object]) -> None:
         ConcurrentWriteError: It was asked for, and somebody else is at all that is pending; a restore is pending; or
             others decided first all the time.
     """
-    storage, config = run.storage, run.config
-    timeline = finish_rollbacks_first(storage, config, load_timeline(storage, config), run.means.patience)
-    refuse_restoring(storage, timeline)
+    table = run.table
+    timeline = finish_rollbacks_first(table, table.timeline(), run.means.patience)
+    refuse_restoring(table.storage, timeline)
     run.attempt_all(timeline)
     plan_more()
     # Among them may be one that somebody decided who died before it was on the timeline.
-    run.attempt_all(load_timeline(storage, config))
-    if config.metadata_partitions and run.done:
-        retired_metadata.remove(storage)
+    run.attempt_all(table.timeline())
+    if table.config.metadata_partitions and run.done:
+        retired_metadata.remove(table.storage)
     if run.refused is not None and not run.done and run.insists:
         raise run.refused
 

@@ -26,8 +26,8 @@ from pyhudi.table.config import load_config
 from pyhudi.table.config.property_keys import GLOBAL_INDEXES, LOOKUP_INDEXES
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.schema.columns import FILE_GROUP, FILE_NAME, PARTITION_PATH, POSITION
+from pyhudi.table.table import Table
 from pyhudi.timeline.held import held_groups, pending_compactions
-from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
 from support.drawn.lookups import joined_by, located
@@ -222,7 +222,7 @@ def smallest_files(table: Place, bounds: WriteSettings) -> dict[str, str]:
         config = load_config(storage)
     except TableNotFoundError:
         return {}
-    timeline = load_timeline(storage, config)
+    timeline = Table(storage, config).timeline()
     held = held_groups(pending_compactions(timeline))
     view = open_view(storage, timeline)
     found = {}

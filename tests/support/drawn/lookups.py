@@ -21,14 +21,14 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.arrow.string_hash import hash64
-from pyhudi.table.config import load_config
 from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.view import FileView
 from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.merging.merger import Meeting
 from pyhudi.table.schema.columns import FILE_GROUP
-from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.table.table import open_table
+from pyhudi.timeline.timeline import Timeline
 from support.drive import plan, read, rows_of, task, write
 from support.made.clustering import request_clustering, take_back
 from support.places import Place, below
@@ -62,7 +62,7 @@ def said(some: pa.Table, group: str) -> pa.Table:
 def slices(table: Place) -> list[FileSlice]:
     """Return the newest slices of the table."""
     storage = open_storage(str(table))
-    return open_view(storage, load_timeline(storage, load_config(storage))).all_slices()
+    return open_view(storage, open_table(storage).timeline()).all_slices()
 
 
 def homes(table: Place) -> Mapping[str, set[str]]:
@@ -101,8 +101,8 @@ def located(work: WritePlan, parts: Sequence[pa.Table]) -> list[pa.Table]:
     """
     if work.opens_alone or work.operation in REPLACING:
         return [said(part, "+0") for part in parts]
-    storage = work.transaction.storage()
-    timeline = snapshot(work.transaction, storage)
+    storage = work.storage
+    timeline = snapshot(work.transaction)
     view = open_view(storage, timeline)
     keys = KeyGenerator(work.config, work.schema)
     return [_located(work, part.combine_chunks(), view, timeline, storage, keys) for part in parts]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +78,8 @@ def _dealt(placed: pa.Table) -> list[pa.Table]:
 def located(planned: WritePlan, rows: pa.Table) -> pa.Table:
     """Return rows with what they say of their file groups, with their keys, partitions, and those of the groups."""
     storage = open_storage(planned.path)
-    timeline = snapshot(planned.transaction, storage)
-    seen = SeenTable.at(timeline, planned.config, partial(open_storage, planned.path))
+    timeline = snapshot(planned.transaction)
+    seen = SeenTable.at(planned.table, timeline)
     searched = None if planned.rules.meeting is Meeting.ADD else seen
     (batch,) = rows.to_batches()
     keys = KeyGenerator(planned.config, planned.schema)

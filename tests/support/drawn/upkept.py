@@ -26,8 +26,7 @@ from pyhudi.reader.query import AsOf
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.table.table import open_table
 from support.made import compacting
 from support.models.logged_model import LoggedModel
 from support.models.model import Model
@@ -238,7 +237,7 @@ class Life:
 
     @property
     def _writes(self):  # type: ignore[no-untyped-def]
-        return load_timeline(self._storage, load_config(self._storage)).writes
+        return open_table(self._storage).timeline().writes
 
     @property
     def _storage(self):  # type: ignore[no-untyped-def]

@@ -10,13 +10,12 @@ from pyhudi.errors import CommitConflictError, ConcurrentWriteError
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
+from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import format_time, next_time
-from pyhudi.timeline.instant_files import open_instants
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata
-from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.watermark import RECENT
 from support.drive import plan, rows_of, task, write
 from support.faults.races import SCHEMA, TABLE, data_files, rows
@@ -30,8 +29,8 @@ MANY = RECENT + 10
 def commit_many(table: Place, count: int = MANY) -> None:
     """Let other writers complete so many commits, which keep to themselves: their files are no concern of the test."""
     storage = open_storage(str(table))
-    instants = open_instants(storage, load_config(storage))
-    at = load_timeline(storage, load_config(storage)).greatest_time()
+    instants = open_table(storage).instants
+    at = open_table(storage).timeline().greatest_time()
     body = encode(CommitMetadata(operation_type="UPSERT"))
     for _ in range(count):
         asked = next_time(int(storage.now() * 1000), at, "UTC")
@@ -45,7 +44,7 @@ def commit_many(table: Place, count: int = MANY) -> None:
 def instants(table: Place) -> Timeline:
     """Return the table's timeline."""
     storage = open_storage(str(table))
-    return load_timeline(storage, load_config(storage))
+    return open_table(storage).timeline()
 
 
 def check_older_than_all_recent(folder: Path, *, archived: bool = False) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import BaseFileName
+from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
-from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.timeline.timeline import Timeline
 
 TIMELINE = ".hoodie/timeline"
 POLICY = "KEEP_LATEST_COMMITS"
@@ -37,7 +37,7 @@ def clean(path: Path | str, *, retain: int, tell_earliest: bool = True, finish: 
         The paths of the deleted files.
     """
     storage = open_storage(str(path))
-    timeline = load_timeline(storage, load_config(storage))
+    timeline = open_table(storage).timeline()
     earliest = timeline.writes[-retain].requested_time if len(timeline.writes) > retain else ""
     victims = {} if not earliest else _victims(path, timeline, earliest)
     if not victims:
@@ -86,7 +86,7 @@ def archive(path: Path | str, count: int, *, told: bool = True) -> None:
         told: Whether the archive says what they did.
     """
     storage = open_storage(str(path))
-    timeline = load_timeline(storage, load_config(storage))
+    timeline = open_table(storage).timeline()
     instants, gone = timeline.files, timeline.completed[:count]
     plans = [instants.path(one.at(State.REQUESTED)) for one in gone]
     rows = {

@@ -9,6 +9,7 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.files.file_group import FileSlice
+from pyhudi.table.table import Table
 from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import (
@@ -18,7 +19,6 @@ from pyhudi.timeline.metadata.models import (
     RequestedReplaceMetadata,
     SliceInfo,
 )
-from pyhudi.timeline.timeline import load_timeline
 
 EXECUTION = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
 
@@ -27,7 +27,7 @@ def request_clustering(path: Path | str, pieces: Sequence[FileSlice], action: st
     """Plan a clustering of some file slices into one file group, and return its requested time."""
     storage = open_storage(str(path))
     config = load_config(storage)
-    timeline = load_timeline(storage, config)
+    timeline = Table(storage, config).timeline()
     slices = [
         SliceInfo(
             data_file_path=None if piece.base is None else storage.uri(piece.base.path),

@@ -33,10 +33,11 @@ from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.latest_schema import latest_schema
 from pyhudi.table.schema.columns import avro_schema, with_meta
 from pyhudi.table.slices.merged_slice import MergedSlice
+from pyhudi.table.table import Table, open_table
 from pyhudi.timeline.clock import format_time, next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import CommitMetadata, WriteStat
-from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import write
 
@@ -69,7 +70,7 @@ def begin(path: Path | str) -> str:
     time.sleep(0.002)  # or it might take the time that somebody has in mind who is about to ask for it
     storage = open_storage(str(path))
     config = load_config(storage)
-    timeline = load_timeline(storage, config)
+    timeline = Table(storage, config).timeline()
     at = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
     instant = Instant(at, "deltacommit", State.INFLIGHT)
     timeline.files.request(instant)
@@ -96,7 +97,7 @@ def append(
     at = at or begin(path)
     storage = open_storage(str(path))
     config = load_config(storage)
-    timeline = load_timeline(storage, config)
+    timeline = Table(storage, config).timeline()
     found = latest_schema(storage, config, timeline)
     assert found is not None
     index, keys, view = index_for(config), KeyGenerator(config, found), open_view(storage, timeline)
@@ -121,7 +122,7 @@ def append(
         extra_metadata={"schema": avro_schema(found, config.name)},
         operation_type="UPSERT",
     )
-    timeline = load_timeline(storage, config)
+    timeline = Table(storage, config).timeline()
     done = next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)
     timeline.complete(Instant(at, "deltacommit", State.COMPLETED, done), timeline.files.codec.encode(body))
     # Whoever takes no part in decisions may complete in the same millisecond as somebody who read the timeline before.
@@ -205,7 +206,7 @@ def blocks(path: Path | str, piece: FileSlice) -> list[str]:
 def timeline_of(path: Path | str) -> Timeline:
     """Return the table's timeline."""
     storage = open_storage(str(path))
-    return load_timeline(storage, load_config(storage))
+    return open_table(storage).timeline()
 
 
 def slices(path: Path | str) -> list[FileSlice]:
@@ -218,7 +219,7 @@ def merged(path: Path | str, *columns: str) -> list[tuple[Any, ...]]:
     """Return the table's rows, base and log files merged, as sorted tuples."""
     storage = open_storage(str(path))
     config = load_config(storage)
-    schema = latest_schema(storage, config, load_timeline(storage, config))
+    schema = latest_schema(storage, config, Table(storage, config).timeline())
     assert schema is not None
     wanted = with_meta(schema)
     names = columns or ("p", "id", "value")

@@ -22,10 +22,11 @@ from pyhudi.table.files.names import BaseFileName, FileGroupId, LogFileName, Wri
 from pyhudi.table.files.view import FileView
 from pyhudi.table.files.written import read_written
 from pyhudi.table.schema.columns import META_COLUMNS, avro_schema, with_meta
+from pyhudi.table.table import Table
 from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import CommitMetadata, CompactionOperation, CompactionPlan, WriteStat
-from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.writers.markers import Marker, MarkerType, begin_markers, delete_markers, write_markers
 from support.attempts import PARTED
 from support.drive import write
@@ -71,7 +72,7 @@ class Logged:
 
     @property
     def timeline(self) -> Timeline:
-        return load_timeline(self.storage, self.config)
+        return Table(self.storage, self.config).timeline()
 
     def made(self, *keys: int, partition: str = "a", value: int = 0) -> Logged:
         """Make the table, with base files in its first delta commit."""

@@ -13,7 +13,7 @@ from pyhudi.operations.planning.plan import seen_moment
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import RowCounts
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
+from pyhudi.table.table import open_table
 from support.models.model import Key, Model, Row, Step, key_of, merges
 from support.places import Place
 
@@ -220,7 +220,7 @@ def _by_home(model: Model) -> dict[Key, list[Row]]:
 def moment_of(table: Place) -> str:
     """Return the moment of a table as it is now."""
     storage = open_storage(str(table))
-    return seen_moment(storage, load_config(storage))[1]
+    return seen_moment(open_table(storage))[1]
 
 
 def based_on(table: Place, settings: WriteSettings, counts: RowCounts | None = None) -> WriteSettings:

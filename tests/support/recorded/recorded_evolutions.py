@@ -21,7 +21,7 @@ from pyhudi.table.config import load_config
 from pyhudi.table.latest_schema import latest_schema
 from pyhudi.table.schema.columns import canonical
 from pyhudi.table.schema.types import children
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.table.table import Table
 from support.recorded.ddl import columns
 from support.recorded.evolutions import MATRIX, Difference
 from support.recorded.hudi_options import unpartitioned
@@ -94,7 +94,7 @@ def columns_of(path: Path) -> pa.Schema:
     """Return a table's columns as pyhudi tells them."""
     storage = open_storage(str(path))
     config = load_config(storage)
-    schema = latest_schema(storage, config, load_timeline(storage, config))
+    schema = latest_schema(storage, config, Table(storage, config).timeline())
     assert schema is not None
     return schema
 

@@ -16,7 +16,7 @@ from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.operations.services.compaction.compact import Means
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
-from pyhudi.table.config import load_config
+from pyhudi.table.table import open_table
 from support.faults.faulty import Faults, FaultyStorage, Killed
 from support.faults.stops import Stop
 from support.made.compacting import IMPATIENT, means, merged
@@ -132,7 +132,7 @@ def assert_merged(merge: Merge, table: Path, before: Rows, name: str) -> None:
     merge.check(table, name)
     # What a process leaves that fails once all is done, the next write removes.
     storage = open_storage(str(table))
-    sweep(storage, load_config(storage), IMPATIENT, own="")
+    sweep(open_table(storage), IMPATIENT, own="")
     left = [path for folder in (".temp", ".heartbeat") for path in (table / ".hoodie" / folder).rglob("*")]
     assert [path for path in left if path.is_file()] == [], name
     assert validate(storage, deep=True).to_pylist() == [], name

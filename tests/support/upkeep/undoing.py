@@ -12,8 +12,8 @@ from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
 from pyhudi.storage import open_storage
-from pyhudi.table.config import load_config
-from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.table.table import open_table
+from pyhudi.timeline.timeline import Timeline
 from support.attempts import PARTED, parted
 from support.drive import carry_out, plan, rows_of, write
 from support.faults.faulty import Killed
@@ -54,7 +54,7 @@ def content(path: Path) -> Rows:
 def timeline_at(path: Path) -> Timeline:
     """Return the table's timeline."""
     storage = open_storage(str(path))
-    return load_timeline(storage, load_config(storage))
+    return open_table(storage).timeline()
 
 
 def lived(path: Path) -> Life:

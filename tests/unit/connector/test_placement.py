@@ -14,6 +14,7 @@ from pyhudi.connector.placement.slots import Placement
 from pyhudi.errors import NullKeyError
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig
+from pyhudi.table.table import Table
 
 pytestmark = pytest.mark.oldest
 
@@ -77,7 +78,7 @@ def test_no_more_tasks_than_there_are_file_groups_to_write(
         (tmp_path / folder).mkdir()
     spark: Any = SimpleNamespace(conf={"spark.sql.shuffle.partitions": shuffle})
 
-    assert default_tasks(spark, config, open_storage(str(tmp_path))) == expected
+    assert default_tasks(spark, Table(open_storage(str(tmp_path)), config)) == expected
 
 
 def test_a_null_key_has_no_place() -> None:

@@ -18,13 +18,12 @@ from pyhudi.index.settings import LookupSettings
 from pyhudi.index.simple import SimpleIndex
 from pyhudi.storage import open_storage
 from pyhudi.storage.object_files import ObjectInput
-from pyhudi.table.config import load_config
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import FILTER, BloomSettings, FileFilter
 from pyhudi.table.files.key_footers import KeyFooter, KeyFooters
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import FileGroupId
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.table.table import open_table
 from support.drive import rows_of
 from support.made.keyed_files import OPENED, CountingStorage, KeyedFiles, keyed
 from support.recorded.fixture_tables import unpack
@@ -143,7 +142,7 @@ def test_a_damaged_file_is_refused(index: TableLookup) -> None:
 def test_rows_of_apache_hudi_are_found_where_they_are(index: TableLookup, name: str, tmp_path: Path) -> None:
     path = unpack(name, tmp_path)
     storage = open_storage(path)
-    view = open_view(storage, load_timeline(storage, load_config(storage)))
+    view = open_view(storage, open_table(storage).timeline())
     columns = ("_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name")
     rows = rows_of(path, *columns)
     assert rows

@@ -14,7 +14,7 @@ from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write_ids import NOTE
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.table.table import Table
 from support.drive import rows_of, write
 from support.faults.races import rows
 from support.made.cleaning import archive as archive_as_apache_hudi
@@ -30,7 +30,7 @@ def table(tmp_path: Path) -> Path:
 def found(table: Path, write_id: str) -> str:
     storage = open_storage(str(table))
     config = load_config(storage)
-    done = find_write(load_timeline(storage, config), config, write_id)
+    done = find_write(Table(storage, config), Table(storage, config).timeline(), write_id)
     return "" if done is None else done.instant
 
 

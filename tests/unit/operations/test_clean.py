@@ -25,6 +25,7 @@ from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config, update_config
+from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import (
@@ -435,7 +436,7 @@ def test_an_inflight_file_made_after_all_was_archived_is_taken_back(table: Path)
     storage, before = open_storage(str(table)), files_below(table)
     gone = Instant(LONG_AGO, "clean", State.REQUESTED)
     everything = CleanPlan("KEEP_LATEST_COMMITS", None, "", {"a": tuple(data_files(table))})
-    carry_out(Cleaner(storage), storage, load_config(storage), gone, everything, Threads(storage))
+    carry_out(Cleaner(storage), open_table(storage), gone, everything, Threads(storage))
 
     assert files_below(table) == before
 

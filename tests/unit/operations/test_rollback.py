@@ -10,11 +10,11 @@ from pyhudi.operations.rollback.rollback import GIVEN_UP_S, finish_rollbacks
 from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import load_config
-from pyhudi.timeline.instant_files import open_instants
+from pyhudi.table.table import Table, open_table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import decode, encode
 from pyhudi.timeline.metadata.models import InstantInfo, RollbackMetadata, RollbackPlan, RollbackRequest
-from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.writers import owner
 from pyhudi.timeline.writers.patience import Patience
 from support.drawn.histories import TABLE, part, row
@@ -38,7 +38,7 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def leave(storage: Storage, plan: bytes, *, started: bool = True) -> None:
-    instants, named = open_instants(storage, load_config(storage)), Instant(AT, "rollback", State.REQUESTED)
+    instants, named = open_table(storage).instants, Instant(AT, "rollback", State.REQUESTED)
     instants.request(named, plan)
     if started:
         instants.start(named)
@@ -47,8 +47,8 @@ def leave(storage: Storage, plan: bytes, *, started: bool = True) -> None:
 def finish(storage: Storage, age_s: float) -> Instant:
     """Finish what is there, and return what has become of the rollback."""
     config = load_config(storage)
-    finish_rollbacks(storage, load_timeline(storage, config), config, age_s)
-    [found] = [one for one in load_timeline(storage, config).instants if one.action == "rollback"]
+    finish_rollbacks(Table(storage, config), Table(storage, config).timeline(), age_s)
+    [found] = [one for one in Table(storage, config).timeline().instants if one.action == "rollback"]
     return found
 
 
@@ -58,7 +58,7 @@ def test_it_is_completed_with_what_its_plan_says(storage: Storage, started: bool
 
     done = finish(storage, age_s=-1)
 
-    path = open_instants(storage, load_config(storage)).path(done)
+    path = open_table(storage).instants.path(done)
     told = decode(RollbackMetadata, storage.read(path), path)
     assert done.state == State.COMPLETED
     assert (told.start_rollback_time, told.commits_rollback, told.total_files_deleted) == (AT, [GONE], 3)
@@ -75,9 +75,9 @@ def test_a_young_one_may_be_at_work(storage: Storage) -> None:
 def test_one_whose_victim_is_there_is_left_alone(storage: Storage, completed: bool) -> None:
     """A pending victim is rolled back anew; how far a completed one was taken back nobody knows."""
     config = load_config(storage)
-    victim = load_timeline(storage, config).writes[0].requested_time if completed else GONE
+    victim = Table(storage, config).timeline().writes[0].requested_time if completed else GONE
     if not completed:
-        open_instants(storage, config).request(Instant(GONE, "commit", State.REQUESTED))
+        Table(storage, config).instants.request(Instant(GONE, "commit", State.REQUESTED))
     leave(storage, encode(RollbackPlan(instant_to_rollback=InstantInfo(commit_time=victim, action="commit"))))
 
     assert finish(storage, age_s=-1).state == State.INFLIGHT
@@ -96,9 +96,9 @@ def test_one_that_does_not_say_what_it_undoes_stops_nobody(
 def test_two_who_finish_at_once_complete_it_once(storage: Storage) -> None:
     leave(storage, encode(PLAN))
     config = load_config(storage)
-    before: Timeline = load_timeline(storage, config)
+    before: Timeline = Table(storage, config).timeline()
     threads = [
-        threading.Thread(target=finish_rollbacks, args=(open_storage(storage.path), before, config, -1.0))
+        threading.Thread(target=finish_rollbacks, args=(Table(open_storage(storage.path), config), before, -1.0))
         for _ in range(4)
     ]
     for one in threads:
@@ -114,7 +114,7 @@ def test_two_who_finish_at_once_complete_it_once(storage: Storage) -> None:
 def test_scratch_of_an_archiving_is_swept_like_a_write_but_never_sealed(storage: Storage) -> None:
     storage.write(f"{owner.ROOT}/merging/1_1_1.parquet", b"half")
 
-    sweep(storage, load_config(storage), Patience(heartbeat_interval_s=-1.0), own="")
+    sweep(open_table(storage), Patience(heartbeat_interval_s=-1.0), own="")
 
     assert "merging" not in storage.look(owner.ROOT).folders
     assert not owner.is_sealed(storage, "merging")

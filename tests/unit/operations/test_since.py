@@ -13,9 +13,10 @@ from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.transaction.conflicts import check_ownership
 from pyhudi.operations.transaction.since import Since
 from pyhudi.storage import Storage, open_storage
+from pyhudi.table.table import Table
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, InstantInfo, RollbackMetadata
-from pyhudi.timeline.timeline import Timeline, load_timeline
+from pyhudi.timeline.timeline import Timeline
 from support.attempts import IMPATIENT
 from support.drawn.histories import TABLE, part, row
 from support.drive import plan, task, write
@@ -61,26 +62,26 @@ def undone(instant_time: str) -> bytes:
 
 
 def now(storage: Storage, planned: WritePlan) -> Timeline:
-    return load_timeline(storage, planned.config)
+    return Table(storage, planned.config).timeline()
 
 
 def test_a_rollback_that_was_archived_names_its_victim_still(storage: Storage, planned: WritePlan) -> None:
     """A late task may have put the instant back on the timeline."""
     archive(storage, planned, "rollback", undone("20260101000000000"))
-    check_ownership(planned.transaction, storage, now(storage, planned))
+    check_ownership(planned.transaction, now(storage, planned))
 
     archive(storage, planned, "rollback", undone(planned.instant_time))
 
     with pytest.raises(CommitConflictError, match="rolled it back"):
-        check_ownership(planned.transaction, storage, now(storage, planned))
+        check_ownership(planned.transaction, now(storage, planned))
 
 
 def ownership(storage: Storage, planned: WritePlan) -> None:
-    check_ownership(planned.transaction, storage, now(storage, planned))
+    check_ownership(planned.transaction, now(storage, planned))
 
 
 def writes(storage: Storage, planned: WritePlan) -> None:
-    since = Since.find(planned.transaction, storage, now(storage, planned))
+    since = Since.find(planned.transaction, now(storage, planned))
     for one in since.writes:
         since.read(one)
 
@@ -103,6 +104,6 @@ def test_what_the_archive_does_not_tell_is_a_conflict(
 def test_what_was_in_the_archive_before_the_plan_is_not_new(storage: Storage, planned: WritePlan) -> None:
     archive(storage, planned, "commit", encode(CommitMetadata(operation_type="UPSERT")))
 
-    assert len(Since.find(planned.transaction, storage, now(storage, planned)).writes) == 1
+    assert len(Since.find(planned.transaction, now(storage, planned)).writes) == 1
     later = plan(storage.path, ROWS.schema, settings=IMPATIENT)
-    assert Since.find(later.transaction, storage, now(storage, later)).writes == ()
+    assert Since.find(later.transaction, now(storage, later)).writes == ()

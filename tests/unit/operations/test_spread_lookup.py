@@ -6,7 +6,6 @@ import pickle
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +29,7 @@ from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import FileGroupId
 from pyhudi.table.schema.columns import RECORD_KEY
-from pyhudi.timeline.timeline import load_timeline
+from pyhudi.table.table import Table
 from support.drawn.lookups import APART, TABLE, rows
 from support.drawn.upkept import OFF
 from support.drive import read, write
@@ -70,9 +69,9 @@ class Made:
         self.path = path
         self.storage = open_storage(str(path))
         self.config = load_config(self.storage)
-        self.timeline = load_timeline(self.storage, self.config)
+        self.timeline = Table(self.storage, self.config).timeline()
         assert any(piece.logs for piece in self.view().all_slices()) == (table_type == MERGE_ON_READ)
-        self.seen = SeenTable.at(self.timeline, self.config, partial(open_storage, str(path)))
+        self.seen = SeenTable.at(Table(self.storage, self.config), self.timeline)
 
     def view(self) -> Any:
         return open_view(self.storage, self.timeline)
@@ -176,7 +175,7 @@ def test_files_that_do_not_tell_their_keys_stay_and_bounds_belong_to_a_range(
     files = KeyedFiles()
     groups = [files.add("p", keys) for keys in (["c", "e"], ["x", "z"])]
     files.say(groups[1], {MIN_KEY: None})
-    table = SeenTable(lambda: files.storage, TableConfig.new(name="t", record_key_fields=("id",)), (), None)
+    table = SeenTable(Table(files.storage, TableConfig.new(name="t", record_key_fields=("id",))), (), None)
 
     def left(index: TableLookup) -> list[FileGroupId]:
         def here(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:

@@ -17,10 +17,10 @@ from pyhudi.table.config import property_keys as key
 from pyhudi.table.latest_schema import latest_schema, newest_schema
 from pyhudi.table.schema.columns import avro_schema
 from pyhudi.table.schema.schema_history import FOLDER
+from pyhudi.table.table import Table
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata
-from pyhudi.timeline.timeline import load_timeline
 from pyhudi.timeline.watermark import Seen
 from support.drive import write
 from support.made.logged import Logged
@@ -103,7 +103,7 @@ def test_where_nothing_tells_the_columns_a_base_file_does(tmp_path: Path) -> Non
     storage = open_storage(str(path))
     table = load_config(storage)
 
-    schema = latest_schema(storage, table, load_timeline(storage, table))
+    schema = latest_schema(storage, table, Table(storage, table).timeline())
     assert schema is not None
     assert show(schema) == "id int, s struct<a:string>"
 

@@ -10,14 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CorruptInstantError, StorageError, UnreadableTimeError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline.archive.lsm import (
-    archive_state,
-    archived_bodies,
-    archived_instants,
-    archived_since,
-    archived_writes,
-    seen_at,
-)
+from pyhudi.timeline.archive.lsm import Archive
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import decode
 from pyhudi.timeline.metadata.models import CommitMetadata
@@ -42,7 +35,7 @@ def put(storage: Storage, name: str, *rows: tuple[str, str, str]) -> None:
 
 
 def test_the_archive_of_apache_hudi_is_read() -> None:
-    found = archived_writes(open_storage(str(FIXTURES)), "archived")
+    found = Archive(open_storage(str(FIXTURES)), "archived").writes()
 
     assert [(one.requested_time, one.completion_time) for one in found] == [
         ("20261121122910028", "20261121122924971"),
@@ -56,8 +49,8 @@ def test_the_archive_of_apache_hudi_is_read() -> None:
 def test_a_table_without_archive_has_no_archived_writes(storage: Storage) -> None:
     storage.write("history/_version_", b"1")
 
-    assert archived_writes(storage, "history") == ()
-    assert archived_writes(storage, "nowhere") == ()
+    assert Archive(storage, "history").writes() == ()
+    assert Archive(storage, "nowhere").writes() == ()
 
 
 def test_writes_alone_count_and_each_once(storage: Storage) -> None:
@@ -66,7 +59,7 @@ def test_writes_alone_count_and_each_once(storage: Storage) -> None:
     put(storage, "1_2_0.parquet", ("2", "9", "replacecommit"), ("1", "2", "rollback"))
     put(storage, "1_5_1.parquet", ("2", "9", "replacecommit"), ("3", "4", "commit"))
 
-    assert archived_writes(storage, "history") == (
+    assert Archive(storage, "history").writes() == (
         Instant("2", "replacecommit", State.COMPLETED, "9"),
         Instant("3", "commit", State.COMPLETED, "4"),
     )
@@ -74,43 +67,41 @@ def test_writes_alone_count_and_each_once(storage: Storage) -> None:
 
 def test_what_an_archived_commit_did_is_read_as_apache_hudi_wrote_it() -> None:
     storage = open_storage(str(FIXTURES))
-    wanted = archived_writes(storage, "archived")[1:3]
+    wanted = Archive(storage, "archived").writes()[1:3]
 
-    found = archived_bodies(
-        storage, "archived", [*wanted, Instant("20261121122931541", "commit", State.COMPLETED, "1")]
-    )
+    found = Archive(storage, "archived").bodies([*wanted, Instant("20261121122931541", "commit", State.COMPLETED, "1")])
 
     assert set(found) == set(wanted)
     for one, body in found.items():
         files = decode(CommitMetadata, body, "").partition_to_write_stats[""]
         assert {str(file.path).rpartition("_")[2] for file in files} == {f"{one.requested_time}.parquet"}
-    assert archived_bodies(storage, "archived", []) == {}
+    assert Archive(storage, "archived").bodies([]) == {}
 
 
 def test_every_action_counts_where_all_are_asked_for(storage: Storage) -> None:
     """A clean may bear the time of a commit."""
     put(storage, "1_3_0.parquet", ("3", "4", "commit"), ("3", "6", "clean"), ("1", "2", "rollback"))
 
-    found = [(one.requested_time, one.action) for one in archived_instants(storage, "history")]
+    found = [(one.requested_time, one.action) for one in Archive(storage, "history").instants()]
 
     assert found == [("1", "rollback"), ("3", "clean"), ("3", "commit")]
 
 
 def test_what_was_archived_since_a_moment_is_new_unless_it_was_there(storage: Storage) -> None:
     put(storage, "1_2_0.parquet", ("1", "2", "commit"))
-    before = archive_state(storage, "history")
+    before = Archive(storage, "history").state()
     there = Instant("3", "commit", State.COMPLETED, "4")
     mark = replace(timeline_of((there,)).watermark(), archive=before)
     now = timeline_of((Instant("9", "commit", State.COMPLETED, "99"),))
     gone = [("3", "4", "commit"), ("5", "6", "commit"), ("7", "8", "rollback"), ("9", "99", "commit")]
     put(storage, "3_9_0.parquet", *gone)
 
-    assert before != archive_state(storage, "history")
-    assert [one.requested_time for one in archived_since(storage, "history", now, Seen(mark))] == ["5", "7"]
+    assert before != Archive(storage, "history").state()
+    assert [one.requested_time for one in Archive(storage, "history").since(now, Seen(mark))] == ["5", "7"]
     # Nobody looked at the archive then, or it has not changed since.
-    assert len(archived_since(storage, "history", now, Seen(replace(mark, archive="")))) == 2
-    unchanged = Seen(replace(mark, archive=archive_state(storage, "history")))
-    assert archived_since(storage, "history", now, unchanged) == ()
+    assert len(Archive(storage, "history").since(now, Seen(replace(mark, archive="")))) == 2
+    unchanged = Seen(replace(mark, archive=Archive(storage, "history").state()))
+    assert Archive(storage, "history").since(now, unchanged) == ()
 
 
 def test_a_moment_that_neither_timeline_nor_archive_tells_is_named(storage: Storage) -> None:
@@ -118,9 +109,9 @@ def test_a_moment_that_neither_timeline_nor_archive_tells_is_named(storage: Stor
     mark = Watermark.of(completed)
     put(storage, "1000_1001_0.parquet", ("1000", "1000", "commit"), ("1001", "1001", "commit"))
 
-    assert seen_at(storage, "history", timeline_of(tuple(completed[2:])), mark).saw(completed[0])
+    assert Archive(storage, "history").seen_at(timeline_of(tuple(completed[2:])), mark).saw(completed[0])
     with pytest.raises(UnreadableTimeError, match=rf"{storage.path}.* at 1999 .*Make the DataFrame anew"):
-        seen_at(storage, "history", timeline_of(tuple(completed[3:])), mark)
+        Archive(storage, "history").seen_at(timeline_of(tuple(completed[3:])), mark)
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"no parquet at all"])
@@ -128,7 +119,7 @@ def test_a_damaged_file_of_the_archive_is_named(storage: Storage, data: bytes) -
     storage.write("history/1_2_0.parquet", data)
 
     with pytest.raises(CorruptInstantError, match=r"history/1_2_0\.parquet"):
-        archived_writes(storage, "history")
+        Archive(storage, "history").writes()
 
 
 def test_a_file_without_completion_times_is_named(storage: Storage) -> None:
@@ -137,7 +128,7 @@ def test_a_file_without_completion_times_is_named(storage: Storage) -> None:
     storage.write("history/1_2_0.parquet", bytes(sink.getvalue()))
 
     with pytest.raises(CorruptInstantError, match="completionTime"):
-        archived_writes(storage, "history")
+        Archive(storage, "history").writes()
 
 
 def test_an_archive_that_is_compacted_while_it_is_read_is_read_another_time(storage: Storage) -> None:
@@ -151,4 +142,4 @@ def test_an_archive_that_is_compacted_while_it_is_read_is_read_another_time(stor
             raise FileNotFoundError(path)
 
     with pytest.raises(StorageError, match="Run it again"):
-        archived_writes(Compacting(), "history")  # type: ignore[arg-type]
+        Archive(Compacting(), "history").writes()  # type: ignore[arg-type]

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.errors import TableVersionError
 from pyhudi.storage.base import is_sidecar, temporary_name
 from pyhudi.timeline.instants import Instant, State, action_group
-from pyhudi.timeline.layout import LayoutV2, layout_of
+from pyhudi.timeline.layout import LayoutV2
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "timeline"
 R, I, C = State  # noqa: E741
@@ -116,25 +114,3 @@ def test_parsing_undoes_formatting(action: str, state: State, requested: str, co
     expected = Instant(requested, instant.group, state, completion) if state == State.COMPLETED else instant
 
     assert layout.parse(layout.format(instant)) == expected
-
-
-@dataclass
-class Config:
-    version: int
-    timeline_folder: str
-    name: str = "t"
-
-    @property
-    def archive_folder(self) -> str:
-        return f"{self.timeline_folder}/past"
-
-
-@pytest.mark.parametrize("version", [8, 9])
-def test_versions_8_and_9_have_layout_2_in_the_folder_of_their_properties(version: int) -> None:
-    assert layout_of(Config(version, ".hoodie/elsewhere")) == LayoutV2(".hoodie/elsewhere", ".hoodie/elsewhere/past")
-
-
-@pytest.mark.parametrize("version", [5, 6, 10])
-def test_other_versions_are_refused_by_number(version: int) -> None:
-    with pytest.raises(TableVersionError, match=f"table 't' is of version {version},"):
-        layout_of(Config(version, ".hoodie"))

@@ -1,0 +1,62 @@
+"""What differs between table versions: one format a version, chosen when a table is opened.
+
+A format has a slot where two versions differ, or where version 6 is going to: docs/decisions names the fact behind
+each. What the properties of a version say of merging is chosen in `table.config`, below this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import TableVersionError
+from ..storage.base import Storage
+from ..timeline.archive.lsm import Archive
+from ..timeline.instant_files import InstantFiles
+from ..timeline.layout import Layout, LayoutV2
+from ..timeline.metadata.avro_codec import AvroCodec
+from ..timeline.metadata.codec import Codec
+from .config import TableConfig
+
+
+@dataclass(frozen=True, slots=True)
+class TableFormat:
+    """How tables of some versions keep their timeline and archive.
+
+    Attributes:
+        layout: The class that names the files of instants.
+        codec: How the bodies of instants are encoded.
+        archive: The class that reads and writes archived instants.
+    """
+
+    layout: type[LayoutV2]
+    codec: Codec
+    archive: type[Archive]
+
+    def open_instants(self, storage: Storage, config: TableConfig) -> InstantFiles:
+        """Return the files of a table's instants."""
+        layout: Layout = self.layout(config.timeline_folder, config.archive_folder)
+        return InstantFiles(storage, layout, self.codec)
+
+    def open_archive(self, storage: Storage, config: TableConfig) -> Archive:
+        """Return a table's archived instants."""
+        return self.archive(storage, config.archive_folder)
+
+
+_LSM = TableFormat(LayoutV2, AvroCodec(), Archive)
+_FORMATS = {8: _LSM, 9: _LSM}
+
+
+def format_of(config: TableConfig) -> TableFormat:
+    """Return the format of a table's version.
+
+    Raises:
+        TableVersionError: pyhudi does not know the version's format yet.
+    """
+    found = _FORMATS.get(config.version)
+    if found is None:
+        raise TableVersionError(
+            f"The table {config.name!r} is of version {config.version}, whose timeline has a layout that pyhudi does "
+            "not know yet.",
+            "Use a table of version 8 or 9, or upgrade this one with Apache Hudi.",
+        )
+    return found

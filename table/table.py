@@ -1,0 +1,74 @@
+"""A table that is opened: its store, its properties, and the format of its version."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from ..storage.base import Storage
+from ..timeline.archive.lsm import Archive
+from ..timeline.clock import next_time
+from ..timeline.instant_files import InstantFiles
+from ..timeline.timeline import Timeline
+from .config import TableConfig, load_config
+from .format import TableFormat, format_of
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table, opened once per call; it remembers no timeline, and travels with tasks.
+
+    Attributes:
+        storage: The table's store; not shown, because its options may hold secrets.
+        config: The table's properties, as they were when it was opened, or as a write is going to make them.
+    """
+
+    storage: Storage = field(repr=False)
+    config: TableConfig
+
+    @property
+    def path(self) -> str:
+        """The table's path as the user gave it."""
+        return self.storage.path
+
+    @property
+    def format(self) -> TableFormat:
+        """The format of the table's version.
+
+        Raises:
+            TableVersionError: pyhudi does not know the version's format yet.
+        """
+        return format_of(self.config)
+
+    @property
+    def instants(self) -> InstantFiles:
+        """The files of the table's instants."""
+        return self.format.open_instants(self.storage, self.config)
+
+    @property
+    def archive(self) -> Archive:
+        """The instants that have left the timeline."""
+        return self.format.open_archive(self.storage, self.config)
+
+    def timeline(self) -> Timeline:
+        """List the timeline as it is now.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        return Timeline.load(self.instants)
+
+    def time_after(self, timeline: Timeline) -> str:
+        """Return the time of an instant that is about to enter or to complete: now, or after all that are there."""
+        return next_time(int(time.time() * 1000), timeline.greatest_time(), self.config.timezone)
+
+
+def open_table(storage: Storage) -> Table:
+    """Open the table at a store's root.
+
+    Raises:
+        TableNotFoundError: There is none.
+        TableConfigError: Its properties cannot be read.
+        TableVersionError: pyhudi does not know its version.
+    """
+    return Table(storage, load_config(storage))

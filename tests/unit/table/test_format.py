@@ -1,0 +1,37 @@
+"""Which format a table's version has."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from pyhudi.errors import TableVersionError
+from pyhudi.storage import open_storage
+from pyhudi.table.config import TableConfig
+from pyhudi.table.table import Table
+from pyhudi.timeline.archive.lsm import Archive
+from pyhudi.timeline.layout import LayoutV2
+
+
+def table_of(version: int) -> Table:
+    properties = {
+        "hoodie.table.name": "t",
+        "hoodie.table.version": str(version),
+        "hoodie.timeline.path": "elsewhere",
+        "hoodie.timeline.history.path": "past",
+    }
+    return Table(open_storage(f"memory://{uuid.uuid4().hex}"), TableConfig(properties))
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_versions_8_and_9_have_layout_2_in_the_folders_of_their_properties(version: int) -> None:
+    table = table_of(version)
+
+    assert table.instants.layout == LayoutV2(".hoodie/elsewhere", ".hoodie/elsewhere/past")
+    assert table.archive == Archive(table.storage, ".hoodie/elsewhere/past")
+
+
+@pytest.mark.parametrize("version", [5, 6, 10])
+def test_other_versions_are_refused_by_number(version: int) -> None:
+    with pytest.raises(TableVersionError, match=f"table 't' is of version {version},"):
+        table_of(version).timeline()
