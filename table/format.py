@@ -23,11 +23,13 @@ class TableFormat:
     """How tables of some versions keep their timeline and archive.
 
     Attributes:
+        layout_version: What the properties of such tables call the layout of the timeline.
         layout: The class that names the files of instants.
         codec: How the bodies of instants are encoded.
         archive: The class that reads and writes archived instants.
     """
 
+    layout_version: str
     layout: type[LayoutV2]
     codec: Codec
     archive: type[Archive]
@@ -42,7 +44,7 @@ class TableFormat:
         return self.archive(storage, config.archive_folder)
 
 
-_LSM = TableFormat(LayoutV2, AvroCodec(), Archive)
+_LSM = TableFormat("2", LayoutV2, AvroCodec(), Archive)
 _FORMATS = {8: _LSM, 9: _LSM}
 
 

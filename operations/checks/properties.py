@@ -24,8 +24,6 @@ from .sicknesses import (
 )
 from .subject import Subject, shown
 
-_LAYOUTS = {6: "1", 8: "2", 9: "2"}
-
 
 def load(storage: Storage, findings: Findings, stale_s: float) -> TableConfig | None:
     """Return a table's properties, those of the backup where nothing else is left; None where none can be used.
@@ -84,7 +82,7 @@ def check_properties(subject: Subject) -> None:
     """Look for properties that are missing, mean nothing, or do not fit the table's folders."""
     config, findings = subject.config, subject.findings
     layout = config.properties[key.LAYOUT_VERSION]
-    if layout != _LAYOUTS.get(config.version, layout):
+    if layout != format_of(config).layout_version:
         said = f"{key.VERSION}={config.version} and {key.LAYOUT_VERSION}={layout}, which do not go together"
         findings.add(PROPERTY_INVALID, f"{PROPERTIES_PATH} says {said}.", file=PROPERTIES_PATH)
     if not config.properties.get(key.MERGE_MODE):

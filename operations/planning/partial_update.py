@@ -13,7 +13,7 @@ from ...errors import (
 )
 from ...index.registry import index_for
 from ...table.config import TableConfig
-from ...table.config.property_keys import INDEX_TYPE, MERGE_ON_READ, NEWEST_VERSION, PARTIAL_UPDATE_MODE
+from ...table.config.property_keys import INDEX_TYPE, MERGE_ON_READ, PARTIAL_UPDATE_MODE
 from ...table.merging.deletes import IS_DELETED
 from ...table.schema.columns import canonical, without_meta
 from ...table.schema.evolution import ABSENT
@@ -107,7 +107,7 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
             f"Hudi forget where rows with some of the columns ({PARTIAL_UPDATE}) lie above its rows.",
             "Upsert whole rows, in which the values that the mode passes over leave columns as they are.",
         )
-    if config.table_type == MERGE_ON_READ and config.version < NEWEST_VERSION:
+    if config.table_type == MERGE_ON_READ and not config.compacts_partial_rows:
         raise OptionConflictError(
             f"The merge-on-read table {request.path} has version {config.version}, and Apache Hudi 1.0.2 compacts "
             f"rows with some of the columns ({PARTIAL_UPDATE}) that come too late to other rows than it reads.",

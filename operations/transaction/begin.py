@@ -20,12 +20,15 @@ _WAIT_FOR_FIRST_S = 30.0
 _POLL_S = 0.05
 
 
-def begin(work: Transaction, requested: Callable[[Codec], bytes]) -> None:
+def begin(work: Transaction, requested: Callable[[Codec], bytes]) -> Timeline:
     """Make an instant's requested and inflight files, having rolled back dead writes; safe to call from every task.
 
     Args:
         work: The instant.
         requested: Returns what the requested file holds.
+
+    Returns:
+        A timeline that shows the instant.
 
     Raises:
         WriteSealedError: The write was committed or given up already.
@@ -35,22 +38,23 @@ def begin(work: Transaction, requested: Callable[[Codec], bytes]) -> None:
     known = owner.read(work.storage, work.instant_time)
     if known is None:
         if owner.create(work.storage, work.instant_time, work.owner):
-            _put_on_timeline(work, requested)
-            return
+            return _put_on_timeline(work, requested)
         known = owner.read(work.storage, work.instant_time)
     if known is not None and known.write_id != work.write_id:
         raise same_millisecond(work)
     deadline = time.monotonic() + _WAIT_FOR_FIRST_S
     while time.monotonic() < deadline:
-        if _begun(work):
+        timeline = work.table.timeline()
+        found = timeline.find(work.instant_time)
+        if found is not None and found.state >= State.INFLIGHT:
             # What is seen is not yet kept; a data file may not reach the disk before it.
-            work.storage.flush([work.table.instants.folder])
-            return
+            work.storage.flush([timeline.files.folder])
+            return timeline
         refuse_sealed(work)
         time.sleep(_POLL_S)
     # The task that came first died on the way: every step is create-if-absent, so it can be taken again.
     owner.create(work.storage, work.instant_time, work.owner)
-    _put_on_timeline(work, requested)
+    return _put_on_timeline(work, requested)
 
 
 def same_millisecond(work: Transaction) -> ConcurrentWriteError:
@@ -109,8 +113,8 @@ def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) 
     )
 
 
-def _take_back_if_old(work: Transaction) -> None:
-    """Undo the beginning of a write that turns out to be too old once it is on the timeline.
+def _take_back_if_old(work: Transaction) -> Timeline:
+    """Return the timeline; undo the beginning of a write that turns out to be too old once it is on it.
 
     Who archives looks at the timeline after it has announced it, and this looks for that after its own file stands:
     one of the two sees the other.
@@ -119,7 +123,7 @@ def _take_back_if_old(work: Transaction) -> None:
     timeline = work.table.timeline()
     found = timeline.find(work.instant_time)
     if found is not None and found.state == State.COMPLETED:
-        return
+        return timeline
     if found is not None and found.state == State.INFLIGHT:
         # Whoever took that step had looked for it before.
         until = ""
@@ -129,6 +133,7 @@ def _take_back_if_old(work: Transaction) -> None:
         timeline.files.remove_pending(work.inflight)
         forget(work.storage, work.instant_time)
         raise
+    return timeline
 
 
 def _refuse_unseen(work: Transaction, swept: Swept) -> None:
@@ -140,12 +145,7 @@ def _refuse_unseen(work: Transaction, swept: Swept) -> None:
         raise
 
 
-def _begun(work: Transaction) -> bool:
-    found = work.table.timeline().find(work.instant_time)
-    return found is not None and found.state >= State.INFLIGHT
-
-
-def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes]) -> None:
+def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes]) -> Timeline:
     heartbeat.touch(work.storage, work.instant_time)
     # Before the instant is on the timeline, where one without a reserve counts as given up.
     reserve.hold(work.storage, work.instant_time)
@@ -157,9 +157,10 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes]) -> 
         # While an older one stands there, readers take what was archived after it for uncommitted.
         _refuse_unseen(work, swept)
     instants.request(work.inflight, requested(instants.codec))
-    _take_back_if_old(work)
+    timeline = _take_back_if_old(work)
     instants.start(work.inflight)
     _take_back_if_given_up(work)
+    return timeline
 
 
 def _roll_back(work: Transaction) -> None:

@@ -161,13 +161,16 @@ def _undone(victim: InstantInfo, deleted: Iterable[tuple[str, Iterable[str]]]) -
     return Undone(victim.commit_time, action_group(victim.action), groups)
 
 
-def snapshot(work: Transaction) -> Timeline:
+def snapshot(work: Transaction, now: Timeline) -> Timeline:
     """Return the timeline as it was when the write was planned.
+
+    Args:
+        work: The instant in the making.
+        now: As it is, or was at some moment since then.
 
     Raises:
         CommitConflictError: History does not tell it any more.
     """
-    now = work.table.timeline()
     return now.as_of(_seen(work, now))
 
 

@@ -63,21 +63,12 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         PyHudiError: Anything else that went wrong before the point of no return; the write is then to be aborted.
     """
     work = plan.transaction
-    storage = work.storage
-    timeline = plan.table.timeline()
-    done = completed_write(plan, timeline)
-    if done is not None:
-        return done
-    nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=work.write_id)
-    if plan.replays is not None:
-        # Its instant has left the timeline; the tasks took no rows, so that there is nothing to commit.
-        return find_write(plan.table, timeline, work.write_id) or nothing
-    if not any(result.rows for result in results):
-        if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
-            return nothing
-        begin(work, plan.requested)
-    with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=work.patience.heartbeat_interval_s):
-        result = _carry_out(plan, results)
+    if plan.replays is not None or not any(result.rows for result in results):
+        known = _without_rows(plan)
+        if known is not None:
+            return known
+    with heartbeat.HeartbeatThread(work.storage, plan.instant_time, interval_s=work.patience.heartbeat_interval_s):
+        result, timeline = _carry_out(plan, results)
     if not result.instant:
         abort_write(plan)
         return result
@@ -90,10 +81,27 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
     # This process may be all that there is: what is much to merge waits for somebody with a cluster.
     bound, application = settings.commit_merge_max_bytes, work.owner.application
     means = means_of(settings, most_bytes=bound, application=application)
-    services = run_inline(storage, timeline, settings.upkeep, means, metadata_enable=settings.metadata_enable)
+    services = run_inline(work.storage, timeline, settings.upkeep, means, metadata_enable=settings.metadata_enable)
     result = with_services(result, services)
     logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result
+
+
+def _without_rows(plan: WritePlan) -> CommitResult | None:
+    """Return what becomes of a write whose tasks took no rows; None where it is begun now, to be completed."""
+    timeline = plan.table.timeline()
+    done = completed_write(plan, timeline)
+    if done is not None:
+        return done
+    write_id = plan.transaction.write_id
+    nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=write_id)
+    if plan.replays is not None:
+        # The instant of the write that this one replays has left the timeline.
+        return find_write(plan.table, timeline, write_id) or nothing
+    if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
+        return nothing
+    begin(plan.transaction, plan.requested)
+    return None
 
 
 def completed_write(plan: WritePlan, timeline: Timeline) -> CommitResult | None:
@@ -111,28 +119,37 @@ def completed_write(plan: WritePlan, timeline: Timeline) -> CommitResult | None:
     return result
 
 
-def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult:
-    """Complete the write; the result names no instant where there was nothing to commit."""
+def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitResult, Timeline]:
+    """Complete the write; the result names no instant where there was nothing to commit.
+
+    Returns:
+        What the write did, and the timeline as it was when the write was sealed.
+    """
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"):
         owner.seal(plan.storage, plan.instant_time)
-        check_ownership(plan.transaction, plan.table.timeline())
+        timeline = plan.table.timeline()
+        done = completed_write(plan, timeline)
+        if done is not None:
+            return done, timeline
+        check_ownership(plan.transaction, timeline)
+        seen = snapshot(plan.transaction, timeline)
     outcomes = [outcome for result in results for outcome in result.outcomes]
     _check_placement(plan, results)
     spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
     with phases.phase("merge"):
-        merged = merge_spills(plan, spills, phases)
+        merged = merge_spills(plan, seen, spills, phases)
         outcomes += merged.outcomes
         _check_counted(plan, outcomes)
     with phases.phase("reconcile"):
         if plan.located and plan.rules.meeting is not Meeting.ADD:
             absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
-            check_spelling_of_others(plan, open_view(plan.storage, snapshot(plan.transaction)), absent)
+            check_spelling_of_others(plan, open_view(plan.storage, seen), absent)
         if not outcomes:
-            check_lesson(plan, snapshot(plan.transaction))
+            check_lesson(plan, seen)
         touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))
         replacement = Replacement(plan, touched)
-        replaced = replacement.groups(plan.storage)
+        replaced = replacement.groups(seen)
         _reconcile(plan, outcomes)
     written = sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None})
     changed = _changes(plan, outcomes, replaced, replacement, _new_keys(plan, outcomes, touched))
@@ -142,11 +159,11 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult:
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
     metadata = build_metadata(plan, outcomes, replaced, seconds, merged)
     if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
-        return result_from(plan.path, "", metadata)
+        return result_from(plan.path, "", metadata), timeline
     with phases.phase("complete"):
         body = plan.table.instants.codec.encode(metadata)
         complete(plan.transaction, changed, body, partial(_settle, plan, written))
-    return result_from(plan.path, plan.instant_time, metadata)
+    return result_from(plan.path, plan.instant_time, metadata), timeline
 
 
 def _changes(

@@ -30,7 +30,6 @@ from ..locating.file_groups import JobPlanner
 from ..locating.tagging import tag_rows
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
-from ..transaction.since import snapshot
 from .phases import Phases, Progress
 from .writers import Outcome, versions_of_commit, writers
 
@@ -57,11 +56,12 @@ class Merged:
     figures: LookupFigures | None = None
 
 
-def merge_spills(plan: WritePlan, spills: Sequence[SpillFile], phases: Phases) -> Merged:
+def merge_spills(plan: WritePlan, timeline: Timeline, spills: Sequence[SpillFile], phases: Phases) -> Merged:
     """Fold and merge what the tasks spilled, one file group per thread at a time.
 
     Args:
         plan: The write.
+        timeline: As of the write's watermark.
         spills: One per task that saw rows, in order of the tasks.
         phases: Where it is told how far the work is.
 
@@ -72,7 +72,7 @@ def merge_spills(plan: WritePlan, spills: Sequence[SpillFile], phases: Phases) -
         return Merged()
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
         local = open_storage(folder, durable=False)
-        work = _Merge(plan, local, snapshot(plan.transaction), phases)
+        work = _Merge(plan, local, timeline, phases)
         return work.look_up(spills) if plan.looks_up else work.by_routes(spills)
 
 

@@ -19,6 +19,7 @@ from ...storage.parallel import THREADS, for_each
 from ...table.arrow.spill import SpillFile, SpillWriter
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
+from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat
 from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffers
 from ...writer.routes import AppendRouter, BinRouter, KeyRouter, LocationRouter, PlacedRouter, Route, Router
@@ -91,7 +92,7 @@ class _Task:
         plan = self._plan
         # The first task of a write undoes those that died, and may meet others who decide.
         with self._phases.phase("begin"):
-            begin(plan.transaction, plan.requested)
+            self._timeline = begin(plan.transaction, plan.requested)
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
         alone = self._is_alone()
@@ -228,9 +229,14 @@ class _Task:
         return LocationRouter(self._planner.file_ids, plan.path)
 
     @cached_property
+    def _seen(self) -> Timeline:
+        """The timeline as of the plan; only tasks that write file groups themselves need it."""
+        return snapshot(self._plan.transaction, self._timeline)
+
+    @cached_property
     def _planner(self) -> JobPlanner:
-        return JobPlanner(self._plan, snapshot(self._plan.transaction))
+        return JobPlanner(self._plan, self._seen)
 
     @cached_property
     def _placed(self) -> PlacedGroups:
-        return PlacedGroups(self._plan, snapshot(self._plan.transaction))
+        return PlacedGroups(self._plan, self._seen)

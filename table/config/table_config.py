@@ -256,6 +256,11 @@ class TableConfig:
         return None if mode == "NONE" else mode
 
     @property
+    def compacts_partial_rows(self) -> bool:
+        """Whether Apache Hudi of the table's version compacts log rows with some of the columns as it reads them."""
+        return self.version >= NEWEST_VERSION
+
+    @property
     def unavailable_value(self) -> str | None:
         """The text or bytes that leave the older row's value as it is; None for none."""
         if self.partial_update_mode != key.FILL_UNAVAILABLE:

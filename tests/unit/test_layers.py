@@ -105,6 +105,10 @@ SUPPORT_RANKS = {
 }
 
 MOST_MODULES = 15
+VERSION_READERS = {
+    "table/format.py": "it chooses the format by it",
+    "operations/inspect/detail.py": "it shows it",
+}
 LONGEST_MODULE = 600
 LONGEST_FUNCTION = 60
 
@@ -242,8 +246,24 @@ def long_module(module: str, text: str) -> list[str]:
     return [f"{module}: {lines} lines"] if lines > LONGEST_MODULE else []
 
 
+def reads_of_the_version(module: str, text: str) -> list[str]:
+    """Return where a module reads the version of a table for another purpose than to show it."""
+    if module.startswith("table/config/") or module in VERSION_READERS:
+        return []
+    tree = ast.parse(text)
+    shown = {inner for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for inner in ast.walk(node)}
+    return [
+        f"{module}:{node.lineno}: reads the table's version"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr == "version"
+        and ast.unparse(node.value).endswith("config")
+        and node not in shown
+    ]
+
+
 RULES_OF_ALL = [long_functions, long_module]
-RULES_OF_LAYERS = [upward_imports, absolute_imports]
+RULES_OF_LAYERS = [upward_imports, absolute_imports, reads_of_the_version]
 
 
 @pytest.mark.parametrize("module", modules())

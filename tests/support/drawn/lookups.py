@@ -102,7 +102,7 @@ def located(work: WritePlan, parts: Sequence[pa.Table]) -> list[pa.Table]:
     if work.opens_alone or work.operation in REPLACING:
         return [said(part, "+0") for part in parts]
     storage = work.storage
-    timeline = snapshot(work.transaction)
+    timeline = snapshot(work.transaction, work.table.timeline())
     view = open_view(storage, timeline)
     keys = KeyGenerator(work.config, work.schema)
     return [_located(work, part.combine_chunks(), view, timeline, storage, keys) for part in parts]

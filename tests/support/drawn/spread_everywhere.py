@@ -78,7 +78,7 @@ def _dealt(placed: pa.Table) -> list[pa.Table]:
 def located(planned: WritePlan, rows: pa.Table) -> pa.Table:
     """Return rows with what they say of their file groups, with their keys, partitions, and those of the groups."""
     storage = open_storage(planned.path)
-    timeline = snapshot(planned.transaction)
+    timeline = snapshot(planned.transaction, planned.table.timeline())
     seen = SeenTable.at(planned.table, timeline)
     searched = None if planned.rules.meeting is Meeting.ADD else seen
     (batch,) = rows.to_batches()
