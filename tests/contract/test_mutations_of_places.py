@@ -146,7 +146,7 @@ def check_edges(_: Path) -> None:
 
 
 def groups_of_a_pending_clustering_take_rows(patch: Patch) -> None:
-    original = read_seam("sizes of file groups").__func__  # type: ignore[attr-defined]
+    original = read_seam("sizes of file groups").__func__
 
     def of(cls: type[GroupSizes], *args: Any, held: Any, appends: bool) -> GroupSizes:
         return original(cls, *args, appends=appends)
