@@ -6,20 +6,22 @@ import json
 import random
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.jobs import main
+from pyhudi.connector.jobs import WRONG, main
 from pyhudi.errors import CorruptFileError, InvalidOptionError, PyHudiError, UndoError
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.planning.request import LogSettings, WriteSettings
 from pyhudi.operations.result import RepairedLog, ServiceResult
+from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.compaction.repair import repair
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.inline import means_of
 from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.log_blocks import MAGIC, LogBlock
@@ -70,15 +72,27 @@ def damages(path: Path, log: Path, dice: random.Random) -> Iterator[Damage]:
     for at in sorted({0, 1, 6, 13, 14, 17, 18, *(dice.randrange(len(data)) for _ in range(25)), len(data) - 1}):
         yield Damage(f"cut at {at}", data[:at])
     inside = dice.sample(sorted(content), min(150, len(content)))
+    texts = {at for block in blocks for at in _texts(data, block)}
     for at in sorted({*range(len(data))} - {*content}) + inside:
-        flipped = data[:at] + bytes([data[at] ^ (1 << dice.randrange(8))]) + data[at + 1 :]
-        yield Damage(f"flip at {at}", flipped)
+        # Every bit of the numbers that say what follows.
+        for bit in [dice.randrange(8)] if at in texts or at in content else range(8):
+            flipped = data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
+            yield Damage(f"flip of bit {bit} at {at}", flipped)
     for block in blocks:
         yield from _hostile(data, block)
     for name, tail in (("noise", b"noise"), ("magic", MAGIC), ("itself", data), ("half", data[: len(data) // 2])):
         yield Damage(f"{name} behind", data + tail)
         yield Damage(f"{name} before", tail + data)
     yield Damage("empty", b"")
+
+
+def _texts(data: bytes, block: LogBlock) -> Iterator[int]:
+    """Yield where the texts of a block's headers are."""
+    at = block.offset
+    for text in block.headers.values():
+        start = data.index(text.encode(), at)
+        at = start + len(text.encode())
+        yield from range(start, at)
 
 
 def _hostile(data: bytes, block: LogBlock) -> Iterator[Damage]:
@@ -173,6 +187,51 @@ def test_a_repaired_file_group_takes_the_next_upsert(tmp_path: Path, index: str)
     assert log.exists()
     with pytest.raises(CorruptFileError, match="is damaged"):
         read_without_spark(tmp_path, {"as.of.instant": lost})
+
+
+CHANGES = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "000"}
+
+
+@pytest.mark.parametrize("block_format", ["parquet", "avro"])
+def test_every_reader_and_service_refuses_a_damaged_file_and_changes_nothing(
+    tmp_path: Path, block_format: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = WriteSettings(upkeep=OFF, logs=LogSettings(block_format=block_format))
+    write(tmp_path, rows(1, 2, 3, value=0), table=TABLE, settings=settings)
+    write(tmp_path, rows(1, value=1, ts=2), settings=settings)
+    write(tmp_path, rows(2, value=2, ts=2), settings=settings)
+    _, path = cut(tmp_path)
+    damaged = files_below(tmp_path)
+    ways: list[Callable[[], object]] = [
+        lambda: read_without_spark(tmp_path),
+        lambda: read_without_spark(tmp_path, CHANGES),
+        lambda: compacting.join(tmp_path),
+        lambda: compacting.run(tmp_path),
+    ]
+    for way in ways:
+        with pytest.raises(CorruptFileError, match=re.escape(f"repair(accept_loss=['{path}'])")):
+            way()
+
+    assert {name: data for name, data in files_below(tmp_path).items() if name in damaged} == damaged
+    assert main(["validate", "--path", str(tmp_path)]) == WRONG
+    assert "LOG_DAMAGED" in {json.loads(line)["code"] for line in capsys.readouterr().out.splitlines()}
+
+
+def test_only_a_deep_validate_holds_files_against_archived_instants(tmp_path: Path) -> None:
+    """Nothing on the timeline states their size, so readers pass over what is torn, as before."""
+    write(tmp_path, rows(1, 2, value=0), table=TABLE, settings=QUIET)
+    gone = write(tmp_path, rows(1, value=1, ts=2), settings=QUIET).instant
+    for value in (2, 3, 4):
+        write(tmp_path, rows(2, value=value, ts=value), settings=QUIET)
+    archive(open_storage(str(tmp_path)), ArchiveSettings(min_commits=2, max_commits=3, delta_commits=None))
+    assert gone not in instants(tmp_path)
+    [log] = [one for one in logs_of(tmp_path) if gone in one.name]
+    log.write_bytes(log.read_bytes()[:-5])
+
+    assert rows_of(tmp_path, "id", "value") == [("k1", 0), ("k2", 4)]
+    assert "LOG_DAMAGED" not in codes(tmp_path, deep=False)
+    [found] = [one for one in errors(tmp_path, deep=True) if one["code"] == "LOG_DAMAGED"]
+    assert (found["file"], found["instant"]) == (log.relative_to(tmp_path).as_posix(), gone)
 
 
 def test_damage_of_one_file_group_leaves_the_others_alone(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
-from support.made.compacting import join, run, schedule
+from pyhudi.table.files.logs.log_blocks import BlockType
+from pyhudi.table.files.logs.log_file import read_blocks
+from support.made.compacting import join, run, schedule, slices
 from support.readers import read_without_spark
 from support.recorded.hudi_options import SMALL
 from support.rules.health import errors
@@ -196,6 +198,30 @@ def test_both_write_a_table_without_ordering_fields(tmp_path: Path, older: Apach
     both.check()
     both.theirs("k0 2, k1 1, k4 3")
     both.check()
+
+
+def test_several_blocks_of_one_write_are_read_and_compacted(tmp_path: Path, older: ApacheHudi) -> None:
+    """1.0.2 reads the header that keeps our checksum as the numbers of an attempt and of a block."""
+    form = {"hoodie.logfile.data.block.format": "avro", "hoodie.logfile.data.block.max.size": "64"}
+    options = {**OPTIONS, BUCKETS: "1", "hoodie.datasource.write.table.type": "MERGE_ON_READ", **form}
+    both = Both(tmp_path / "t", older, options)
+    both.ours(BASE)
+    written = both.ours(", ".join([*(f"k{n} 20" for n in range(6)), "-k6 20", "-k7 20", "n20 10"]))
+    both.ours("k8 0, k9 0", "delete")
+    both.check()
+    storage = open_storage(str(both.path))
+    logs = [log.path for piece in slices(both.path) for log in piece.logs if log.instant_time == written]
+    kinds = [block.type for path in logs for block in read_blocks(storage, path)]
+    assert kinds.count(BlockType.AVRO) > 2
+    assert BlockType.DELETE in kinds
+
+    both.theirs("k0 30, k1 5, -k2 30")
+    both.ours("k3 30, -k4 30, k5 5")
+    both.check()
+    both.compaction("schedule")
+    both.compaction("run")
+    both.check()
+    assert not any(piece.logs for piece in slices(both.path))
 
 
 # The other four are in test_lookup_indexes.py.

@@ -1,8 +1,12 @@
 """The checksum of a log block: a CRC-32 of its headers and of those bytes of its content that have none of their own.
 
 The format of log files has no checksum. pyhudi keeps one where the format allows an entry that other readers pass over:
-Parquet blocks in an entry of the Parquet footer, whose pages have checksums already; Avro and delete blocks in an
-attribute of the Avro schema among their headers. While the checksum is computed, its own digits count as zeros.
+Parquet blocks in an entry of the Parquet footer, whose pages have checksums already; Avro and delete blocks in the
+header that identifies a block. While the checksum is computed, its own digits count as zeros.
+
+Source: ``BaseHoodieLogRecordReader`` of Apache Hudi 1.0 reads that header as the number of an attempt and of a block,
+parted by a comma, ignores what follows a second comma, and drops blocks where an instant has two attempts. It takes
+blocks without the header for those of attempt 0. Apache Hudi 1.1 and 1.2 do not read the header.
 """
 
 from __future__ import annotations
@@ -18,44 +22,44 @@ PLACEHOLDER = "00000000"
 # Thrift's compact protocol puts the field's type and the length of the digits between key and value.
 _BEFORE_DIGITS = KEY.encode() + b"\x18\x08"
 _TAIL = struct.Struct("<i4s")
-_ATTRIBUTE = f',"{KEY}":"'
-_END = '"}'
+# Every block's attempt and number, so that no block is taken for another attempt's.
+_ATTEMPT_AND_NUMBER = "0,0,"
 
 
 def sealed(kind: BlockType, headers: Mapping[Header, str], content: Iterable[bytes]) -> dict[Header, str]:
-    """Return the headers of an Avro block or a delete block with its checksum in them.
+    """Return the headers of an Avro block or a delete block with its checksum among them.
 
     Args:
         kind: The block's type.
-        headers: The block's, with an Avro schema, JSON.
+        headers: The block's.
         content: The block's, in pieces.
     """
-    schema = headers[Header.SCHEMA].removesuffix("}") + _ATTRIBUTE
-    marked = {**headers, Header.SCHEMA: schema + PLACEHOLDER + _END}
-    crc = zlib.crc32(described(kind, marked))
+    crc = zlib.crc32(described(kind, _with_digits(headers, PLACEHOLDER)))
     for piece in content:
         crc = zlib.crc32(piece, crc)
-    return {**marked, Header.SCHEMA: f"{schema}{crc:08x}{_END}"}
+    return _with_digits(headers, f"{crc:08x}")
+
+
+def _with_digits(headers: Mapping[Header, str], digits: str) -> dict[Header, str]:
+    return {**headers, Header.BLOCK_IDENTIFIER: _ATTEMPT_AND_NUMBER + digits}
 
 
 class Check:
     """Computes the checksum of an Avro block's or a delete block's content while the content is read.
 
     Args:
-        block: The block; any content passes where its schema has no checksum.
+        block: The block; any content passes where its headers have no checksum.
         read: Returns the next bytes of the content.
     """
 
     def __init__(self, block: LogBlock, read: Callable[[int], bytes]) -> None:
         self._block = block
         self._read = read
-        schema = block.headers.get(Header.SCHEMA, "")
-        before = len(schema) - len(PLACEHOLDER) - len(_END)
         self._kept = None
-        if schema[:before].endswith(_ATTRIBUTE):
-            self._kept = schema[before:].removesuffix(_END)
-            zeroed = {**block.headers, Header.SCHEMA: schema[:before] + PLACEHOLDER + _END}
-            self._crc = zlib.crc32(described(block.type, zeroed))
+        identifier = block.headers.get(Header.BLOCK_IDENTIFIER, "")
+        if identifier.startswith(_ATTEMPT_AND_NUMBER):
+            self._kept = identifier.removeprefix(_ATTEMPT_AND_NUMBER)
+            self._crc = zlib.crc32(described(block.type, _with_digits(block.headers, PLACEHOLDER)))
 
     def read(self, size: int) -> bytes:
         """Return the next bytes of the content."""

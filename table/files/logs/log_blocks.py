@@ -29,6 +29,7 @@ _TAIL = struct.Struct(">iq")
 # From behind the length on: version, type, no headers, no content, no footers, trailer.
 _LEAST = _VERSION_AND_TYPE.size + _INT.size + _LENGTH.size + _TAIL.size
 PREFIX = len(MAGIC) + _LENGTH.size
+_SHORTEST_TIME = len("yyyyMMddHHmmss")
 
 Read = Callable[[int, int], bytes]
 
@@ -195,7 +196,10 @@ def parse(read: Read, path: str, offset: int, end: int) -> LogBlock:
         raise _damaged(path, offset, "it names no instant")
     if ordinal == BlockType.COMMAND and content_size:
         raise _damaged(path, offset, "it is a command, and commands have no content")
-    return LogBlock(path, offset, BlockType(ordinal), headers, content_offset, content_size)
+    block = LogBlock(path, offset, BlockType(ordinal), headers, content_offset, content_size)
+    if any(len(time) < _SHORTEST_TIME or not time.isdigit() for time in block.compacted_times):
+        raise _damaged(path, offset, "it replaces what is no instant")
+    return block
 
 
 def _headers(read: Read, path: str, offset: int, at: int, most: int) -> tuple[dict[Header, str], int]:
