@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from ..errors import CorruptFileError
+from ..errors import CorruptFileError, UnsupportedTableError
 from ..storage.base import Storage
 from ..table.config import load_config
 from ..table.files.base_file import BaseFileReader
@@ -42,6 +42,7 @@ def scan(
 
     Raises:
         CorruptFileError: A file cannot be read; it is named with its partition and table.
+        UnsupportedTableError: A file is encrypted, or of a kind that pyhudi does not read; it is named likewise.
     """
     search = Search.of(predicates, table_schema, None if terms is None else terms.config)
     for piece in split.pieces:
@@ -51,8 +52,8 @@ def scan(
             else:
                 terms = terms or MergeTerms(load_config(storage))
                 yield from merge_slice(storage, piece.merged, schema, predicates, table_schema, terms, times)
-        except CorruptFileError as error:
-            raise CorruptFileError(
+        except (CorruptFileError, UnsupportedTableError) as error:
+            raise type(error)(
                 f"Reading partition {piece.partition_path!r} of the table {storage.path}: {error.what}", error.todo
             ) from error
 

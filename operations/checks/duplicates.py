@@ -21,7 +21,7 @@ from ...table.files.file_group import BaseFile, FileSlice
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import RECORD_KEY
 from .rows import COMMIT_TIME
-from .sicknesses import DUPLICATE_KEY, FILE_CORRUPT, KEY_ADDED_TWICE
+from .sicknesses import DUPLICATE_KEY, KEY_ADDED_TWICE
 from .subject import Subject
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
@@ -44,7 +44,7 @@ def check_duplicates(subject: Subject) -> None:
             pieces["" if everywhere else group.id.partition_path].append(group.newest)
     for partition, some in sorted(pieces.items()):
         where = "The table" if everywhere else f"The partition {partition!r}"
-        with subject.findings.turning(FILE_CORRUPT, file=partition):
+        with subject.unreadable(partition):
             _check_scope(subject, where, partition, some)
 
 
@@ -84,7 +84,7 @@ def _of_keys(batches: Iterable[pa.RecordBatch], hashes: Hashes) -> list[pa.Table
 
 def _merged(subject: Subject, piece: FileSlice, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield keys and commit times of the rows of a slice as readers see them; one that cannot be read is told of."""
-    with subject.findings.turning(FILE_CORRUPT, file=piece.logs[-1].path, instant=piece.logs[-1].instant_time):
+    with subject.unreadable(piece.logs[-1].path, piece.logs[-1].instant_time):
         terms = MergeTerms(subject.config)
         yield from merge_slice(subject.storage, piece, _COLUMNS, (), schema, terms, None)
 
@@ -136,7 +136,6 @@ def _twice(subject: Subject, files: Sequence[BaseFile], part: int, passes: int) 
 def _rows(subject: Subject, files: Sequence[BaseFile]) -> Iterator[pa.RecordBatch]:
     """Yield keys and commit times of rows that have a key; a file that cannot be read was told of."""
     for file in files:
-        reading = subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time)
-        with reading, BaseFileReader(subject.storage, file.path) as reader:
+        with subject.unreadable(file.path, file.instant_time), BaseFileReader(subject.storage, file.path) as reader:
             for rows in reader.batches(_COLUMNS):
                 yield rows.filter(pc.is_valid(rows.column(RECORD_KEY)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import struct
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from ...storage.parallel import for_each
 from ...table.files.base_file import MAX_KEY, MIN_KEY, BaseFileReader
+from ...table.files.bloom_filter import FILTER_CHECKSUM, SIMPLE, BloomFilter, checksum
 from ...table.files.file_group import BaseFile, base_file
 from ...table.files.footers import text_bounds
 from ...table.latest_schema import latest_schema
@@ -20,7 +20,6 @@ from ...table.schema.conform import conform
 from .sicknesses import (
     BLOOM_CORRUPT,
     COLUMNS_MISFIT,
-    FILE_CORRUPT,
     FOOTER_INVALID,
     KEY_RANGE,
     NOT_CHECKED,
@@ -34,9 +33,6 @@ from .subject import Subject
 BLOOM = b"org.apache.hudi.bloomfilter"
 _BLOOM_TYPE = b"hoodie_bloom_filter_type_code"
 _AVRO_SCHEMA = b"parquet.avro.schema"
-# Of a filter: -1, hash functions, their kind, bits; of a dynamic one in front of its rows: keys a row, keys, rows.
-_HEAD = struct.Struct(">iibi")
-_ROWS = struct.Struct(">iii")
 # From here on Java's order of characters differs from that of their bytes.
 _FIRST_SURROGATE = "\ud800"
 
@@ -60,7 +56,7 @@ def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None) -> None:
     if not file.path.endswith(".parquet"):
         subject.findings.add(NOT_CHECKED, f"{file.path} is no Parquet file, and pyhudi reads no other.", file=file.path)
         return
-    with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
+    with subject.unreadable(file.path, file.instant_time):
         with BaseFileReader(subject.storage, file.path) as reader:
             columns = reader.parquet.schema_arrow
             footer = dict(reader.parquet.metadata.metadata or {})
@@ -95,8 +91,8 @@ def _check_key_values(subject: Subject, file: BaseFile, footer: Mapping[bytes, b
             _parse(footer[_AVRO_SCHEMA])
     if BLOOM in footer:
         try:
-            _check_bloom(footer[BLOOM], dynamic=_BLOOM_TYPE in footer)
-        except (ValueError, struct.error) as error:
+            _check_bloom(footer)
+        except ValueError as error:
             what = f"The bloom filter in the footer of {file.path} is none ({error})."
             subject.tell(BLOOM_CORRUPT, file, what)
 
@@ -107,29 +103,19 @@ def _parse(text: bytes) -> pa.Schema:
     return arrow_schema(text.decode(), "a base file")
 
 
-def _check_bloom(text: bytes, *, dynamic: bool) -> None:
-    """Take a filter apart.
+def _check_bloom(footer: Mapping[bytes, bytes]) -> None:
+    """Take a filter apart, and hold it against what else the footer says of it.
 
     Raises:
-        ValueError: It is none.
-        struct.error: It is cut off.
+        ValueError: Readers cannot use it, or it is not what was written.
     """
-    data = base64.b64decode(text, validate=True)
-    at, rows = 0, 1
-    kind, hashes, _, bits = _HEAD.unpack_from(data)
-    if kind >= 0:
-        return  # The layout of releases before bits had a head.
-    if dynamic:
-        _, _, rows = _ROWS.unpack_from(data, _HEAD.size)
-        at = _HEAD.size + _ROWS.size
-        if rows < 1:
-            raise ValueError(f"it has {rows} rows")
-        kind, hashes, _, bits = _HEAD.unpack_from(data, at)
-    if kind != -1 or hashes < 1 or bits < 1:
-        raise ValueError(f"it has {hashes} hash functions and {bits} bits")
-    wanted = at + rows * (_HEAD.size + (bits + 7) // 8)
-    if len(data) != wanted:
-        raise ValueError(f"it has {len(data)} bytes where {wanted} belong")
+    text, code, known = footer[BLOOM], footer.get(_BLOOM_TYPE), footer.get(FILTER_CHECKSUM.encode())
+    if known is not None and known != checksum(text):
+        raise ValueError("it is not what its checksum is of")
+    found = BloomFilter.decode(text, SIMPLE if code is None else code.decode())
+    data = base64.b64decode(text)
+    if any(not data.startswith(row.head) for row in found.rows):
+        raise ValueError("its head is not that of its rows")
 
 
 def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:

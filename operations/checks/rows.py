@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import NullKeyError, PyHudiError, UnsupportedTableError
+from ...errors import NullKeyError, PyHudiError
 from ...index.bucket import BucketIndex
 from ...storage.parallel import for_each
 from ...table.arrow.arrays import Mask, mask, plain
@@ -30,7 +30,6 @@ from .logs import data_blocks
 from .sicknesses import (
     BLOOM_MISS,
     COMMIT_TIME_COLUMN,
-    FILE_CORRUPT,
     FILE_NAME_COLUMN,
     KEY_MISMATCH,
     NOT_CHECKED,
@@ -132,7 +131,7 @@ class _Rows:
 
 def _check_base(subject: Subject, found: _Rows, file: BaseFile) -> None:
     bounds: list[tuple[str, str]] = []
-    with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
+    with subject.unreadable(file.path, file.instant_time):
         with BaseFileReader(subject.storage, file.path) as reader:
             footer = dict(reader.parquet.metadata.metadata or {})
             said = KeyFooter.of(footer, file.path).filter
@@ -156,16 +155,13 @@ def _check_filter(found: _Rows, rows: pa.RecordBatch, bloom: BloomFilter | None)
 
 
 def _check_log(subject: Subject, found: _Rows, file: LogFile) -> None:
-    with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
-        try:
-            for block in data_blocks(subject, file):
-                if block.type == BlockType.DELETE:
-                    found.take_keys(deletes_of(subject.storage, block).keys)
-                    continue
-                for rows in rows_of(subject.storage, block, columns_of(block)):
-                    found.take(rows, whole=not block.is_partial)
-        except UnsupportedTableError as error:
-            subject.findings.add(NOT_CHECKED, error.what, file=file.path, instant=file.instant_time)
+    with subject.unreadable(file.path, file.instant_time):
+        for block in data_blocks(subject, file):
+            if block.type == BlockType.DELETE:
+                found.take_keys(deletes_of(subject.storage, block).keys)
+                continue
+            for rows in rows_of(subject.storage, block, columns_of(block)):
+                found.take(rows, whole=not block.is_partial)
     found.tell()
 
 

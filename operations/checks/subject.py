@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ...errors import UnsupportedTableError
 from ...index.base import Index
 from ...index.registry import index_for
 from ...storage.base import FileInfo, Storage, join
@@ -21,7 +23,7 @@ from ...timeline.archive.lsm import Archive
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from .finding import Findings, Sickness
-from .sicknesses import NOT_CHECKED
+from .sicknesses import FILE_CORRUPT, NOT_CHECKED
 
 META_FOLDER = ".hoodie"
 
@@ -151,6 +153,15 @@ class Subject:
             self.findings.add(sickness, what, file=self.path(about), instant=about.requested_time)
         else:
             self.findings.add(sickness, what, file=about.path, instant=about.instant_time)
+
+    @contextmanager
+    def unreadable(self, path: str, instant_time: str = "") -> Iterator[None]:
+        """Make a finding of what cannot be read of a data file or of a partition, and go on behind it."""
+        with self.findings.turning(FILE_CORRUPT, file=path, instant=instant_time):
+            try:
+                yield
+            except UnsupportedTableError as error:
+                self.findings.add(NOT_CHECKED, error.what, file=path, instant=instant_time)
 
     def view(self) -> FileView:
         """Return the file slices that readers see, going by the writes that could be parsed."""

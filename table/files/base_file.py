@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import CorruptFileError, StorageError
+from ...errors import CorruptFileError, StorageError, UnsupportedTableError
 from ...storage.base import Storage
 from ...storage.inputs import open_part
 from ...version import VERSION
@@ -50,6 +50,9 @@ _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _FOOTER_AHEAD = 64 << 10
 _FOOTER_END = struct.Struct("<i4s")
 _PARQUET_MAGIC = b"PAR1"
+_ENCRYPTED_FOOTER = b"PARE"
+# Bytes behind a footer in plain text of a file with encrypted columns: a nonce and a tag.
+_SIGNATURE = 12 + 16
 # Encoded bytes of one value, at most, for a string column to count as dictionary-encoded throughout.
 _FEW_BYTES = 2.5
 
@@ -217,6 +220,7 @@ class BaseFileReader:
 
     Raises:
         CorruptFileError: The file is not Parquet or its footer is damaged.
+        UnsupportedTableError: Something in the file is encrypted.
     """
 
     def __init__(
@@ -236,7 +240,7 @@ class BaseFileReader:
                 self._input = open_part(self._input, *part)
             # One request for column chunks that lie side by side, where each is a request over a network.
             self._remote = storage.remote
-            self.parquet = self._open(None if check_footer is None else self._footer(check_footer))
+            self.parquet = self._open(self._footer(check_footer))
             if self.rows > _MOST_ROWS_A_BYTE * self._input.size():
                 raise pa.ArrowInvalid(f"its footer counts {self.rows} rows in {self._input.size()} bytes")
             self.dictionaries = frozenset() if plain is None else _dictionaried(self.parquet) - frozenset(plain)
@@ -250,7 +254,7 @@ class BaseFileReader:
         except _UNREADABLE as error:
             raise _corrupt(self._shown, error) from error
 
-    def _open(self, footer: pq.FileMetaData | None = None, dictionaries: Sequence[str] | None = None) -> pq.ParquetFile:
+    def _open(self, footer: pq.FileMetaData, dictionaries: Sequence[str] | None = None) -> pq.ParquetFile:
         import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
 
         return pq.ParquetFile(
@@ -261,8 +265,11 @@ class BaseFileReader:
             page_checksum_verification=True,
         )
 
-    def _footer(self, check: Callable[[bytes], None]) -> pq.FileMetaData:
-        """Return the footer, having checked its bytes, with the requests that Parquet's own reader makes."""
+    def _footer(self, check: Callable[[bytes], None] | None) -> pq.FileMetaData:
+        """Return the footer, having checked its bytes, with the requests that Parquet's own reader makes.
+
+        pyarrow ends the process where something is asked of an encrypted column that a footer in plain text describes.
+        """
         import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
 
         size = self._input.size()
@@ -271,11 +278,17 @@ class BaseFileReader:
             raise pa.ArrowInvalid(f"it has {size} bytes, which are too few for a Parquet footer")
         length, magic = _FOOTER_END.unpack_from(tail, len(tail) - _FOOTER_END.size)
         whole = length + _FOOTER_END.size
+        if magic == _ENCRYPTED_FOOTER:
+            raise _encrypted(self._shown)
         if magic != _PARQUET_MAGIC or not 0 <= length <= size - _FOOTER_END.size:
             raise pa.ArrowInvalid("it does not end as a Parquet file does")
         tail = tail[-whole:] if whole <= len(tail) else self._last(whole)
-        check(tail)
-        return pq.read_metadata(pa.BufferReader(tail))
+        if check is not None:
+            check(tail)
+        footer = pq.read_metadata(pa.BufferReader(tail))
+        if length - footer.serialized_size == _SIGNATURE:
+            raise _encrypted(self._shown)
+        return footer
 
     def _last(self, count: int) -> bytes:
         self._input.seek(self._input.size() - count)
@@ -365,4 +378,11 @@ def _corrupt(shown: str, error: Exception) -> CorruptFileError:
     return CorruptFileError(
         f"{_capital(shown)} cannot be read ({type(error).__name__}: {error}).",
         "Restore the file from a backup, or roll back the instant in its name.",
+    )
+
+
+def _encrypted(shown: str) -> UnsupportedTableError:
+    return UnsupportedTableError(
+        f"{_capital(shown)} is encrypted, and pyhudi decrypts no files.",
+        "Read and write the table with the writer that encrypted it.",
     )

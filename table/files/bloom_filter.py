@@ -358,6 +358,11 @@ class _Row:
     size: int
     hashes: int
 
+    @property
+    def head(self) -> bytes:
+        """The bytes that say how to read its bits; a filter that grows begins with the same ones."""
+        return _HEAD.pack(_VERSION, self.hashes, _MURMUR, self.size)
+
     def holds(self, strings: MurmurStrings) -> Mask:
         """Return for which strings all bits are set; those of which one is not soon drop out."""
         found = np.zeros(len(strings.rows), np.bool_)

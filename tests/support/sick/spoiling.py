@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import shutil
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -353,6 +355,25 @@ def lose_archived(path: Path) -> None:
 
 
 BLOOM = b"org.apache.hudi.bloomfilter"
+BLOOM_TYPE = b"hoodie_bloom_filter_type_code"
+FILTER_CHECKSUM = b"pyhudi.bloomfilter.crc32"
+
+
+def simple_filter(
+    *, version: int = -1, kind: int = 1, bits: bytes = bytes(7), checksum: bytes | None = None
+) -> dict[bytes, bytes | None]:
+    """Return what a footer says of a filter of 56 bits that does not grow."""
+    data = struct.pack(">iibi", version, 5, kind, 56) + bits
+    return {BLOOM: base64.b64encode(data), BLOOM_TYPE: b"SIMPLE", FILTER_CHECKSUM: checksum}
+
+
+def dynamic_filter(*, hashes: int = 5, rows: int = 1) -> dict[bytes, bytes | None]:
+    """Return what a footer says of a filter that grows, and whose rows have 5 hash functions and 56 bits."""
+    head, row = struct.pack(">iibi", -1, hashes, 1, 56), struct.pack(">iibi", -1, 5, 1, 56) + bytes(7)
+    data = head + struct.pack(">iii", 10, 0, rows) + row * rows
+    return {BLOOM: base64.b64encode(data), BLOOM_TYPE: b"DYNAMIC_V0", FILTER_CHECKSUM: None}
+
+
 META_FIRST = ["_hoodie_record_key", "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_partition_path"]
 
 

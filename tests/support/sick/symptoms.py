@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import shutil
 from functools import partial
 
@@ -27,6 +26,7 @@ from support.sick.spoiling import (
     completed_at,
     copied,
     crc,
+    dynamic_filter,
     filter_of,
     link,
     lose_archived,
@@ -47,6 +47,7 @@ from support.sick.spoiling import (
     same,
     savepoint_of,
     second_group,
+    simple_filter,
     stat,
     swap,
     time_of,
@@ -253,12 +254,14 @@ SYMPTOMS = [
     Symptom("FOOTER_INVALID", "schema", "x/0000000", rewritten(same, {b"parquet.avro.schema": b"noise"})),
     Symptom("KEY_RANGE", "statistics", "'zz'", rewritten(same, {MAX_KEY.encode(): b"zz"})),
     Symptom("BLOOM_CORRUPT", "noise", "bloom filter", rewritten(same, {BLOOM: b"!"})),
-    Symptom(
-        "BLOOM_CORRUPT",
-        "cut",
-        "where 20 belong",
-        rewritten(same, {BLOOM: base64.b64encode(b"\xff" * 4 + b"\0\0\0\5\1\0\0\0\x38" + b"\0" * 6)}),
-    ),
+    Symptom("BLOOM_CORRUPT", "cut", "5 hashes and 56 bits", rewritten(same, simple_filter(bits=bytes(6)))),
+    Symptom("BLOOM_CORRUPT", "long", "left over", rewritten(same, simple_filter(bits=bytes(8)))),
+    # Apache Hudi takes the first number for that of the hash functions, and these for Jenkins's.
+    Symptom("BLOOM_CORRUPT", "older than its head", "murmur", rewritten(same, simple_filter(version=5))),
+    Symptom("BLOOM_CORRUPT", "other hashes", "murmur", rewritten(same, simple_filter(kind=0))),
+    Symptom("BLOOM_CORRUPT", "checksum", "checksum", rewritten(same, simple_filter(checksum=b"1a2b3c4d"))),
+    Symptom("BLOOM_CORRUPT", "head", "not that of its rows", rewritten(same, dynamic_filter(hashes=4))),
+    Symptom("BLOOM_CORRUPT", "no rows", "it has no rows", rewritten(same, dynamic_filter(rows=0))),
     Symptom("BLOOM_MISS", "others", "not in the bloom filter", rewritten(same, filter_of("other")), deep=True),
     Symptom(
         "FILE_NAME_COLUMN", "other", "12345", column("_hoodie_file_name", lambda some: ["12345", *some[1:]]), deep=True
