@@ -10,12 +10,12 @@ from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import (
     BUCKET,
     BUCKET_COUNT,
-    BUCKET_ENGINE,
     BUCKET_HASH_FIELDS,
     INDEX_TYPE,
     PARTIAL_UPDATE_MODE,
     SIMPLE,
 )
+from ...table.config.table_config import bucket_properties
 from ...table.keys.time_partitions import TimePartitions
 from ...table.told_index import ToldIndex, is_unnoted, mixed, with_told
 from .request import TableSettings
@@ -167,12 +167,7 @@ def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dic
         raise _uncounted(path)
     hash_fields = asked.hash_fields or config.record_key_fields
     check_hash_fields(hash_fields, config.record_key_fields, path)
-    return {
-        INDEX_TYPE: BUCKET,
-        BUCKET_ENGINE: "SIMPLE",
-        BUCKET_COUNT: str(asked.bucket_count),
-        BUCKET_HASH_FIELDS: ",".join(hash_fields),
-    }
+    return bucket_properties(asked.bucket_count, config.record_key_fields, hash_fields)
 
 
 def _taught_lookup(named: str, asked: TableSettings, told: ToldIndex, path: str, *, rewrites: bool) -> dict[str, str]:

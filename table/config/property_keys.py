@@ -79,6 +79,9 @@ INDEX_TYPE = "hoodie.index.type"
 BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
 BUCKET_HASH_FIELDS = "hoodie.bucket.index.hash.field"
 BUCKET_ENGINE = "hoodie.index.bucket.engine"
+# Apache Hudi's procedures read the table's properties as options of theirs. Where these name the index BUCKET, Apache
+# Hudi fails without the option that names the record key: the property of the same meaning has another name.
+RECORD_KEY_OPTION = "hoodie.datasource.write.recordkey.field"
 
 BUCKET = "BUCKET"
 SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM = "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM"

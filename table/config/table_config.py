@@ -112,7 +112,7 @@ class TableConfig:
             key.TIMEZONE: timezone,
             **_version_properties(version, partition_fields, hive_style),
             **key.CONSTANT_OF_NEW_TABLES,
-            **_index_properties(index_type, bucket_count, hash_fields or record_key_fields),
+            **_index_properties(index_type, bucket_count, record_key_fields, hash_fields),
         }
         return _with_spelling(cls(properties))
 
@@ -464,12 +464,29 @@ def _with_spelling(made: TableConfig) -> TableConfig:
     return made if made.names_key_field is not None else made.with_key_field(None)
 
 
-def _index_properties(index_type: str | None, bucket_count: int | None, hash_fields: Sequence[str]) -> dict[str, str]:
+def _index_properties(
+    index_type: str | None, bucket_count: int | None, record_key: Sequence[str], hash_fields: Sequence[str] | None
+) -> dict[str, str]:
     properties = {} if index_type is None else {key.INDEX_TYPE: index_type}
     if index_type is None or bucket_count is None:
         return properties
-    return properties | {
+    return bucket_properties(bucket_count, record_key, hash_fields)
+
+
+def bucket_properties(
+    bucket_count: int, record_key: Sequence[str], hash_fields: Sequence[str] | None
+) -> dict[str, str]:
+    """Return what a table with the index BUCKET keeps about it.
+
+    Args:
+        bucket_count: Buckets of one partition.
+        record_key: The columns of the record key.
+        hash_fields: Those of them that choose the bucket; None for all.
+    """
+    return {
+        key.INDEX_TYPE: key.BUCKET,
         key.BUCKET_COUNT: str(bucket_count),
-        key.BUCKET_HASH_FIELDS: ",".join(hash_fields),
+        key.BUCKET_HASH_FIELDS: ",".join(hash_fields or record_key),
         key.BUCKET_ENGINE: "SIMPLE",
+        key.RECORD_KEY_OPTION: ",".join(record_key),
     }

@@ -27,7 +27,13 @@ COLUMNS = ("id", "name", "ts")
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("name", pa.string()), ("ts", pa.int64())])
 BUCKETS = TableSettings(bucket_count=2)
 # What pyhudi notes, and a metadata table that it takes out of use.
-OURS = ("hoodie.index.", "hoodie.bucket.index.", "hoodie.table.metadata.", "hoodie.table.index.defs.")
+OURS = (
+    "hoodie.index.",
+    "hoodie.bucket.index.",
+    "hoodie.datasource.write.recordkey.field",
+    "hoodie.table.metadata.",
+    "hoodie.table.index.defs.",
+)
 
 
 @dataclass

@@ -102,8 +102,7 @@ def differing(one: dict[Any, int], other: dict[Any, int]) -> dict[Any, tuple[int
 def compacted_by_them(apache: ApacheHudi, path: Path) -> None:
     """Have Apache Hudi carry out a compaction that pyhudi plans."""
     schedule(path)
-    key = "hoodie.datasource.write.recordkey.field=id"  # which the procedure takes from options alone
-    assert apache.sql(f"call run_compaction(op => 'run', path => '{path}', options => '{key}')")
+    assert apache.sql(f"call run_compaction(op => 'run', path => '{path}')")
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,7 @@ class Shared:
 
     def run_theirs(self) -> None:
         """Have Apache Hudi execute the compaction that is pending."""
-        key = "hoodie.datasource.write.recordkey.field=id"  # which the procedure takes from options alone
-        assert self.apache.sql(f"call run_compaction(op => 'run', path => '{self.path}', options => '{key}')")
+        assert self.apache.sql(f"call run_compaction(op => 'run', path => '{self.path}')")
 
     def check(self, *, by_spark: bool = False) -> None:
         """Hold all readers against the model, and their meta columns against one another."""

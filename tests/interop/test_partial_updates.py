@@ -89,8 +89,7 @@ class Shared:
     def compacted_by_them(self) -> None:
         """Have Apache Hudi carry out what pyhudi plans."""
         schedule(self.path)
-        key = "hoodie.datasource.write.recordkey.field=id"  # which the procedure takes from options alone
-        assert self.apache.sql(f"call run_compaction(op => 'run', path => '{self.path}', options => '{key}')")
+        assert self.apache.sql(f"call run_compaction(op => 'run', path => '{self.path}')")
         self.model.compact()
 
     def _taken(self, given: Tuples, columns: tuple[str, ...] | None) -> pa.Table:

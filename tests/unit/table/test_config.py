@@ -79,6 +79,7 @@ INDEX_KEYS = {
     "hoodie.bucket.index.num.buckets": "4",
     "hoodie.bucket.index.hash.field": "id",
     "hoodie.index.bucket.engine": "SIMPLE",
+    "hoodie.datasource.write.recordkey.field": "id",
 }
 
 
