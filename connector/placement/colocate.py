@@ -8,8 +8,8 @@ puts small slots together, as many as make a task worth its while; it never take
 for, Spark 4.1 and later place rows by slot directly (``repartitionById``).
 
 Spark 4.0 has no function in Python that takes Arrow columns. Where it cannot compute the slot itself, all columns then
-go through Python (``mapInArrow``, for which that Spark wants pandas installed; no other part of pyhudi does). Without
-pandas `HudiTable` writes as a plain ``df.write`` does there.
+go through Python (``mapInArrow``, for which Spark wants pandas installed; besides this, only lookups by indexes of the
+whole table and by indexes of your own use it). Without pandas `HudiTable` writes as a plain ``df.write`` does there.
 
 A shuffle brings the rows of one slot together in any order. Where it can matter which of two rows came later, each
 carries where it stood: its Spark partition and its place in it.
@@ -175,7 +175,7 @@ def default_tasks(spark: SparkSession, table: Table) -> int:
 
 def can_place(df: DataFrame, placement: Placement) -> bool:
     """Return whether this Spark can bring the rows of a slot into one partition."""
-    return has_arrow_batches(df) or slot_expression(placement, df.schema) is not None
+    return slot_expression(placement, df.schema) is not None or has_arrow_udf(df) or has_arrow_batches()
 
 
 def place(df: DataFrame, placement: Placement, *, breaks_ties: bool = True) -> DataFrame:

@@ -18,7 +18,7 @@ from ...operations.planning.spread_lookup import LookTask, SeenTable, overlappin
 from ...storage.parallel import for_each
 from ...table.keys.partition_paths import check_safe_path
 from .arrow_frames import as_array, by_name, local_frame, text_fields, through
-from .key_columns import KEY, PATH, has_arrow_batches
+from .key_columns import KEY, PATH, has_arrow_batches, left_to_the_commit
 from .table_keys import GROUP, HOME, spark_tasks, table_keys
 
 if TYPE_CHECKING:
@@ -222,8 +222,9 @@ def _many(
     asked = keyed.select(PATH, KEY).distinct().join(spark.createDataFrame(met.spans), PATH)
     asked = asked.where(sf.col(KEY).between(sf.col(_LEAST), sf.col(_GREATEST))).select(PATH, KEY)
     if pieces:
-        keys = table_keys(spark, storage, pieces, table, met.between, in_python=has_arrow_batches(keyed))
+        keys = table_keys(spark, storage, pieces, table, met.between, in_python=has_arrow_batches())
         if keys is None:
+            left_to_the_commit(storage.path)
             return None
         # A file may hold a key twice.
         asked = asked.join(keys, [PATH, KEY], "left").select(PATH, KEY, GROUP).distinct()

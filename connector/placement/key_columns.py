@@ -1,17 +1,18 @@
 """The record key and the partition path of every row as columns of a DataFrame, as the write will spell them.
 
 Spark computes them itself where it can (`key_text`). Else the key and partition columns, and no others, go through
-Python; on Spark 4.0, which has no such functions, whole rows do, for which that Spark wants pandas installed.
+Python; on Spark 4.0, which has no such functions, whole rows do, for which Spark wants pandas installed.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.utils import require_minimum_pandas_version
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ...errors import DuplicateColumnError, MissingColumnError
@@ -21,6 +22,8 @@ from .slots import Placement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+logger = logging.getLogger("pyhudi")
 
 KEY, PATH = "_pyhudi_key", "_pyhudi_path"
 _BOTH = "_pyhudi_key_and_path"
@@ -32,14 +35,31 @@ def has_arrow_udf(df: DataFrame) -> bool:
     return hasattr(type(df), "repartitionById")
 
 
-def has_arrow_batches(df: DataFrame) -> bool:
-    """Return whether this Spark takes whole batches from Python: on 4.0 pandas has to be installed for it."""
-    return has_arrow_udf(df) or find_spec("pandas") is not None
+def has_arrow_batches() -> bool:
+    """Return whether Spark sends whole batches through Python: this process needs pandas for it, which nothing uses."""
+    try:
+        require_minimum_pandas_version()
+    except ImportError:
+        return False
+    return True
+
+
+def left_to_the_commit(table: str) -> None:
+    """Say in the log that the commit of a write looks up keys that tasks of Spark would have looked up.
+
+    Args:
+        table: The table's path.
+    """
+    logger.warning(
+        "The commit of the write to %s looks up the keys of its rows by itself: Spark hands them to tasks only where "
+        "pandas is installed. Install it where the program runs.",
+        table,
+    )
 
 
 def can_spell(df: DataFrame, placement: Placement) -> bool:
     """Return whether this Spark can compute the keys of the rows."""
-    return has_arrow_batches(df) or KeyText.of(placement, df.schema) is not None
+    return KeyText.of(placement, df.schema) is not None or has_arrow_udf(df) or has_arrow_batches()
 
 
 def with_keys(df: DataFrame, placement: Placement) -> DataFrame:

@@ -40,7 +40,16 @@ from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from ..source.spark_types import to_arrow
 from .colocate import placement_of
 from .found_keys import FoundKeys, Met, look_up
-from .key_columns import KEY, PATH, can_spell, has_arrow_batches, refuse_name, with_keys, with_position
+from .key_columns import (
+    KEY,
+    PATH,
+    can_spell,
+    has_arrow_batches,
+    left_to_the_commit,
+    refuse_name,
+    with_keys,
+    with_position,
+)
 from .new_places import FIRST_NEW, with_places
 from .table_keys import GROUP, HOME, spark_tasks
 from .unique_keys import LEAVES, UniqueKeys, sent, with_homes
@@ -136,9 +145,11 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
     """
     index = work.index
     placement = placement_of(df, work.target.table, number_to_text=work.settings.number_to_text)
-    if index is None or work.target.operation.name == DELETE_PARTITION or not can_spell(df, placement):
+    if index is None or work.target.operation.name == DELETE_PARTITION:
         return None
-    if (index.is_global or not isinstance(index, TableLookup)) and not has_arrow_batches(df):
+    through_python = index.is_global or not isinstance(index, TableLookup)
+    if not can_spell(df, placement) or (through_python and not has_arrow_batches()):
+        left_to_the_commit(work.storage.path)
         return None
     began = time.monotonic()
     timeline, moment = seen_moment(work.target.table, work.settings.based_on)

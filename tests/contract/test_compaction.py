@@ -19,7 +19,7 @@ from pyhudi.errors import (
 )
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import CompactionSettings
-from pyhudi.operations.transaction.execution import claim
+from pyhudi.operations.transaction.execution import claim, take_back
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.files.base_file import STAMP
@@ -345,7 +345,7 @@ def test_one_that_was_taken_over_publishes_nothing_more(table: Path) -> None:
             late.append(error)
             raise
 
-    with pytest.raises(WriteSealedError):
+    with pytest.raises(ConcurrentWriteError, match=f"compaction {plan.instant} .* was completed by another process"):
         run(table, executor=stopped)
 
     assert len(late) == 1
@@ -356,6 +356,31 @@ def test_one_that_was_taken_over_publishes_nothing_more(table: Path) -> None:
     assert undone is not None
     assert undone.instant_to_rollback is not None
     assert (undone.instant_to_rollback.commit_time, undone.instant_to_rollback.action) == (plan.instant, "compaction")
+
+
+@pytest.mark.parametrize("over", [True, False], ids=["over", "back"])
+def test_the_error_names_who_took_a_plan_over_or_took_it_back(table: Path, over: bool) -> None:
+    """The tasks' own error says that nothing is to be done, which holds for the tasks alone."""
+    before = merged(table, *META)
+    schedule(table)
+    storage = open_storage(str(table))
+    config = load_config(storage)
+
+    def stopped(call, units):
+        [instant] = timeline_of(table).pending
+        if over:
+            assert claim(storage, config, instant, IMPATIENT, application="the other") is not None
+        else:
+            take_back(storage, config, instant)
+        return [call(one) for one in units]
+
+    who = r"taken over by another process \('the other', process \d+ on " if over else "taken back by another process"
+    with pytest.raises(ConcurrentWriteError, match=rf"compaction \d+ of .* was {who}"):
+        run(table, executor=stopped)
+
+    assert merged(table, *META) == before
+    run(table)
+    assert in_bases(table) == merged(table)
 
 
 @pytest.mark.parametrize("completes", [True, False])

@@ -51,6 +51,13 @@ def link_packages(site: Path) -> None:
     (site / "linked.pth").write_text(f"{Path(pa.__file__).parents[1]}\n", encoding="utf-8")
 
 
+def link_packages_without(site: Path, *names: str) -> None:
+    """Let an environment see the packages of this one but for some, and none that is installed by a link."""
+    for one in Path(pa.__file__).parents[1].iterdir():
+        if not one.name.startswith((*names, "__editable__", "pyhudi", "pyspark_pyhudi")) and one.suffix != ".pth":
+            (site / one.name).symlink_to(one)
+
+
 def _copy_source(folder: Path) -> Path:
     shutil.copytree(ROOT, folder, ignore=_NOT_SOURCE)
     return folder

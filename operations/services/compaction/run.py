@@ -8,14 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ....errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
+from ....errors import (
+    CommitConflictError,
+    ConcurrentWriteError,
+    PyHudiError,
+    UnsupportedTableError,
+    WriteSealedError,
+)
 from ....table.files.file_group import BaseFile, DataFile, data_file
 from ....table.latest_schema import latest_schema
 from ....table.table import Table
 from ....table.told_index import with_told_index
 from ....table.told_spelling import with_told_spelling
 from ....timeline.held import LOG_COMPACTION
-from ....timeline.instants import Instant
+from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
 from ....timeline.writers import failures, heartbeat, owner
 from ....timeline.writers.failures import NEVER, Failed
@@ -220,7 +226,8 @@ class Run:
             service = self.kind.service(claimed, means)
 
             def executed(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
-                finished.extend(self._execute(service, plan, call, units))
+                with _naming_who_took_over(work):
+                    finished.extend(self._execute(service, plan, call, units))
                 self._close(work, plan, finished)
                 return list(finished)
 
@@ -288,6 +295,32 @@ class Run:
 def _token(file: DataFile) -> str:
     """Return what the name of a file says of who wrote it."""
     return file.write_token if isinstance(file, BaseFile) else str(file.name.write_token or "")
+
+
+@contextmanager
+def _naming_who_took_over(work: Transaction) -> Iterator[None]:
+    """Raise for the whole plan where a task finds that this process may publish no more files of it.
+
+    Raises:
+        ConcurrentWriteError: Another process has taken the plan over, completed it or taken it back.
+    """
+    try:
+        yield
+    except WriteSealedError as error:
+        known = owner.read(work.storage, work.instant_time)
+        done = work.table.timeline().find(work.instant_time)
+        if known is not None and known.write_id != work.write_id:
+            by = f"{known.application!r}, " if known.application else ""
+            who = f"taken over by another process ({by}process {known.pid} on {known.host})"
+        elif done is not None and done.state == State.COMPLETED:
+            who = "completed by another process"
+        else:
+            who = "taken back by another process"
+        raise ConcurrentWriteError(
+            f"The {work.action} {work.instant_time} of the table {work.path} was {who} while this process carried it "
+            "out. Nothing of this process's work is part of the table.",
+            "Run it again: it carries out what is pending then, and plans anew.",
+        ) from error
 
 
 @contextmanager
