@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 from ..storage.base import Storage
 from ..timeline.archive.lsm import Archive
-from ..timeline.clock import next_time
 from ..timeline.instant_files import InstantFiles
 from ..timeline.timeline import Timeline
 from .config import TableConfig, load_config
@@ -57,10 +55,6 @@ class Table:
             StorageError: The store failed.
         """
         return Timeline.load(self.instants)
-
-    def time_after(self, timeline: Timeline) -> str:
-        """Return the time of an instant that is about to enter or to complete: now, or after all that are there."""
-        return next_time(int(time.time() * 1000), timeline.greatest_time(), self.config.timezone)
 
 
 def open_table(storage: Storage) -> Table:

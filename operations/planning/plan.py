@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 import zlib
 from collections.abc import Mapping
@@ -25,14 +24,14 @@ from ...table.schema.changes import SchemaChange, changes_between
 from ...table.schema.columns import FILE_GROUP, POSITION, RECORD_KEY, avro_schema, check_storable, without_meta
 from ...table.schema.types import sql_name
 from ...table.table import Table
-from ...timeline.clock import next_time
 from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.owner import Owner
-from ..decisions.retired_metadata import check_retirable
 from ..result import find_write
 from ..rollback.pending import PlannedRollback, broken_off, settle_pending
+from ..transaction.commit_path import times_after
+from ..transaction.retired_metadata import check_retirable
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
 from .columns import check_columns, check_judges, check_located, check_log_orders, makes_anew, table_schema
@@ -51,6 +50,7 @@ class WritePlan:
 
     Attributes:
         transaction: The instant that it becomes.
+        rollbacks: Dead writes that are rolled back before it begins.
         creates_table: True when the table does not exist yet.
         config_changes: Properties that the commit adds to an existing table.
         operation: Hudi's name of the operation.
@@ -68,6 +68,7 @@ class WritePlan:
     """
 
     transaction: Transaction
+    rollbacks: tuple[PlannedRollback, ...]
     creates_table: bool
     config_changes: Mapping[str, str]
     operation: str
@@ -224,7 +225,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
     dead = () if replays else settle_pending(table, timeline, request.write.patience, victims)
     if target.exists:
         check_retirable(config, request.write.metadata_enable, storage.path)
-    times = _times(len(dead) + 1, now, config)
+    times = times_after(table, now, len(dead) + 1)
     write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
     transaction = Transaction(
         table=table,
@@ -233,7 +234,6 @@ def plan_write(request: WriteRequest) -> WritePlan:
         write_id=write_id,
         owner=Owner.of_this_process(write_id, request.application),
         watermark=watermark,
-        rollbacks=(*going, *(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False))),
         patience=request.write.patience,
     )
     everywhere = index_for(config).is_global
@@ -241,6 +241,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
     leaves = everywhere and target.operation.rules.meeting is Meeting.MERGE and operation != DELETE
     plan = WritePlan(
         transaction=transaction,
+        rollbacks=(*going, *(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False))),
         creates_table=not target.exists,
         config_changes=target.changes,
         operation=operation,
@@ -373,12 +374,3 @@ def seen_moment(table: Table, based_on: str = "") -> tuple[Timeline, str]:
     if based_on:
         return timeline.as_of_completion(based_on.partition(":")[0]), based_on
     return timeline, spell_moment(timeline.completed)
-
-
-def _times(count: int, timeline: Timeline, config: TableConfig) -> list[str]:
-    times: list[str] = []
-    greatest = timeline.greatest_time()
-    for _ in range(count):
-        greatest = next_time(int(time.time() * 1000), greatest, config.timezone)
-        times.append(greatest)
-    return times

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from ...errors import OptionConflictError
 from ...table.config import PROPERTIES_PATH, load_config
 from ...table.config.property_keys import CREATE_SCHEMA
-from ..decisions import retired_metadata
+from ..transaction.commit_path import Properties
 from .plan import WritePlan
 
 
-def settle_table(plan: WritePlan) -> tuple[Mapping[str, str], Mapping[str, str | None]]:
+def settle_table(plan: WritePlan) -> Properties:
     """Return the properties of the table that the write creates, and those that it changes in an existing one.
 
     Raises:
@@ -19,13 +19,13 @@ def settle_table(plan: WritePlan) -> tuple[Mapping[str, str], Mapping[str, str |
         TableNotFoundError: The table is gone.
     """
     if plan.creates_table and not plan.storage.exists(PROPERTIES_PATH):
-        return plan.new_config.properties, {}
+        return Properties(plan.new_config.properties)
     found = load_config(plan.storage)
     if plan.creates_table:
         _check_same_table(plan, found.properties)
     _check_same_lesson(plan, found.properties)
     lesson = {key: value for key, value in plan.config_changes.items() if found.properties.get(key) != value}
-    return {}, {**lesson, **retired_metadata.retirement(found)}
+    return Properties(changes=lesson, current=found)
 
 
 def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:

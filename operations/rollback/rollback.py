@@ -15,23 +15,16 @@ from typing import TYPE_CHECKING
 
 from ...errors import CorruptInstantError
 from ...storage.base import Storage, split
-from ...table.config import has_config, load_config
-from ...table.files.marked_files import marked_files
-from ...table.files.names import parse_data_name
-from ...table.files.partitions import list_partitions
 from ...table.table import Table
 from ...timeline.going import pending_rollbacks
 from ...timeline.held import COMPACTING
-from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ...timeline.writers import heartbeat, owner
-from ...timeline.writers.decisions import Decision, Kind
-from ...timeline.writers.markers import delete_markers, has_markers
+from ...timeline.writers import owner
 from ...timeline.writers.patience import Patience
-from ..decisions import retired_metadata
-from ..decisions.decide import decide
-from .opened_partitions import forget_partitions
+from ..transaction.commit_path import Outcome, begin, complete
+from ..transaction.left_overs import by_partition, files_of, forget
+from ..transaction.opened_partitions import forget_partitions
 from .pending import PlannedRollback, refuse_living
 from .undo import hide, planned_files, take_off
 
@@ -52,7 +45,7 @@ def roll_back(table: Table, planned: PlannedRollback, patience: Patience) -> Non
     """
     # A commit looks for rollbacks that name it: once this is decided, the victim cannot complete, however long it
     # slept. Before that nothing of it is deleted.
-    timeline = decide(table, partial(_naming, table, planned, patience))
+    timeline = begin(table, "rollback", partial(_naming, table, planned, patience), lambda: planned.at).timeline
     found = timeline.write_at(planned.victim.requested_time)
     going = pending_rollbacks(timeline).get(planned.victim.requested_time, ())
     if going:
@@ -125,8 +118,8 @@ def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[st
     return True
 
 
-def _naming(table: Table, planned: PlannedRollback, patience: Patience, timeline: Timeline) -> Decision | None:
-    """Return the decision that names a dead write to be rolled back; None where it is over, or is named already."""
+def _naming(table: Table, planned: PlannedRollback, patience: Patience, timeline: Timeline) -> RollbackPlan | None:
+    """Return the plan to roll a dead write back; None where it is over, or a rollback names it already."""
     found = timeline.write_at(planned.victim.requested_time)
     if found is None or found.state == State.COMPLETED or found.requested_time in pending_rollbacks(timeline):
         return None
@@ -139,25 +132,13 @@ def _naming(table: Table, planned: PlannedRollback, patience: Patience, timeline
         # Tasks of ours may outlive their driver, or the driver may only have seemed dead. After the seal none of them
         # leaves a file that is not found here.
         owner.seal_for_good(table.storage, found.requested_time)
-    return naming(table.storage, timeline, planned.at, found, files_of(table.storage, found.requested_time))
-
-
-def naming(storage: Storage, timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> Decision:
-    """Return the decision that a write is going to be undone, and its files are going to be deleted."""
-    named = Instant(at, "rollback", State.REQUESTED)
-    plan = timeline.files.codec.encode(plan_of(storage, victim, paths))
-    return Decision(Kind.MAKE, named, plan, changes=retirement_of(storage))
+    return plan_of(table.storage, found, files_of(table.storage, found.requested_time))
 
 
 def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:
     return any(
         (one.requested_time, one.action) == (at, "rollback") and one.state in states for one in timeline.instants
     )
-
-
-def retirement_of(storage: Storage) -> dict[str, str | None]:
-    """Return what takes the metadata table of a table out of use; nothing where there is no table yet."""
-    return retired_metadata.retirement(load_config(storage)) if has_config(storage) else {}
 
 
 def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
@@ -197,51 +178,6 @@ def _finish(table: Table, timeline: Timeline, rollback: Instant) -> None:
     carry_on(table, timeline, rollback.requested_time)
 
 
-def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) -> list[str]:
-    """Return the data files that a write may have left: by its markers, or by listing where it kept none.
-
-    A write of ours leaves a marker before each file, so that without markers it left no file.
-
-    Args:
-        storage: Rooted at the table.
-        instant_time: Requested time of the write.
-        rolled_back: Whether somebody may have taken the write's markers away while it went on.
-    """
-    if not rolled_back:
-        if has_markers(storage, instant_time):
-            return marked_files(storage, instant_time)
-        if storage.has_files(owner.folder(instant_time)):
-            return []
-    found = []
-    for partition in list_partitions(storage):
-        for info in storage.list(partition):
-            name = parse_data_name(split(info.path)[1])
-            if name is not None and name.instant_time == instant_time:
-                found.append(info.path)
-    return sorted(found)
-
-
-def erase(instants: InstantFiles, victim: Instant, paths: list[str]) -> None:
-    """Delete a write's data files, then its inflight and requested files."""
-    instants.storage.delete(*paths)
-    instants.remove_pending(victim)
-
-
-def forget(storage: Storage, instant_time: str) -> None:
-    """Delete what else a write kept: markers, heartbeat and its working folder."""
-    delete_markers(storage, instant_time)
-    heartbeat.delete(storage, instant_time)
-    storage.delete_folder(owner.folder(instant_time))
-
-
-def by_partition(paths: list[str]) -> dict[str, list[str]]:
-    """Return the paths of files by the partitions that they are in."""
-    partitions: dict[str, list[str]] = {}
-    for path in paths:
-        partitions.setdefault(path.rpartition("/")[0], []).append(path)
-    return partitions
-
-
 def _absolute(storage: Storage, paths: list[str]) -> list[str]:
     """Return paths as Apache Hudi writes them into rollbacks: absolute, without a scheme where they are local."""
     return [storage.uri(path).removeprefix("file://") for path in paths]
@@ -249,17 +185,15 @@ def _absolute(storage: Storage, paths: list[str]) -> list[str]:
 
 def _complete(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None:
     """Complete a rollback, unless somebody else has: two tasks would do so at two times, each in a file of its own."""
+    rollback = Instant(at, "rollback", State.INFLIGHT)
 
-    def completion(timeline: Timeline) -> Decision | None:
+    def outcome(timeline: Timeline) -> Outcome | None:
         if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
             return None
-        timeline.files.start(Instant(at, "rollback", State.INFLIGHT))
-        finished = table.time_after(timeline)
-        done = Instant(at, "rollback", State.COMPLETED, finished)
-        body = timeline.files.codec.encode(result_of_plan(at, plan, seconds))
-        return Decision(Kind.MAKE, done, body, changes=retirement_of(table.storage))
+        timeline.files.start(rollback)
+        return Outcome(result_of_plan(at, plan, seconds))
 
-    decide(table, completion)
+    complete(table, rollback, outcome)
 
 
 def plan_of(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...storage.base import Storage, split
 from ...table.files.marked_files import marked_files
 from ...table.table import Table
@@ -12,25 +10,14 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements, decisions, failures, heartbeat, owner
 from ...timeline.writers.markers import marked_instants
 from ...timeline.writers.patience import Patience
-from ..decisions.decide import settle
-from .rollback import GIVEN_UP_S, finish_rollbacks, forget
+from ..transaction.begin import Swept
+from ..transaction.decide import settle
+from ..transaction.left_overs import forget
+from .rollback import GIVEN_UP_S, finish_rollbacks
 
 META_FOLDER = ".hoodie"
 # A task that outlives its write for longer would have to be suspended, and then finds its instant gone.
 SEAL_KEPT_S = 24 * 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """What whoever sweeps sees on the way, which spares it a look of its own.
-
-    Attributes:
-        timeline: Of the table.
-        archiving: Whether somebody may have announced that instants are about to leave it.
-    """
-
-    timeline: Timeline
-    archiving: bool
 
 
 def sweep(table: Table, patience: Patience, *, own: str) -> Swept:

@@ -10,10 +10,11 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...storage.base import Storage, join
 from ...storage.parallel import for_each
-from ...table.config import TableConfig, check_supported, load_config, update_config
+from ...table.config import TableConfig, check_supported
 from ...table.table import Table, open_table
 from ...timeline.archive.lsm_writer import MOST_BYTES_A_FILE, Row, append, merge_levels, settle, tidy
 from ...timeline.instants import Instant, State
@@ -21,8 +22,9 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements
 from ...timeline.writers.markers import delete_markers, marked_instants
 from ...timeline.writers.owner import ROOT
-from ..decisions import retired_metadata
 from ..result import ServiceResult
+from ..transaction.commit_path import exclusive
+from ..transaction.retired_metadata import check_retirable
 from ..write_ids import note_write_ids
 from .archivable import before_replaced_files, candidates, cut
 from .clean_plan import earliest_to_retain
@@ -74,7 +76,7 @@ def archive(
     wanted = candidates(timeline, settings, _retained(timeline, table.config, cleaning), held)
     wanted = before_replaced_files(storage, timeline, wanted)
     if wanted:
-        retired_metadata.check_retirable(table.config, metadata_enable, storage.path)
+        check_retirable(table.config, metadata_enable, storage.path)
         announcements.announce(storage, wanted[-1].requested_time)
         result = _Round(table, settings, timeline.reload()).carry_out(wanted, result)
         timeline = timeline.reload()
@@ -116,29 +118,24 @@ class _Round:
     def carry_out(self, wanted: Iterable[Instant], result: ServiceResult) -> ServiceResult:
         """Archive those of the instants that nothing is in the way of by now."""
         gone = cut(self.timeline, wanted)
-        if gone:
-            self._retire_metadata()
-            first = _first_write({*self.timeline.instants} - {*gone})
-            orphans = delete_orphans(self.table.archive, self.timeline, first)
-            self._put(gone)
-            note_write_ids(self.table)
-            count = self._take_off(gone)
-            self._merge()
-            result = replace(
-                result,
-                instant=gone[-1].requested_time,
-                instants=count,
-                files=len(orphans),
-                bytes=sum(info.size for info in orphans),
-            )
-            logger.info("table %s: archived %d instants up to %s", self.table.path, count, result.instant)
-        return result
+        return exclusive(self.table, partial(self._move, gone, result), changes_files=True) if gone else result
 
-    def _retire_metadata(self) -> None:
-        changes = retired_metadata.retirement(load_config(self.table.storage))
-        if changes:
-            update_config(self.table.storage, changes)
-            retired_metadata.remove(self.table.storage)
+    def _move(self, gone: Sequence[Instant], result: ServiceResult) -> ServiceResult:
+        """Move instants into the archive."""
+        first = _first_write({*self.timeline.instants} - {*gone})
+        orphans = delete_orphans(self.table.archive, self.timeline, first)
+        self._put(gone)
+        note_write_ids(self.table)
+        count = self._take_off(gone)
+        self._merge()
+        logger.info("table %s: archived %d instants up to %s", self.table.path, count, gone[-1].requested_time)
+        return replace(
+            result,
+            instant=gone[-1].requested_time,
+            instants=count,
+            files=len(orphans),
+            bytes=sum(info.size for info in orphans),
+        )
 
     def _put(self, gone: Sequence[Instant]) -> None:
         """Add the instants to the archive, those that it does not hold yet."""

@@ -18,8 +18,8 @@ from ...table.config import check_supported
 from ...table.table import Table, open_table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ..decisions import retired_metadata
 from ..result import ServiceResult
+from ..transaction import retired_metadata
 from .clean_guard import read_pending
 from .clean_plan import CleanPlan, Survey, plan_clean
 from .clean_scope import SAVEPOINTS, Progress, find_progress, make_survey, read_savepoints, write_note

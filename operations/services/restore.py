@@ -22,15 +22,15 @@ from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
-from ...timeline.writers.decisions import Decision, Kind
 from ...timeline.writers.patience import Patience
-from ..decisions.carried_out import opened_by
-from ..decisions.decide import decide
 from ..result import ServiceResult
-from ..rollback.opened_partitions import forget_partitions
 from ..rollback.pending import broken_off, restoring
-from ..rollback.rollback import forget, plan_of, result_of_plan, retirement_of, roll_back
+from ..rollback.rollback import plan_of, result_of_plan, roll_back
 from ..rollback.undo import hide, take_off
+from ..transaction.carried_out import opened_by
+from ..transaction.commit_path import Outcome, abandon, begin, complete, times_after
+from ..transaction.left_overs import forget
+from ..transaction.opened_partitions import forget_partitions
 from .standing import (
     archiving,
     completed_write,
@@ -82,7 +82,7 @@ def restore(
     _take_back_if_archived(table, pending, to)
     undone = _undo(table, timeline, pending, plan)
     seconds = time.monotonic() - began
-    decide(table, partial(_completing, table, pending, plan, undone, seconds))
+    complete(table, pending, partial(_completing, table, pending, plan, undone, seconds))
     for one in plan.instants_to_rollback:
         forget(storage, one.commit_time)
     _forget_rollbacks(table.timeline(), to)
@@ -98,7 +98,7 @@ def _decide(table: Table, timeline: Timeline, to: str, patience: Patience) -> Ti
     while True:
         try:
             _settle(table, timeline, to, patience)
-            decide(table, partial(_requesting, table, to, patience))
+            begin(table, _ACTION, partial(_requesting, table, to, patience))
         except ConcurrentWriteError:
             # Who lists instants while another process undoes them may find one of them pending.
             now = timeline.reload()
@@ -121,7 +121,7 @@ def _take_back_if_archived(table: Table, pending: Instant, to: str) -> None:
     if pending.state != State.REQUESTED or all(one < to for one in announced(table.storage)):
         return
     # The decision comes first, or whoever decides next would request it again.
-    decide(table, lambda _: Decision(Kind.GIVE_UP, pending.at(State.INFLIGHT)))
+    abandon(table, lambda _: pending)
     table.instants.remove_pending(pending)
     raise archiving(table.storage, to)
 
@@ -131,12 +131,12 @@ def _settle(table: Table, timeline: Timeline, to: str, patience: Patience) -> No
     timeline = finish_rollbacks_first(table, timeline, patience)
     for one in dead_writes(table, timeline, patience, to, may_wait=True):
         now = timeline.reload()
-        at = table.time_after(now)
+        at = times_after(table, now, 1)[0]
         roll_back(table, replace(one, at=at), patience)
 
 
-def _requesting(table: Table, to: str, patience: Patience, now: Timeline) -> Decision | None:
-    """Return the decision to undo everything after a write; None where nothing is, or it is decided."""
+def _requesting(table: Table, to: str, patience: Patience, now: Timeline) -> RestorePlan | None:
+    """Return the plan to undo everything after a write; None where nothing is to be undone, or it is decided."""
     if pending_restore(now) is not None:
         return None
     what = f"The restore to {to}"
@@ -153,11 +153,8 @@ def _requesting(table: Table, to: str, patience: Patience, now: Timeline) -> Dec
         raise try_again(table.storage, what)
     refuse_savepoints(table.storage, now, to, what, itself=False)
     slices_at(table, now, now.as_of_request(to), to, what)
-    at = table.time_after(now)
     undone = [InstantInfo(commit_time=one.requested_time, action=one.action) for one in (*planned, *reversed(done))]
-    body = RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
-    requested = Instant(at, _ACTION, State.REQUESTED)
-    return Decision(Kind.MAKE, requested, now.files.codec.encode(body), changes=retirement_of(table.storage))
+    return RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
 
 
 def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan) -> dict[str, list[str]]:
@@ -191,8 +188,8 @@ def _completing(
     undone: dict[str, list[str]],
     seconds: float,
     timeline: Timeline,
-) -> Decision | None:
-    """Return the decision that a restore is complete; None where it is."""
+) -> Outcome | None:
+    """Return what a restore did; None where it is complete."""
     if pending_restore(timeline) is None:
         return None
     began = restore.requested_time
@@ -207,9 +204,7 @@ def _completing(
         hoodie_restore_metadata=parts,
         restore_instant_info=plan.instants_to_rollback,
     )
-    finished = table.time_after(timeline)
-    done = Instant(began, _ACTION, State.COMPLETED, finished)
-    return Decision(Kind.MAKE, done, timeline.files.codec.encode(body), changes=retirement_of(table.storage))
+    return Outcome(body)
 
 
 def _forget_rollbacks(timeline: Timeline, to: str) -> None:

@@ -9,22 +9,20 @@ from functools import partial
 
 from ...errors import UndoError
 from ...storage.base import Storage
-from ...table.config import TableConfig
 from ...table.files.file_group import log_file
 from ...table.table import Table
-from ...timeline.clock import next_time
 from ...timeline.going import pending_rollbacks
 from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant, State
-from ...timeline.metadata.models import CommitMetadata
+from ...timeline.metadata.models import CommitMetadata, RollbackPlan
 from ...timeline.timeline import Timeline
-from ...timeline.writers.decisions import Decision
 from ...timeline.writers.patience import Patience
-from ..decisions.decide import decide
 from ..result import ServiceResult
 from ..rollback.pending import PlannedRollback, broken_off
-from ..rollback.rollback import carry_on, files_of, naming, roll_back
-from ..transaction.execution import take_back
+from ..rollback.rollback import carry_on, plan_of, roll_back
+from ..transaction.commit_path import begin, times_after
+from ..transaction.left_overs import files_of
+from .execution import take_back
 from .standing import (
     completed_write,
     dead_writes,
@@ -67,7 +65,7 @@ def rollback(
     if found is not None and found.action in COMPACTING:
         take_back(table, found)
     elif found is not None and found.state != State.COMPLETED:
-        planned = PlannedRollback(found, table.time_after(timeline), certain=True)
+        planned = PlannedRollback(found, times_after(table, timeline, 1)[0], certain=True)
         roll_back(table, planned, patience)
     elif found is not None:
         _roll_back_completed(table, timeline, instant_time, patience)
@@ -85,14 +83,14 @@ def rollback(
 
 def _roll_back_completed(table: Table, timeline: Timeline, instant_time: str, patience: Patience) -> None:
     for one in dead_writes(table, timeline, patience, instant_time, may_wait=True):
-        roll_back(table, replace(one, at=_time_after(timeline.reload(), table.config)), patience)
-    decide(table, partial(_condemn, table, patience, instant_time))
+        roll_back(table, replace(one, at=times_after(table, timeline.reload(), 1)[0]), patience)
+    begin(table, "rollback", partial(_condemn, table, patience, instant_time))
     for planned in broken_off(timeline.reload()):
         roll_back(table, planned, patience)
 
 
-def _condemn(table: Table, patience: Patience, instant_time: str, timeline: Timeline) -> Decision | None:
-    """Return the decision that a completed write goes; None where it is decided, or done."""
+def _condemn(table: Table, patience: Patience, instant_time: str, timeline: Timeline) -> RollbackPlan | None:
+    """Return the plan to undo a completed write; None where that is decided, or done."""
     refuse_restoring(table.storage, timeline)
     if timeline.write_at(instant_time) is None or any(
         one.victim.requested_time == instant_time for one in broken_off(timeline)
@@ -111,7 +109,7 @@ def _condemn(table: Table, patience: Patience, instant_time: str, timeline: Time
     refuse_savepoints(table.storage, timeline, instant_time, what, itself=True)
     _check_what_comes_back(table, timeline, victim)
     paths = files_of(table.storage, instant_time, rolled_back=True)
-    return naming(table.storage, timeline, _time_after(timeline, table.config), victim, paths)
+    return plan_of(table.storage, victim, paths)
 
 
 def _stands_on(later: Instant) -> bool:
@@ -168,7 +166,3 @@ def _told(timeline: Timeline, instant_time: str) -> ServiceResult | None:
             files = sum(len(request.files_to_be_deleted) for request in plan.rollback_requests)
             return ServiceResult("", "rollback", one.requested_time, files=files, instants=1)
     return None
-
-
-def _time_after(timeline: Timeline, config: TableConfig) -> str:
-    return next_time(int(time.time() * 1000), timeline.greatest_time(), config.timezone)

@@ -15,9 +15,8 @@ from ...timeline.going import pending_rollbacks
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
 from ...timeline.timeline import Timeline
-from ...timeline.writers.decisions import Decision, Kind
-from ..decisions.decide import decide
 from ..result import ServiceResult
+from ..transaction.commit_path import Outcome, abandon, complete, exclusive
 from .standing import completed_write, refuse_restoring, slices_at
 
 _ACTION = "savepoint"
@@ -47,13 +46,14 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
         refuse_restoring(storage, timeline)
         completed_write(storage, timeline, at)
         # Whoever archives stops before it, or has announced that it goes on: that is looked for after this.
-        made = timeline.files.start(Instant(at, _ACTION, State.INFLIGHT))
+        pending = Instant(at, _ACTION, State.INFLIGHT)
+        made = timeline.files.start(pending)
         try:
-            decide(table, partial(_keeping, table, at, user, comment))
+            complete(table, pending, partial(_keeping, table, at, user, comment))
         except PyHudiError:
             if made:
                 with suppress(StorageError):
-                    timeline.files.remove_pending(Instant(at, _ACTION, State.INFLIGHT))
+                    timeline.files.remove_pending(pending)
             raise
     kept = _kept(table.timeline(), at)
     return ServiceResult(storage.path, _ACTION, at, files=kept, seconds=time.monotonic() - began)
@@ -78,12 +78,7 @@ def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
             f"There is no savepoint {instant_time} of the table {storage.path} (savepoints: {there}).",
             "Name one that is there; deleting one that is gone already is not needed.",
         )
-    # Otherwise whoever decides next might make it again, where nothing was decided since.
-    decide(table, partial(_letting_go, instant_time))
-    identity = Instant(instant_time, _ACTION, State.COMPLETED).identity
-    for path in timeline.files.paths().get(identity, {}).get(State.COMPLETED, ()):
-        storage.delete(path)
-    timeline.files.remove_pending(Instant(instant_time, _ACTION, State.INFLIGHT))
+    exclusive(table, partial(_let_go, table, timeline, instant_time), changes_files=False)
     return ServiceResult(storage.path, "delete_savepoint", instant_time, seconds=time.monotonic() - began)
 
 
@@ -111,16 +106,14 @@ def _find(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instan
     )
 
 
-def _keeping(table: Table, at: str, user: str, comment: str, timeline: Timeline) -> Decision | None:
-    """Return the decision to keep the files of a moment; None where they are kept."""
+def _keeping(table: Table, at: str, user: str, comment: str, timeline: Timeline) -> Outcome | None:
+    """Return which files of a moment a savepoint keeps; None where it keeps them already."""
     if _find(timeline, at, State.COMPLETED) is not None:
         return None
     refuse_restoring(table.storage, timeline)
     completed_write(table.storage, timeline, at)
     slices = slices_at(table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")
-    finished = table.time_after(timeline)
-    body = timeline.files.codec.encode(_metadata(slices, user, comment))
-    return Decision(Kind.MAKE, Instant(at, _ACTION, State.COMPLETED, finished), body)
+    return Outcome(_metadata(slices, user, comment), changes_files=False)
 
 
 def _metadata(slices: list[FileSlice], user: str, comment: str) -> SavepointMetadata:
@@ -138,8 +131,14 @@ def _metadata(slices: list[FileSlice], user: str, comment: str) -> SavepointMeta
     )
 
 
-def _letting_go(at: str, _: Timeline) -> Decision:
-    return Decision(Kind.GIVE_UP, Instant(at, _ACTION, State.INFLIGHT))
+def _let_go(table: Table, timeline: Timeline, at: str) -> None:
+    """Take a savepoint off the timeline."""
+    saved = Instant(at, _ACTION, State.COMPLETED, "")
+    # Otherwise the next process that decides might make it again, where nothing was decided since.
+    abandon(table, lambda _: saved.at(State.INFLIGHT))
+    for path in timeline.files.paths().get(saved.identity, {}).get(State.COMPLETED, ()):
+        table.storage.delete(path)
+    timeline.files.remove_pending(saved)
 
 
 def _kept(timeline: Timeline, at: str) -> int:

@@ -17,9 +17,7 @@ from ...storage.parallel import for_each
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ...timeline.writers.decisions import Decision, Kind
-from ..decisions.decide import decide
-from ..rollback.rollback import retirement_of
+from ..transaction.commit_path import Outcome, begin, complete, retire_metadata_table
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
@@ -102,21 +100,18 @@ def request(
         ConcurrentWriteError: Others decided first all the time.
         StorageError: The store failed. Where the decision stands, whoever decides next puts the plan on the timeline.
     """
-    made: list[tuple[Instant, Plan]] = []
+    made: list[Plan] = []
 
-    def build(timeline: Timeline) -> Decision | None:
+    def body(timeline: Timeline) -> InstantModel | None:
         made.clear()
         found = plan(timeline)
         if found is None:
             return None
-        asked_for = at() or table.time_after(timeline)
-        instant = Instant(asked_for, service.action, State.REQUESTED)
-        made.append((instant, found))
-        body = timeline.files.codec.encode(service.requested(found))
-        return Decision(Kind.MAKE, instant, body, changes=retirement_of(table.storage))
+        made.append(found)
+        return service.requested(found)
 
-    decide(table, build)
-    return made[0] if made else None
+    instant = begin(table, service.action, body, at).instant
+    return None if instant is None else (instant, made[0])
 
 
 def carry_out(
@@ -145,27 +140,19 @@ def carry_out(
         StorageError: The store failed; the instant stays pending, and whoever comes next goes on with it.
     """
     began = time.monotonic()
-    _retire(table, instant)
+    retire_metadata_table(table, instant)
     if not _start(table, instant):
         return False
     done = executor(service.execute, service.units(plan))
-    completed: list[Instant] = []
 
-    def completion(timeline: Timeline) -> Decision | None:
-        completed.clear()
+    def outcome(timeline: Timeline) -> Outcome | None:
         if not any(_is(one, instant) for one in timeline.pending):
             return None
         if check is not None:
             check(timeline)
-        at = table.time_after(timeline)
-        result = service.result(plan, instant.requested_time, done, time.monotonic() - began)
-        completed.append(Instant(instant.requested_time, instant.group, State.COMPLETED, at))
-        return Decision(
-            Kind.MAKE, completed[0], timeline.files.codec.encode(result), changes=retirement_of(table.storage)
-        )
+        return Outcome(service.result(plan, instant.requested_time, done, time.monotonic() - began))
 
-    decide(table, completion)
-    return bool(completed)
+    return complete(table, instant, outcome) is not None
 
 
 def _start(table: Table, instant: Instant) -> bool:
@@ -176,24 +163,6 @@ def _start(table: Table, instant: Instant) -> bool:
         return True
     table.storage.delete(files.path(instant.at(State.INFLIGHT)))
     return False
-
-
-def _retire(table: Table, instant: Instant) -> None:
-    """Take the metadata table out of use before the first unit changes a file of which it tells.
-
-    Where somebody else requested the instant it may be in use still; making the requested file again changes nothing
-    but the properties.
-    """
-
-    def retiring(timeline: Timeline) -> Decision | None:
-        changes = retirement_of(table.storage)
-        if not changes or not any(_is(one, instant) for one in timeline.pending):
-            return None
-        requested = instant.at(State.REQUESTED)
-        return Decision(Kind.MAKE, requested, table.storage.read(timeline.files.path(requested)), changes=changes)
-
-    if retirement_of(table.storage):
-        decide(table, retiring)
 
 
 def _is(one: Instant, instant: Instant) -> bool:

@@ -16,9 +16,9 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.patience import Patience
-from ..decisions.retired_metadata import check_retirable
 from ..rollback.pending import PlannedRollback, broken_off, refuse_living, restoring
 from ..rollback.rollback import roll_back
+from ..transaction.retired_metadata import check_retirable
 
 _MOST_NAMED = 10
 

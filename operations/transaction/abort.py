@@ -8,10 +8,9 @@ from functools import partial
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner, reserve
-from ...timeline.writers.decisions import Decision, Kind
-from ..decisions.decide import decide
-from ..rollback.opened_partitions import forget_partitions
-from ..rollback.rollback import by_partition, erase, files_of, forget
+from .commit_path import abandon
+from .left_overs import by_partition, erase, files_of, forget
+from .opened_partitions import forget_partitions
 from .transaction import Transaction
 
 logger = logging.getLogger("pyhudi")
@@ -30,7 +29,7 @@ def abort(work: Transaction) -> None:
     # The disk may be full: what only this write needs goes first. Data files stay until the end is decided.
     _make_room(work)
     owner.seal_for_good(storage, work.instant_time)
-    timeline = decide(work.table, partial(_giving_up, work.instant_time))
+    timeline = abandon(work.table, partial(_unfinished, work.instant_time))
     found = timeline.find(work.instant_time)
     gone = found is None and work.table.archive.holds(work.instant_time)
     if gone or (found is not None and found.state == State.COMPLETED):
@@ -58,11 +57,9 @@ def _make_room(work: Transaction) -> None:
             work.storage.delete_folder(folder)
 
 
-def _giving_up(instant_time: str, timeline: Timeline) -> Decision | None:
+def _unfinished(instant_time: str, timeline: Timeline) -> Instant | None:
     own = timeline.find(instant_time)
-    if own is None or own.state == State.COMPLETED:
-        return None
-    return Decision(Kind.GIVE_UP, own.at(State.INFLIGHT))
+    return None if own is None or own.state == State.COMPLETED else own
 
 
 def _erase(work: Transaction, own: Instant | None, paths: list[str]) -> None:

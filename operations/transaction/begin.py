@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ...errors import ConcurrentWriteError, WriteSealedError
 from ...timeline.instants import State
@@ -12,20 +13,33 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner, reserve
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.markers import begin_markers
-from ..rollback.rollback import forget, roll_back
-from ..rollback.sweep import Swept, sweep
+from .left_overs import forget
 from .transaction import Transaction
 
 _WAIT_FOR_FIRST_S = 30.0
 _POLL_S = 0.05
 
 
-def begin(work: Transaction, requested: Callable[[Codec], bytes]) -> Timeline:
-    """Make an instant's requested and inflight files, having rolled back dead writes; safe to call from every task.
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep for left-overs read, so that the write that begins need not list again.
+
+    Attributes:
+        timeline: Of the table.
+        archiving: Whether a process may have announced that instants are about to leave it.
+    """
+
+    timeline: Timeline
+    archiving: bool
+
+
+def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
+    """Make a write's requested and inflight files; safe to call from every task.
 
     Args:
         work: The instant.
         requested: Returns what the requested file holds.
+        prepare: Makes the table ready for the write, and returns what it saw; the first task alone calls it.
 
     Returns:
         A timeline that shows the instant.
@@ -38,7 +52,7 @@ def begin(work: Transaction, requested: Callable[[Codec], bytes]) -> Timeline:
     known = owner.read(work.storage, work.instant_time)
     if known is None:
         if owner.create(work.storage, work.instant_time, work.owner):
-            return _put_on_timeline(work, requested)
+            return _put_on_timeline(work, requested, prepare)
         known = owner.read(work.storage, work.instant_time)
     if known is not None and known.write_id != work.write_id:
         raise same_millisecond(work)
@@ -54,7 +68,7 @@ def begin(work: Transaction, requested: Callable[[Codec], bytes]) -> Timeline:
         time.sleep(_POLL_S)
     # The task that came first died on the way: every step is create-if-absent, so it can be taken again.
     owner.create(work.storage, work.instant_time, work.owner)
-    return _put_on_timeline(work, requested)
+    return _put_on_timeline(work, requested, prepare)
 
 
 def same_millisecond(work: Transaction) -> ConcurrentWriteError:
@@ -145,12 +159,11 @@ def _refuse_unseen(work: Transaction, swept: Swept) -> None:
         raise
 
 
-def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes]) -> Timeline:
+def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
     heartbeat.touch(work.storage, work.instant_time)
     # Before the instant is on the timeline, where one without a reserve counts as given up.
     reserve.hold(work.storage, work.instant_time)
-    _roll_back(work)
-    swept = sweep(work.table, work.patience, own=work.instant_time)
+    swept = prepare()
     begin_markers(work.storage, work.instant_time)
     instants = work.table.instants
     if swept.timeline.find(work.instant_time) is None:
@@ -161,11 +174,3 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes]) -> 
     instants.start(work.inflight)
     _take_back_if_given_up(work)
     return timeline
-
-
-def _roll_back(work: Transaction) -> None:
-    """Undo the dead writes that the plan found; they may have filled the disk, and naming them takes space."""
-    for planned in work.rollbacks:
-        reserve.release(work.storage, work.instant_time)
-        roll_back(work.table, planned, work.patience)
-        reserve.hold(work.storage, work.instant_time)

@@ -1,26 +1,20 @@
-"""The point of no return: an instant becomes part of the table, if nobody changed the same before, or undid it."""
+"""The end of a write: it completes if no other instant changed the same meanwhile, and none undid it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
-from ...timeline.clock import next_time
-from ...timeline.instants import Instant, State
+from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import reserve
-from ...timeline.writers.decisions import Decision, Kind
-from ..decisions.decide import decide
+from .commit_path import Outcome, Properties, complete
 from .conflicts import Changes, check_conflicts
 from .transaction import Transaction
 
-# Of the table that the instant makes, and those that it changes in a table that is there.
-Properties = tuple[Mapping[str, str], Mapping[str, str | None]]
 
-
-def complete(work: Transaction, changes: Changes, body: bytes, settle: Callable[[], Properties]) -> None:
-    """Decide that an instant is complete, and make its completed file.
+def complete_write(work: Transaction, changes: Changes, body: bytes, settle: Callable[[], Properties]) -> None:
+    """Complete a write.
 
     Args:
         work: The instant, which is inflight and sealed.
@@ -34,7 +28,7 @@ def complete(work: Transaction, changes: Changes, body: bytes, settle: Callable[
         ConcurrentWriteError: Others decided first all the time.
     """
 
-    def completion(timeline: Timeline) -> Decision | None:
+    def outcome(timeline: Timeline) -> Outcome | None:
         own = timeline.find(work.instant_time)
         if own is not None and own.state == State.COMPLETED:
             return None
@@ -42,11 +36,8 @@ def complete(work: Transaction, changes: Changes, body: bytes, settle: Callable[
             # Somebody else completed it for a writer who slept, and archived it.
             return None
         check_conflicts(work, timeline, changes)
-        new_table, changed = settle()
-        at = next_time(int(time.time() * 1000), timeline.greatest_time(), work.config.timezone)
-        done = Instant(work.instant_time, work.action, State.COMPLETED, at)
-        return Decision(Kind.MAKE, done, body, new_table, changed)
+        return Outcome(body, settle())
 
     # The body is written twice: in the decision, and then, whatever else needs space meanwhile, under its name.
     reserve.hold(work.storage, work.instant_time, len(body))
-    decide(work.table, completion, relief=partial(reserve.release, work.storage, work.instant_time))
+    complete(work.table, work.inflight, outcome, relief=partial(reserve.release, work.storage, work.instant_time))

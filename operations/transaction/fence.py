@@ -10,8 +10,8 @@ from ...errors import WriteSealedError
 from ...storage.base import Staged
 from ...table.files.partitions import write_partition_metafile
 from ...timeline.writers.markers import Marker, MarkerType, create_markers, write_markers
-from ..rollback.opened_partitions import forget_partitions
 from .begin import refuse_sealed
+from .opened_partitions import forget_partitions
 from .transaction import Transaction
 
 

@@ -19,7 +19,6 @@ from ...timeline.watermark import Watermark
 from ...timeline.writers import owner
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.patience import Patience
-from ..rollback.pending import PlannedRollback
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,6 @@ class Transaction:
         write_id: Identifies the work across replays.
         owner: Which process answers for it.
         watermark: What was complete when it was planned.
-        rollbacks: Dead writes that it rolls back first.
         patience: When it takes another writer for dead.
         shared: Whether others may go on with the same instant when this process is gone: what is published for it is
             fenced by who works on it, too.
@@ -45,7 +43,6 @@ class Transaction:
     write_id: str
     owner: Owner
     watermark: Watermark
-    rollbacks: tuple[PlannedRollback, ...]
     patience: Patience
     shared: bool = False
 

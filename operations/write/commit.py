@@ -21,21 +21,23 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...writer.group_writer import GroupOutcome
 from ...writer.log_handle import LogOutcome
-from ..decisions import retired_metadata
 from ..indexing.telling import tell
 from ..locating.adoption import check_lesson, check_spelling_of_others
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
 from ..result import CommitResult, find_write, result_from, result_of, with_services
-from ..rollback.rollback import forget
-from ..transaction.begin import begin, same_millisecond
-from ..transaction.complete import Properties, complete
+from ..transaction import retired_metadata
+from ..transaction.begin import same_millisecond
+from ..transaction.commit_path import Properties
+from ..transaction.complete import complete_write
 from ..transaction.conflicts import Changes, check_ownership
+from ..transaction.left_overs import forget
 from ..transaction.new_keys import NewKeys
 from ..transaction.since import snapshot
 from .abort import abort_write
 from .announcement import announce, announce_changes
+from .begin import begin
 from .commit_metadata import build_metadata, sum_seconds
 from .inline import means_of, run_inline
 from .merge_spills import merge_spills
@@ -100,7 +102,7 @@ def _without_rows(plan: WritePlan) -> CommitResult | None:
         return find_write(plan.table, timeline, write_id) or nothing
     if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
         return nothing
-    begin(plan.transaction, plan.requested)
+    begin(plan)
     return None
 
 
@@ -162,7 +164,7 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
         return result_from(plan.path, "", metadata), timeline
     with phases.phase("complete"):
         body = plan.table.instants.codec.encode(metadata)
-        complete(plan.transaction, changed, body, partial(_settle, plan, written))
+        complete_write(plan.transaction, changed, body, partial(_settle, plan, written))
     return result_from(plan.path, plan.instant_time, metadata), timeline
 
 

@@ -27,8 +27,8 @@ from ...writer.rows import RowReader
 from ..locating.file_groups import JobPlanner, PlacedGroups
 from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
-from ..transaction.begin import begin
 from ..transaction.since import snapshot
+from .begin import begin
 from .own_groups import OwnGroups
 from .phases import Phases, Progress
 from .writers import Outcome, appending_tasks
@@ -92,7 +92,7 @@ class _Task:
         plan = self._plan
         # The first task of a write undoes those that died, and may meet others who decide.
         with self._phases.phase("begin"):
-            self._timeline = begin(plan.transaction, plan.requested)
+            self._timeline = begin(plan)
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
         alone = self._is_alone()

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CorruptFileError, CorruptInstantError, PyHudiError, TableConfigError, UnsupportedTypeError
-from pyhudi.operations.decisions.carried_out import is_unused
 from pyhudi.operations.inspect.history import history
+from pyhudi.operations.transaction.carried_out import is_unused
 from pyhudi.storage import bounds, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.files.logs.log_blocks import BlockType, Header, LogBlock, head, tail

@@ -17,15 +17,15 @@ from pyhudi.errors import (
     UnsupportedTableError,
     WriteSealedError,
 )
+from pyhudi.operations.services.execution import claim, take_back
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import CompactionSettings
-from pyhudi.operations.transaction.execution import claim, take_back
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.files.base_file import STAMP
-from pyhudi.table.table import open_table
+from pyhudi.table.table import Table, open_table
 from pyhudi.timeline.held import pending_compactions
-from pyhudi.timeline.instants import State
+from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import KEYED, write
 from support.made.compacting import (
@@ -369,9 +369,9 @@ def test_the_error_names_who_took_a_plan_over_or_took_it_back(table: Path, over:
     def stopped(call, units):
         [instant] = timeline_of(table).pending
         if over:
-            assert claim(storage, config, instant, IMPATIENT, application="the other") is not None
+            assert claim(Table(storage, config), instant, IMPATIENT, application="the other") is not None
         else:
-            take_back(storage, config, instant)
+            take_back(Table(storage, config), instant)
         return [call(one) for one in units]
 
     who = r"taken over by another process \('the other', process \d+ on " if over else "taken back by another process"
@@ -453,16 +453,15 @@ def test_nobody_compacts_what_a_pending_rollback_takes_away(table: Path) -> None
 
 def undo_behind_the_back(table: Path, victim: str) -> None:
     """Put a completed rollback on the timeline, as somebody does who does not know of the compaction."""
-    from pyhudi.operations.rollback.rollback import naming
-    from pyhudi.timeline.clock import next_time
+    from pyhudi.operations.rollback.rollback import plan_of
+    from pyhudi.operations.transaction.commit_path import times_after
 
-    storage = open_storage(str(table))
-    timeline = timeline_of(table)
+    opened = open_table(open_storage(str(table)))
+    timeline = opened.timeline()
     found = timeline.write_at(victim)
     assert found is not None
-    at = next_time(0, timeline.greatest_time(), load_config(storage).timezone)
-    decision = naming(storage, timeline, at, found, [])
-    timeline.files.request(decision.instant, decision.body)
+    rollback = Instant(times_after(opened, timeline, 1)[0], "rollback", State.REQUESTED)
+    timeline.files.request(rollback, timeline.files.codec.encode(plan_of(opened.storage, found, [])))
 
 
 def base_files(table: Path, instant: str) -> list[Path]:

@@ -15,10 +15,10 @@ import pytest
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.rollback.rollback import forget
 from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.settings import ArchiveSettings
+from pyhudi.operations.transaction.left_overs import forget
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support import seams
 from support.environments import SPARK_HOME, build_wheel, link_packages_without, new_environment, variables_without
 
 pytestmark = pytest.mark.slow
@@ -22,8 +23,8 @@ JOB = """
 import json, logging, sys
 from importlib.util import find_spec
 import pyhudi
-from pyhudi.connector.placement import found_keys, unique_keys
 from pyspark.sql import SparkSession
+from seams import read_seam, set_seam
 
 warnings = []
 class Kept(logging.Handler):
@@ -57,8 +58,9 @@ def upserted(index, path):
 
 
 wrong, warned = [], []
-for few in (found_keys.FEW_KEYS, -1):
-    found_keys.FEW_KEYS = unique_keys.FEW_KEYS = few
+for few in (read_seam("few found keys for the driver"), -1):
+    for seam in ("few found keys for the driver", "few unique keys for the driver"):
+        set_seam(seam, few)
     for index in ("BUCKET", "SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"):
         name = f"{index} {'few' if few > 0 else 'many'}"
         warnings.clear()
@@ -162,6 +164,7 @@ def run(folder: Path, python: Path, master: str, *arguments: str) -> dict[str, o
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "PYSPARK_PYTHON": str(python),
                 "PYSPARK_DRIVER_PYTHON": str(python),
+                "PYTHONPATH": str(Path(seams.__file__).parent),
             },
             cwd=folder,
         )

@@ -35,9 +35,8 @@ RANKS = {
     "operations": 13,
     "operations/checks": 13,
     "operations/inspect": 14,
-    "operations/decisions": 14,
-    "operations/rollback": 15,
-    "operations/transaction": 16,
+    "operations/transaction": 15,
+    "operations/rollback": 16,
     "operations/indexing": 17,
     "operations/services": 17,
     "operations/services/compaction": 18,
@@ -105,6 +104,13 @@ SUPPORT_RANKS = {
 }
 
 MOST_MODULES = 15
+# By module: what only the commit path imports.
+COMMIT_PATH = {
+    "decide": {"decide"},
+    "decisions": {"Decision", "Kind"},
+    "clock": {"next_time"},
+    "retired_metadata": {"retirement"},
+}
 VERSION_READERS = {
     "table/format.py": "it chooses the format by it",
     "operations/inspect/detail.py": "it shows it",
@@ -262,8 +268,22 @@ def reads_of_the_version(module: str, text: str) -> list[str]:
     ]
 
 
+def other_commit_paths(module: str, text: str) -> list[str]:
+    """Return where a module above the timeline decides, or chooses an instant's time, beside the commit path."""
+    if not module.startswith(("operations/", "reader/", "writer/", "connector/", "testing/")):
+        return []
+    # Checks parse the decisions that a table keeps, and make none.
+    if module.startswith(("operations/transaction/", "operations/checks/")):
+        return []
+    return [
+        f"{module}:{line}: imports {source}.{name}"
+        for line, source, name in imports(ast.parse(text), module)
+        if name in COMMIT_PATH.get(source.rpartition(".")[2], ())
+    ]
+
+
 RULES_OF_ALL = [long_functions, long_module]
-RULES_OF_LAYERS = [upward_imports, absolute_imports, reads_of_the_version]
+RULES_OF_LAYERS = [upward_imports, absolute_imports, reads_of_the_version, other_commit_paths]
 
 
 @pytest.mark.parametrize("module", modules())

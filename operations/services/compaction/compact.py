@@ -1,7 +1,7 @@
 """Compactions and log compactions planned and carried out, whoever planned them; which of the two, the settings say.
 
 Before anything is planned, what is pending is done. A plan is one of the table's decisions, and so is its end. In
-between it is carried out by one process at a time, under the plan's own time (`transaction/execution.py`), and writes
+between it is carried out by one process at a time, under the plan's own time (`services/execution.py`), and writes
 go on meanwhile: the log files of those that are at work belong to the slices that a compaction begins, and come behind
 what a log compaction joins.
 """

@@ -31,7 +31,7 @@ from ....timeline.instants import Instant
 from ....timeline.metadata.codec import REPAIR
 from ....timeline.timeline import Timeline
 from ...result import RepairedLog, ServiceResult
-from ...transaction.execution import take_back
+from ..execution import take_back
 from ..settings import CompactionSettings
 from ..standing import finish_rollbacks_first, refuse_restoring
 from .compactor import Compactor

@@ -26,9 +26,9 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers import failures, heartbeat, owner
 from ....timeline.writers.failures import NEVER, Failed
 from ...result import ServiceResult
-from ...rollback.rollback import forget
-from ...transaction.execution import check_claim, claim, give_up, take_back
+from ...transaction.left_overs import forget
 from ...transaction.transaction import Transaction
+from ..execution import check_claim, claim, give_up, take_back
 from ..service import NoTasksError, carry_out
 from .executing import token_of
 from .kinds import Claimed, Done, Kind

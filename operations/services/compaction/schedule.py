@@ -12,10 +12,10 @@ from ....table.table import Table
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
 from ....timeline.writers.patience import Patience
-from ...decisions import retired_metadata
 from ...result import ServiceResult
 from ...rollback.pending import broken_off
-from ...transaction.execution import take_back
+from ...transaction import retired_metadata
+from ..execution import take_back
 from ..service import Planned, request
 from ..standing import finish_rollbacks_first, open_for_service, refuse_restoring
 from .plan import Plan, Plans

@@ -11,8 +11,8 @@ from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, Kind
-from ..decisions.carried_out import is_unused
-from ..decisions.decide import decide
+from .carried_out import is_unused
+from .decide import decide
 
 
 def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ...errors import CommitConflictError, ConcurrentWriteError
 from ...storage.base import Storage
@@ -20,14 +21,17 @@ from ...timeline.going import pending_rollbacks
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
-from ...timeline.writers.decisions import Decision
 from ...timeline.writers.owner import Liveness, Owner
 from ...timeline.writers.patience import Patience
-from ..decisions.decide import decide
 from ..rollback.pending import refuse_unless_dead
-from ..rollback.rollback import carry_on, files_of, forget, naming
-from .conflicts import check_ownership
-from .transaction import Transaction
+from ..rollback.rollback import carry_on, plan_of
+from ..transaction.commit_path import begin
+from ..transaction.conflicts import check_ownership
+from ..transaction.left_overs import files_of, forget
+from ..transaction.transaction import Transaction
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import RollbackPlan
 
 _ROUNDS = 20
 
@@ -66,7 +70,7 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
                 return work
         else:
             verdict = _refuse_living(table, found, known, patience)
-            decide(table, partial(_stopping, table, found, known, patience, verdict.beat))
+            begin(table, "rollback", partial(_stopping, table, found, known, patience, verdict.beat))
     raise ConcurrentWriteError(
         f"Others began and gave up the {instant.action} {instant.requested_time} of the table {table.path} "
         f"{_ROUNDS} times in a row.",
@@ -87,7 +91,7 @@ def give_up(work: Transaction) -> None:
         # Somebody else has completed it, or taken it back; what was left since is nobody's.
         forget(work.storage, work.instant_time)
         return
-    decide(work.table, partial(_stopping, work.table, found, work.owner, None, None))
+    begin(work.table, "rollback", partial(_stopping, work.table, found, work.owner, None, None))
     _finish(work.table, found)
 
 
@@ -98,7 +102,7 @@ def take_back(table: Table, instant: Instant) -> None:
         ConcurrentWriteError: Others decided first all the time.
     """
 
-    def condemned(timeline: Timeline) -> Decision | None:
+    def condemned(timeline: Timeline) -> RollbackPlan | None:
         found = _pending(table.storage, timeline, instant)
         if found is None:
             return None
@@ -107,9 +111,9 @@ def take_back(table: Table, instant: Instant) -> None:
         if instant.requested_time in pending_rollbacks(timeline):
             return None
         known = owner.read(table.storage, instant.requested_time)
-        return _named(table, timeline, found, known)
+        return _undoing(table, found, known)
 
-    decide(table, condemned)
+    begin(table, "rollback", condemned)
     _finish(table, instant)
 
 
@@ -173,7 +177,6 @@ def _begin(table: Table, instant: Instant, patience: Patience, application: str)
         write_id=mine.write_id,
         owner=mine,
         watermark=timeline.watermark(),
-        rollbacks=(),
         patience=patience,
         shared=True,
     )
@@ -206,8 +209,8 @@ def _stopping(
     patience: Patience | None,
     beat: float | None,
     timeline: Timeline,
-) -> Decision | None:
-    """Return the decision that ends the work of one who carried a plan out; None where it is over.
+) -> RollbackPlan | None:
+    """Return the plan to undo what a process did of a plan; None where that work is over.
 
     Args:
         table: The table.
@@ -228,12 +231,11 @@ def _stopping(
         return None
     if patience is not None:
         _refuse_living(table, found, now, patience, known_beat=beat, may_wait=False)
-    return _named(table, timeline, found, now)
+    return _undoing(table, found, now)
 
 
-def _named(table: Table, timeline: Timeline, instant: Instant, known: Owner | None) -> Decision:
-    """Return the decision that names a plan whose execution is undone; its tasks publish nothing from here on."""
+def _undoing(table: Table, instant: Instant, known: Owner | None) -> RollbackPlan:
+    """Return the plan to undo what a process did of a plan; from here on its tasks publish nothing."""
     if known is not None:
         owner.seal_for_good(table.storage, owner.seal_of(instant.requested_time, known.write_id))
-    at = table.time_after(timeline)
-    return naming(table.storage, timeline, at, instant, files_of(table.storage, instant.requested_time))
+    return plan_of(table.storage, instant, files_of(table.storage, instant.requested_time))

@@ -1,0 +1,30 @@
+"""A table made ready for a write that begins: dead writes undone, left-overs removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...timeline.writers import reserve
+from ..transaction.begin import Swept
+from ..transaction.transaction import Transaction
+from .pending import PlannedRollback
+from .rollback import roll_back
+from .sweep import sweep
+
+
+def make_ready(work: Transaction, rollbacks: Iterable[PlannedRollback]) -> Swept:
+    """Undo dead writes and remove what older ones left.
+
+    Args:
+        work: The write that begins.
+        rollbacks: The dead writes that its plan found.
+
+    Raises:
+        ConcurrentWriteError: A writer gave a sign of life since, or other processes decided first all the time.
+    """
+    for planned in rollbacks:
+        # A dead write may have filled the disk, and its rollback takes space.
+        reserve.release(work.storage, work.instant_time)
+        roll_back(work.table, planned, work.patience)
+        reserve.hold(work.storage, work.instant_time)
+    return sweep(work.table, work.patience, own=work.instant_time)

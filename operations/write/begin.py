@@ -1,0 +1,23 @@
+"""The beginning of a write: dead writes are undone first, then its instant enters the timeline."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...timeline.timeline import Timeline
+from ..planning.plan import WritePlan
+from ..rollback.ready import make_ready
+from ..transaction.begin import begin_write
+
+
+def begin(plan: WritePlan) -> Timeline:
+    """Put a write on the timeline; safe to call from every task.
+
+    Returns:
+        A timeline that shows the write.
+
+    Raises:
+        WriteSealedError: The write was committed or given up already.
+        ConcurrentWriteError: Another write chose the same time, or all writes on the timeline are younger.
+    """
+    return begin_write(plan.transaction, plan.requested, partial(make_ready, plan.transaction, plan.rollbacks))
