@@ -24,6 +24,7 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.inline import means_of
 from pyhudi.storage import open_storage
+from pyhudi.table.files import written
 from pyhudi.table.files.logs.log_blocks import MAGIC, LogBlock
 from pyhudi.table.files.logs.log_file import read_blocks
 from support.attempts import parted, rows
@@ -69,7 +70,8 @@ def damages(path: Path, log: Path, dice: random.Random) -> Iterator[Damage]:
     content = {
         at: block for block in blocks for at in range(block.content_offset, block.content_offset + block.content_size)
     }
-    for at in sorted({0, 1, 6, 13, 14, 17, 18, *(dice.randrange(len(data)) for _ in range(25)), len(data) - 1}):
+    ends = {block.offset for block in blocks}
+    for at in sorted({0, 1, 6, 13, 14, 17, 18, *ends, *(dice.randrange(len(data)) for _ in range(25)), len(data) - 1}):
         yield Damage(f"cut at {at}", data[:at])
     inside = dice.sample(sorted(content), min(150, len(content)))
     texts = {at for block in blocks for at in _texts(data, block)}
@@ -333,6 +335,43 @@ def test_a_log_file_of_another_writer_may_be_longer_and_may_repeat_a_torn_block(
     longest.write_bytes(data)
     assert content_of(table) == expected
     assert "SKIPPED_BLOCK" in codes(table)
+
+
+def by_another_writer(path: Path) -> None:
+    """Take from completed writes what tells that pyhudi made them."""
+    files = compacting.timeline_of(path).files
+    for done in compacting.timeline_of(path).writes:
+        body = files.read_commit(done)
+        kept = {key: text for key, text in body.extra_metadata.items() if not key.startswith("pyhudi.")}
+        files.storage.write(files.path(done), files.codec.encode(body.model_copy(update={"extra_metadata": kept})))
+    written._KNOWN.clear()
+
+
+@pytest.mark.parametrize("block_format", ["parquet", "avro"])
+def test_whole_blocks_are_missed_by_size_and_by_records(tmp_path: Path, block_format: str) -> None:
+    """A cut at a block's end leaves no torn block; of another writer's file a torn one may be there once more."""
+    settings = WriteSettings(upkeep=OFF, logs=LogSettings(block_format=block_format, block_bytes=64))
+    write(tmp_path, rows(*range(20), value=0), table=TABLE, settings=settings)
+    write(tmp_path, rows(*range(20), value=1, ts=2), settings=settings)
+    expected = content_of(tmp_path)
+    [log] = logs_of(tmp_path)
+    data = log.read_bytes()
+    starts = [one.offset for one in read_blocks(open_storage(str(tmp_path)), log.relative_to(tmp_path).as_posix())]
+    _, second, *_, last = starts
+    lost = {
+        "cut": (data[:last], "and the instant states"),
+        "torn": (data[:second] + b"#NONE#" + data[second + 6 :], "from byte"),
+    }
+    for other in (False, True):
+        if other:
+            by_another_writer(tmp_path)
+            lost["torn"] = (lost["torn"][0], "records, and the instant states 20")
+        for damaged, why in lost.values():
+            log.write_bytes(damaged)
+            with pytest.raises(CorruptFileError, match=why):
+                content_of(tmp_path)
+    log.write_bytes(data[:second] + data[second : second + 40] + data[second:])
+    assert content_of(tmp_path) == expected
 
 
 def instants(path: Path) -> set[str]:

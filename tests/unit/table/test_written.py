@@ -9,7 +9,8 @@ import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
-from pyhudi.table.files.written import Written, read_written
+from pyhudi.table.files.file_group import StatedLog
+from pyhudi.table.files.written import Written, logs_in, read_written
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
@@ -111,6 +112,16 @@ def test_a_commit_that_is_archived_while_it_is_read_is_left_out(storage: Storage
     storage.delete(instants_in(storage).path(second))
     with pytest.raises(StorageError, match="archived or rolled back"):
         anew(storage, timeline)
+
+
+def test_the_greatest_size_and_number_of_records_that_a_write_states_count() -> None:
+    name = f".logged_{1:017d}.log.1_0-0-0"
+    stats = [
+        {"fileId": "logged", "path": f"p/{name}", "fileSizeInBytes": size, "numWrites": rows, "numDeletes": gone}
+        for size, rows, gone in ((900, 1, 1), (1200, 4, 1), (0, 3, 0))
+    ]
+
+    assert list(logs_in(stats, True)) == [("logged", name, StatedLog(1200, 5, True))]
 
 
 def test_a_process_forgets_tables_that_it_looked_at_long_ago(storage: Storage, tmp_path: Path) -> None:
