@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
@@ -76,7 +77,7 @@ class ServiceResult:
         seconds: How long it took.
         error: Why it failed, where it ran after a write that is complete; empty where it did not.
         dry: Whether nothing was done, and this says what would have been.
-        left: What was left to others, and why; empty where nothing was.
+        skipped: What it did not do, and why; empty where it did all.
         repaired: The damaged log files that a repair gave up.
     """
 
@@ -92,8 +93,14 @@ class ServiceResult:
     seconds: float = field(default=0.0, compare=False)
     error: str = ""
     dry: bool = False
-    left: str = ""
+    skipped: str = ""
     repaired: tuple[RepairedLog, ...] = ()
+
+    @property
+    def left(self) -> str:
+        """The old name of `skipped`."""
+        warnings.warn("ServiceResult.left is now ServiceResult.skipped", DeprecationWarning, stacklevel=2)
+        return self.skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +190,8 @@ def _told(service: ServiceResult) -> str:
     """Return what a service after a write did, in words; empty where it did nothing."""
     if service.error:
         return f"the {service.service} after it failed"
-    if service.left:
-        return service.left
+    if service.skipped:
+        return service.skipped
     if service.log_files:
         return f"{service.service}: {service.log_files:,} log files of {service.file_groups:,} file groups"
     did = {"files deleted": service.files, "bytes": service.bytes, "instants": service.instants}

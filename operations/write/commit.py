@@ -151,7 +151,7 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
             check_lesson(plan, seen)
         touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))
         replacement = Replacement(plan, touched)
-        replaced = replacement.groups(seen)
+        replaced = _replaced(plan, replacement)
         _reconcile(plan, outcomes)
     written = sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None})
     changed = _changes(plan, outcomes, replaced, replacement, _new_keys(plan, outcomes, touched))
@@ -166,6 +166,14 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
         body = plan.table.instants.codec.encode(metadata)
         complete_write(plan.transaction, changed, body, partial(_settle, plan, written))
     return result_from(plan.path, plan.instant_time, metadata), timeline
+
+
+def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
+    """Return the file ids that the write replaces, by partition path."""
+    if plan.operation not in REPLACING:
+        return {}
+    # The merge may have taken hours, in which instants were archived whose bodies tell of file groups.
+    return replacement.groups(snapshot(plan.transaction, plan.table.timeline()))
 
 
 def _changes(

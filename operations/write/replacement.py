@@ -50,8 +50,6 @@ class Replacement:
         Raises:
             ConcurrentWriteError: A pending clustering holds one of the file groups.
         """
-        if self._plan.operation not in REPLACING:
-            return {}
         storage = self._plan.storage
         view = FileView(storage, timeline, read_written(storage, timeline))
         if self._plan.operation == OVERWRITE_TABLE or not self._plan.takes_rows:

@@ -47,7 +47,7 @@ def test_a_write_compacts_when_it_is_due(tmp_path: Path) -> None:
 
     assert [len(one) for one in did] == [0, 0, 1, 0, 0]
     (done,) = did[2]
-    assert (done.error, done.left, done.file_groups, done.log_files) == ("", "", 2, 4)
+    assert (done.error, done.skipped, done.file_groups, done.log_files) == ("", "", 2, 4)
     assert actions(table) == "deltacommit deltacommit deltacommit commit deltacommit deltacommit"
     assert merged(table) == [("a", f"k{key}", 4) for key in range(6)]
     assert in_bases(table) == [("a", f"k{key}", 2) for key in range(6)]
@@ -144,7 +144,7 @@ def test_what_is_beyond_the_bound_of_a_commit_is_planned_and_said(
         (left,) = compactions(upsert(table, 2, commit_merge_max_bytes=1000))
 
     assert (left.instant, left.error, left.file_groups) == ("", "", 0)
-    assert "hoodie.pyhudi.commit.merge.max.bytes allows 1,000" in left.left
+    assert "hoodie.pyhudi.commit.merge.max.bytes allows 1,000" in left.skipped
     assert "HudiTable.compact" in caplog.text
     assert actions(table).endswith("compaction")
     assert merged(table) == [("a", f"k{key}", 2) for key in range(6)]
@@ -166,7 +166,7 @@ def test_a_plan_that_somebody_else_carries_out_is_left_alone(tmp_path: Path) -> 
 
     ((left,),) = did
     assert (left.instant, left.error) == ("", "")
-    assert "somebody else's" in left.left
+    assert "somebody else's" in left.skipped
     assert next(one.requested_time for one in timeline_of(table).writes if one.action == "commit") == plan.instant
     assert merged(table) == [("a", f"k{key}", 9) for key in range(6)]
 
@@ -203,7 +203,7 @@ def test_a_plan_that_fails_every_time_is_tried_after_ever_more_writes(
         for value in range(10):
             before = len(tries)
             (*_, done) = compactions(upsert(table, value)) or [ServiceResult("", "")]
-            did.append((len(tries) > before, bool(done.error), done.left[-43:]))
+            did.append((len(tries) > before, bool(done.error), done.skipped[-43:]))
 
         assert [tried for tried, _, _ in did] == [n in (2, 3, 5, 9) for n in range(10)]
         assert [failed for _, failed, _ in did] == [n in (2, 3, 5, 9) for n in range(10)]
@@ -237,7 +237,7 @@ def test_what_is_noted_of_a_plan_goes_with_it(tmp_path: Path, monkeypatch: pytes
 
     (done,) = compactions(upsert(table, 3))
 
-    assert (done.error, done.left, done.log_files) == ("", "", 4)
+    assert (done.error, done.skipped, done.log_files) == ("", "", 4)
     assert not of_nobody.exists()
 
 
@@ -252,11 +252,11 @@ def test_without_tasks_this_process_merges_up_to_its_bound(tmp_path: Path, caplo
 
     left = run(table, executor=nowhere, without_tasks=replace(own, most_bytes=1000))
     assert (left.instant, left.file_groups) == ("", 0)
-    assert "there are no tasks" in left.left
-    assert "connector.jobs compact carries it out" in left.left
+    assert "there are no tasks" in left.skipped
+    assert "connector.jobs compact carries it out" in left.skipped
     assert "compaction" in actions(table)
 
     done = run(table, executor=nowhere, without_tasks=replace(own, most_bytes=1 << 20))
-    assert (done.file_groups, done.left) == (2, "")
+    assert (done.file_groups, done.skipped) == (2, "")
     assert "this process merges the 2 file groups" in caplog.text
     assert in_bases(table) == merged(table) == [("a", f"k{key}", 2) for key in range(6)]

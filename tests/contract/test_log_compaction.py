@@ -191,7 +191,7 @@ def test_a_plan_that_a_compaction_has_overtaken_is_taken_back(table: Path) -> No
 
     done = join(table)
 
-    assert "has nothing left to merge" in done.left
+    assert "has nothing left to merge" in done.skipped
     assert done.files == 0
     assert timeline_of(table).find(plan.instant) is None
     assert merged(table, *META) == before
@@ -232,11 +232,11 @@ def test_what_comes_before_a_write_at_work_is_joined(table: Path, unaware: Calla
 
     assert done.files > 0
     assert done.instant < at_work < later
-    assert done.left == ""
+    assert done.skipped == ""
     assert merged(table, *META) == unaware(table, *META) == before
     waiting = join(table)
     assert (waiting.instant, waiting.files) == ("", 0)
-    assert f"waits for the deltacommit {at_work}" in waiting.left, "nothing more comes before it"
+    assert f"waits for the deltacommit {at_work}" in waiting.skipped, "nothing more comes before it"
     append(table, ("k1", "a", 20, 200), ("k2", "b", 10, 201), at=at_work)
     wanted = merged(table, *META)
     assert {("b", "k2", 201), ("a", "k1", 150)} <= {*merged(table)}, "a tie is of the one that was asked for later"
@@ -289,7 +289,7 @@ def test_a_write_at_work_that_nothing_may_come_before_is_waited_for(tmp_path: Pa
 
     for done in (plan_join(table), join(table)):
         assert (done.instant, done.files) == ("", 0)
-        assert f"waits for the deltacommit {at_work}" in done.left
+        assert f"waits for the deltacommit {at_work}" in done.skipped
 
 
 def test_a_write_that_begins_later_goes_on(table: Path, unaware: Callable[..., Any]) -> None:
@@ -301,7 +301,7 @@ def test_a_write_that_begins_later_goes_on(table: Path, unaware: Callable[..., A
     append(table, ("k1", "a", 20, 300), ("k2", "b", 10, 301), at=late)
 
     assert done.instant == plan.instant
-    assert late in done.left, "what came since waits for it"
+    assert late in done.skipped, "what came since waits for it"
     assert [row for row in merged(table) if row[1] == "k1"] == [("a", "k1", 200)], "the one that was asked for later"
     assert merged(table, *META) == unaware(table, *META)
 
@@ -315,7 +315,7 @@ def test_an_older_write_that_came_in_between_keeps_its_file_groups_out(
     with pytest.MonkeyPatch.context() as patch:
         patch_seam(patch, "whether an instant may append log files", lambda *_: False)
         plan = plan_join(table)
-    assert f"waits for the deltacommit {older}" in join(table).left
+    assert f"waits for the deltacommit {older}" in join(table).skipped
 
     def between(call, units):
         done = [call(one) for one in units]

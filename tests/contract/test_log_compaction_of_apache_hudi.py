@@ -110,7 +110,9 @@ def test_a_plan_of_apache_hudi_is_carried_out_as_it_does(tmp_path: Path) -> None
         log = piece.logs[-1]
         known = {block.type: block for block in theirs_by_group[log.file_id][1]}
         for block in read_blocks(storage, log.path):
-            assert block.headers == {**known[block.type].headers, 2: block.headers[2]}
+            # pyhudi keeps its checksum in the block's identifier, and Apache Hudi writes none.
+            own = {2: block.headers[2], 6: block.headers[6]}
+            assert block.headers == {**known[block.type].headers, **own}
             assert entries(path, block, schema) == bodies[log.file_id, block.type]
     told, expected = ours(path, JOINED_AT, ".deltacommit"), theirs(".deltacommit")
     varying = {"path", "logFiles", "totalWriteBytes", "fileSizeInBytes", "runtimeStats", "totalLogReadTimeMs"}
@@ -134,6 +136,6 @@ def test_rows_that_have_some_columns_only_are_left(tmp_path: Path, monkeypatch: 
 
     done = join(path)
 
-    assert "has some columns only" in done.left
+    assert "has some columns only" in done.skipped
     assert in_order(shown(path, "snapshot")) == in_order(recorded("v9_mor_partial"))
     assert timeline_of(path).pending == ()

@@ -316,7 +316,7 @@ def further_rows_of_a_key_stay_in_the_base(patch: Patch) -> None:
 
 
 def nothing_is_reconciled(patch: Patch) -> None:
-    patch_seam(patch, "remove files that no task reported", lambda plan, storage, outcomes: None)
+    patch_seam(patch, "remove files that no task reported", lambda plan, outcomes: None)
 
 
 def markers_are_not_written(patch: Patch) -> None:
@@ -328,11 +328,11 @@ def aborts_leave_data_files(patch: Patch) -> None:
 
 
 def tasks_do_not_look_for_the_seal_at_their_start(patch: Patch) -> None:
-    patch_seam(patch, "refuse a sealed write at a task's start", lambda plan, storage: None)
+    patch_seam(patch, "refuse a sealed write at a task's start", lambda work: None)
 
 
 def tasks_do_not_look_for_the_seal_after_their_start(patch: Patch) -> None:
-    patch_seam(patch, "take back the begin of an abandoned write", lambda plan, storage: None)
+    patch_seam(patch, "take back the begin of an abandoned write", lambda work: None)
 
 
 def tasks_do_not_look_for_the_seal_when_they_publish(patch: Patch) -> None:

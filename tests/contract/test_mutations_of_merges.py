@@ -27,7 +27,7 @@ def check_merges_of_looked_up_keys(_: Path) -> None:
 def the_moment_that_was_seen_is_passed_over(patch: Patch) -> None:
     """What others committed between the look and the plan is not held against the write."""
     original = read_seam("pin the moment of a write")
-    patch_seam(patch, "pin the moment of a write", lambda storage, config, _: original(storage, config, ""))
+    patch_seam(patch, "pin the moment of a write", lambda table, _: original(table, ""))
 
 
 def others_are_not_looked_for(patch: Patch) -> None:

@@ -128,7 +128,7 @@ def test_what_nobody_replaces_is_passed_over_by_all(shared: Shared) -> None:
 
     done = join(shared.path)
 
-    assert "has nothing left to merge" in done.left
+    assert "has nothing left to merge" in done.skipped
     assert timeline_of(shared.path).find(plan.instant) is None
     shared.check()
     shared.run_theirs()

@@ -50,7 +50,7 @@ def compact_after_write(
         done = compact(storage, settings, means, metadata_enable=metadata_enable, due=due)
     else:
         done = schedule_compaction(storage, settings, means.patience, metadata_enable=metadata_enable, due=due)
-    return done if done.instant or done.left else None
+    return done if done.instant or done.skipped else None
 
 
 def log_compact_after_write(
@@ -80,7 +80,7 @@ def log_compact_after_write(
     if load_config(storage).table_type != MERGE_ON_READ or not (pending or due(timeline)):
         return None
     done = compact(storage, settings, means, metadata_enable=metadata_enable, due=due)
-    return done if done.instant or done.left else None
+    return done if done.instant or done.skipped else None
 
 
 def _is_due(settings: CompactionSettings, zone: str, timeline: Timeline) -> bool:

@@ -42,7 +42,7 @@ def schedule_compaction(
 
     Returns:
         The requested instant and what it is going to merge; no instant where there is nothing to be merged, or where
-        `left` names a write that has to be over first.
+        `skipped` names a write that has to be over first.
 
     Raises:
         ConcurrentWriteError: A restore is pending, or others decided first all the time.
@@ -55,7 +55,7 @@ def schedule_compaction(
     planner = kind.planner(storage)
     made = schedule(table, kind.requested, planner, patience, due)
     told = foretold(storage, f"schedule_{kind.noun}", made, time.monotonic() - began)
-    return replace(told, left=planner.left)
+    return replace(told, skipped=planner.skipped)
 
 
 def compact(
@@ -76,7 +76,7 @@ def compact(
         due: Tells of a timeline whether it is due; None where it is asked for.
 
     Returns:
-        What was merged, and what was left and why; no instant where there was nothing to be merged.
+        What was merged, and what was skipped and why; no instant where there was nothing to be merged.
 
     Raises:
         CommitConflictError: A write or a compaction came in between.
@@ -92,6 +92,6 @@ def compact(
     # Who is asked for it by name tries what has failed before, too.
     run, planner = Run(kind, table, means, insists=due is None), kind.planner(storage)
     carry_out_all(run, lambda: schedule(table, kind.requested, planner, means.patience, due))
-    if planner.left:
-        run.leave(planner.left)
+    if planner.skipped:
+        run.skip(planner.skipped)
     return run.result(time.monotonic() - began)

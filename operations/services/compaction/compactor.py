@@ -46,7 +46,7 @@ class Compacted:
         logs: What its logs held.
         log_data_bytes: Of that, the bytes of the blocks of rows.
         seconds: How long it took.
-        left: Nothing: no slice is left out.
+        skipped: Nothing: no slice is left out.
     """
 
     piece: FileSlice
@@ -56,7 +56,7 @@ class Compacted:
     logs: LogCounts
     log_data_bytes: int
     seconds: float
-    left: str = ""
+    skipped: str = ""
 
 
 @dataclass(frozen=True, slots=True)

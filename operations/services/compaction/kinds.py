@@ -45,7 +45,7 @@ class Done(Protocol):
         """The new file's bytes."""
 
     @property
-    def left(self) -> str:
+    def skipped(self) -> str:
         """Why there is none; empty where there is."""
 
 

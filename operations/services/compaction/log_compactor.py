@@ -47,7 +47,7 @@ class Joined:
         logs: What the older ones held.
         log_data_bytes: Of that, the bytes of the blocks of rows.
         seconds: How long it took.
-        left: Why they were left.
+        skipped: Why they were left.
     """
 
     piece: FileSlice
@@ -58,7 +58,7 @@ class Joined:
     logs: LogCounts
     log_data_bytes: int
     seconds: float
-    left: str = ""
+    skipped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,10 @@ class LogCompactor:
         )
         why = why_left(blocks) or (None if blocks else "no block of it counts")
         if why is not None:
-            left = f"the log files of the file group {piece.file_id} of partition {piece.partition_path!r} stay: {why}"
-            return done(path="", size=0, rows=0, deletes=0, seconds=time.monotonic() - began, left=left)
+            skipped = (
+                f"the log files of the file group {piece.file_id} of partition {piece.partition_path!r} stay: {why}"
+            )
+            return done(path="", size=0, rows=0, deletes=0, seconds=time.monotonic() - began, skipped=skipped)
         name = LogFileName(piece.file_id, self.work.instant_time, 1, new_token(self.work)).format()
         path = join(piece.partition_path, name)
         with ExitStack() as stack:

@@ -78,7 +78,7 @@ class LogPlanner:
         self._files = Planner(self.storage, CompactionSettings())
 
     @property
-    def left(self) -> str:
+    def skipped(self) -> str:
         """Why nothing was planned, in words; empty where something was, or nothing is to be joined."""
         one = self.waits_for
         return (

@@ -61,7 +61,7 @@ class Plans(Protocol):
         """The requested time of the plan made last; None for one after all that is on the timeline."""
 
     @property
-    def left(self) -> str:
+    def skipped(self) -> str:
         """Why nothing was planned, in words; empty where something was, or nothing is to be merged."""
 
     def plan(self, timeline: Timeline) -> Plan | None:
@@ -88,7 +88,7 @@ class Planner:
     _seen: frozenset[Instant] | None = None
 
     @property
-    def left(self) -> str:
+    def skipped(self) -> str:
         """Nothing: a compaction waits for no write."""
         return ""
 

@@ -107,7 +107,7 @@ def _carry_out(table: Table, timeline: Timeline, examined: Mapping[str, _Examine
     if run.instant != instant.requested_time:
         raise ConcurrentWriteError(
             f"The repair {instant.requested_time} of the table {table.path} is not done: "
-            f"{'; '.join(run.left) or 'another process took its plan back'}.",
+            f"{'; '.join(run.skipped) or 'another process took its plan back'}.",
             "Run it again.",
         )
     return run

@@ -49,7 +49,7 @@ class Run:
         insists: Whether plans are tried that have failed before, however little has come since.
         instant: Of the last one that was carried out.
         done: What was done.
-        left: What was not, and why.
+        skipped: What was not, and why.
         refused: Why the last one was left that somebody else carries out.
     """
 
@@ -59,7 +59,7 @@ class Run:
     insists: bool
     instant: str = ""
     done: list[Done] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
     refused: ConcurrentWriteError | None = None
     _met: set[str] = field(default_factory=set, init=False)
     _failed: Mapping[str, Failed] | None = field(default=None, init=False)
@@ -87,7 +87,7 @@ class Run:
         since = sum(one.requested_time > failed.after for one in timeline.writes)
         if self.insists or not failed.times or since >= failed.wait:
             return False
-        self.leave(
+        self.skip(
             f"the {self.kind.name} {instant.requested_time} failed {failed.times} times in a row ({failed.error}); it "
             f"is tried again after {failed.wait - since} more writes, and by HudiTable.{self.kind.call}"
         )
@@ -128,12 +128,12 @@ class Run:
             return
         if not plan and kind.action == LOG_COMPACTION:
             take_back(self.table, instant)
-            self.leave(f"the {kind.name} {instant.requested_time} has nothing left to merge, and was taken back")
+            self.skip(f"the {kind.name} {instant.requested_time} has nothing left to merge, and was taken back")
             return
         told = f"the {kind.name} {instant.requested_time} merges"
         size, most = sum(one.size for one in plan), self.means.most_bytes
         if most is not None and size > most:
-            self.leave(
+            self.skip(
                 f"{told} {size:,} bytes of {kind.merges}, and hoodie.pyhudi.commit.merge.max.bytes allows {most:,}: it "
                 f"is planned, and HudiTable.{kind.call} carries it out"
             )
@@ -141,7 +141,7 @@ class Run:
         try:
             done = self._carry_out(instant, plan)
         except NoTasksError as error:
-            self.leave(
+            self.skip(
                 f"{told} {size:,} bytes of {kind.merges}, which is more than hoodie.pyhudi.commit.merge.max.bytes "
                 f"allows this process, and {error}: it is planned, and python -m pyhudi.connector.jobs {kind.call} "
                 "carries it out"
@@ -149,20 +149,20 @@ class Run:
             return
         except ConcurrentWriteError as error:
             self.refused = error
-            self.leave(f"the {kind.name} {instant.requested_time} is somebody else's: {error}")
+            self.skip(f"the {kind.name} {instant.requested_time} is somebody else's: {error}")
             return
         if done is not None:
             self.instant = instant.requested_time
             self.done += [one for one in done if one.path]
-            for why in sorted({one.left for one in done if not one.path}):
-                self.leave(why)
+            for why in sorted({one.skipped for one in done if not one.path}):
+                self.skip(why)
 
     def _planned(self, instant: Instant) -> Plan | None:
         """Return a pending plan; None where it has to wait, or somebody else has done it, or taken it back."""
         timeline = self.table.timeline()
         older = self.kind.waits_for(timeline, instant)
         if older:
-            self.leave(f"the {self.kind.name} {instant.requested_time} waits for {older}")
+            self.skip(f"the {self.kind.name} {instant.requested_time} waits for {older}")
             return None
         try:
             return self.kind.read_plan(self.table.storage, timeline, instant)
@@ -184,7 +184,7 @@ class Run:
             log_files=sum(len(one.piece.logs) for one in done),
             bytes_read=sum(one.piece.size for one in done),
             seconds=seconds,
-            left="; ".join(self.left),
+            skipped="; ".join(self.skipped),
         )
         if done:
             logger.info(
@@ -198,10 +198,10 @@ class Run:
             )
         return found
 
-    def leave(self, why: str) -> None:
-        """Note, and log, what is left to others and why."""
+    def skip(self, why: str) -> None:
+        """Note and log what this call does not do, and why."""
         logger.warning("table %s: %s", self.table.path, why)
-        self.left.append(why)
+        self.skipped.append(why)
 
     def _carry_out(self, instant: Instant, plan: Plan) -> list[Done] | None:
         """Return what was done of a plan; None where somebody else has done it, or taken it back."""

@@ -203,7 +203,7 @@ class Life:
         assert isinstance(self.model, LoggedModel)
         planned = compacting.plan_join(self.table).instant if self.chance.random() < 0.5 else ""
         done = compacting.join(self.table)
-        assert not done.left
+        assert not done.skipped
         assert planned in ("", done.instant)
         assert not compacting.join(self.table).instant, "nothing is left to be joined"
         if done.instant:
