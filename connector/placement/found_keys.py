@@ -14,9 +14,10 @@ from pyspark.sql import functions as sf
 from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex, Tags
 from ...index.lookup import TableLookup
 from ...operations.locating.everywhere import AskTask
-from ...operations.planning.spread_lookup import LookTask, SeenTable, overlapping, tag_spread
+from ...operations.planning.spread_lookup import LookTask, overlapping, tag_spread
 from ...storage.parallel import for_each
 from ...table.keys.partition_paths import check_safe_path
+from ...table.seen_table import SeenTable
 from .arrow_frames import as_array, by_name, local_frame, text_fields, through
 from .key_columns import KEY, PATH, has_arrow_batches, left_to_the_commit
 from .table_keys import GROUP, HOME, spark_tasks, table_keys
@@ -24,7 +25,6 @@ from .table_keys import GROUP, HOME, spark_tasks, table_keys
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ...storage.base import Storage
     from ...table.files.file_group import FileSlice
     from ...table.files.view import FileView
     from ...timeline.timeline import Timeline
@@ -146,7 +146,7 @@ def look_up(
     Raises:
         PyHudiError: A file cannot be read.
     """
-    table = SeenTable.at(work.target.table, timeline)
+    table = SeenTable(work.target.table, timeline)
     if not isinstance(index, TableLookup):
         return _asked(keyed, AskTask(table, index), work, keep)
     task = LookTask(table, index)
@@ -156,7 +156,7 @@ def look_up(
     pieces = [piece for one in slices for piece in one.values()]
     # So many keys leave no bloom filter without a hit; their ranges rule files out where keys are in order of time.
     candidates = overlapping(task, pieces, met.bounds, work.spread, spark_tasks(keyed.sparkSession))
-    found = _many(keyed, met, table, work.storage, candidates, keep)
+    found = _many(keyed, met, table, candidates, keep)
     if found is None or (work.revives and _has_copies(found.keys)):
         return None
     return replace(found, figures=replace(found.figures, files=len(pieces)))
@@ -212,7 +212,6 @@ def _many(
     keyed: DataFrame,
     met: Met,
     table: SeenTable,
-    storage: Storage,
     pieces: Sequence[FileSlice],
     keep: Callable[[DataFrame], DataFrame],
 ) -> FoundKeys | None:
@@ -222,9 +221,9 @@ def _many(
     asked = keyed.select(PATH, KEY).distinct().join(spark.createDataFrame(met.spans), PATH)
     asked = asked.where(sf.col(KEY).between(sf.col(_LEAST), sf.col(_GREATEST))).select(PATH, KEY)
     if pieces:
-        keys = table_keys(spark, storage, pieces, table, met.between, in_python=has_arrow_batches())
+        keys = table_keys(spark, pieces, table, met.between, in_python=has_arrow_batches())
         if keys is None:
-            left_to_the_commit(storage.path)
+            left_to_the_commit(table.table.path)
             return None
         # A file may hold a key twice.
         asked = asked.join(keys, [PATH, KEY], "left").select(PATH, KEY, GROUP).distinct()

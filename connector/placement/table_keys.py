@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from ...errors import NullKeyError
+from ...operations.planning.spread_lookup import keys_in
 from ...storage.base import Storage
 from ...table.files.file_group import FileSlice
 from ...table.schema.columns import FILE_NAME, RECORD_KEY
@@ -27,7 +28,7 @@ from .key_columns import KEY, PATH
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ...operations.planning.spread_lookup import SeenTable
+    from ...table.seen_table import SeenTable
 
 logger = logging.getLogger("pyhudi")
 
@@ -41,7 +42,6 @@ _BYTES_OF_A_TASK = 1 << 30
 
 def table_keys(
     spark: SparkSession,
-    storage: Storage,
     pieces: Sequence[FileSlice],
     table: SeenTable,
     between: tuple[str, str],
@@ -52,7 +52,6 @@ def table_keys(
 
     Args:
         spark: The session.
-        storage: Rooted at the table.
         pieces: The slices, at least one.
         table: The same table, for tasks.
         between: The least and the greatest key that matter; others may be left out.
@@ -67,9 +66,9 @@ def table_keys(
     frames = []
     if plain:
         try:
-            frames = [_scanned(spark, storage, plain, between)]
+            frames = [_scanned(spark, table.storage, plain, between)]
         except Exception:
-            logger.info("table %s: Spark cannot read its files, so that Python does", storage.path, exc_info=True)
+            logger.info("table %s: Spark cannot read its files, so that Python does", table.storage.path, exc_info=True)
             plain = []
     rest = [one for one in pieces if one.logs or not plain]
     if rest and not in_python:
@@ -108,7 +107,7 @@ def _read_in_python(spark: SparkSession, pieces: Sequence[FileSlice], table: See
     def keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             packs = batch.column(0).to_pylist()  # O(files)
-            for piece, found in table.keys(map(pickle.loads, packs)):
+            for piece, found in keys_in(table, map(pickle.loads, packs)):
                 path, group = (pa.repeat(text, len(found)) for text in (piece.partition_path, piece.file_id))
                 yield pa.RecordBatch.from_arrays([path, found, group], names=[PATH, KEY, GROUP])
 

@@ -30,13 +30,13 @@ from ...operations.locating.group_jobs import shares_of
 from ...operations.planning.operation import DELETE, DELETE_PARTITION, INSERT, UPSERT
 from ...operations.planning.plan import plan_write, seen_moment
 from ...operations.planning.request import WriteRequest, WriteSettings
-from ...operations.planning.spread_lookup import SeenTable
 from ...operations.planning.target import Target
 from ...operations.services.service import Executor
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.lost import open_view
 from ...table.merging.merger import Meeting
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
+from ...table.seen_table import SeenTable
 from ..source.spark_types import to_arrow
 from .colocate import placement_of
 from .found_keys import FoundKeys, Met, look_up
@@ -191,7 +191,7 @@ def _unique(
     """Return what settles rows whose keys are unique in the whole table."""
     write = replace(work.settings, colocated=True, based_on=moment)
     plan = plan_write(replace(work.request, schema=to_arrow(rows.schema), write=write))
-    table = SeenTable.at(work.target.table, timeline)
+    table = SeenTable(work.target.table, timeline)
     return UniqueKeys(work, plan, index, table, view if work.looks_up else None, met, keep)
 
 

@@ -22,11 +22,12 @@ from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex
 from ...index.lookup import TableLookup
 from ...operations.locating.everywhere import AskTask, FoldTask, SettleTask, StandingTask, places_of
 from ...operations.planning.plan import WritePlan
-from ...operations.planning.spread_lookup import LookTask, SeenTable, overlapping, tag_spread
+from ...operations.planning.spread_lookup import LookTask, overlapping, tag_spread
 from ...table.files.view import FileView
 from ...table.merging.deletes import IS_DELETED
 from ...table.merging.merger import Meeting
 from ...table.schema.columns import FILE_GROUP, RECORD_KEY
+from ...table.seen_table import SeenTable
 from .arrow_frames import as_array, by_name, local_frame, text_fields, through
 from .found_keys import FEW_KEYS, FoundKeys, Met
 from .key_columns import KEY, PATH
@@ -125,7 +126,7 @@ class UniqueKeys:
         if not candidates:
             return local_frame(winners, _NO_PLACES), LookupFigures(len(pieces))
         spark, between = winners.sparkSession, self.met.between
-        keys = table_keys(spark, self.work.storage, candidates, self.table, between, in_python=True)
+        keys = table_keys(spark, candidates, self.table, between, in_python=True)
         # What Spark cannot read Python does.
         met = cast("DataFrame", keys).withColumnRenamed(PATH, HOME).join(winners.select(KEY).dropDuplicates(), KEY)
         # A file may hold a key twice.

@@ -21,13 +21,12 @@ from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
 from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import BaseFile, DataFile, FileSlice
-from ...table.files.lost import open_view
 from ...table.files.view import FileView
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.fields import root_of, values_of
+from ...table.seen_table import SeenTable
 from ...table.some_rows import some_rows
-from ...timeline.timeline import Timeline
 from ...writer.foreign import check_bucket, check_spelling
 from ..planning.operation import OVERWRITE_TABLE
 from ..planning.plan import WritePlan
@@ -36,14 +35,14 @@ _FILES_LOOKED_INTO = 8
 _ROWS_LOOKED_AT = 1000
 
 
-def check_lesson(plan: WritePlan, timeline: Timeline) -> None:
+def check_lesson(plan: WritePlan, seen: SeenTable) -> None:
     """Look into some files, wherever they are, for rows that contradict what the write teaches the table.
 
     A write that replaces the whole table leaves none that could.
 
     Args:
         plan: The write.
-        timeline: As of the write's watermark.
+        seen: The table as of the write's watermark.
 
     Raises:
         UnsupportedTableError: A file group is none that a bucket index made.
@@ -54,7 +53,7 @@ def check_lesson(plan: WritePlan, timeline: Timeline) -> None:
     buckets = BUCKET_COUNT in plan.config_changes
     if not (times or buckets) or plan.operation == OVERWRITE_TABLE:
         return
-    view = open_view(plan.storage, timeline)
+    view = seen.view
     wanted = {root_of(field) for field in plan.config.partition_fields} if times else set()
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
     pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())

@@ -25,13 +25,13 @@ from ...table.files.names import FileGroupId
 from ...table.merging.merger import folded
 from ...table.merging.row_spec import RowSpec
 from ...table.schema.columns import POSITION, RECORD_KEY
+from ...table.seen_table import SeenTable
 from ...writer.buffer import MERGE_RESERVE
 from ...writer.moved_rows import OldRows, Standing, settle
 from ...writer.rows import judged
 from ...writer.slice_reader import SliceReader
 from ..indexing.asking import ask
 from ..planning.plan import WritePlan
-from ..planning.spread_lookup import SeenTable
 from .group_jobs import Pieces, unknown_group
 
 
@@ -96,10 +96,9 @@ class AskTask:
         Raises:
             PyHudiError: The index fails, or its answer cannot be of this table.
         """
-        _, view = self.table.view()
         for rows in rechunk(iter(batches)):
             keys, paths = _texts(rows, 0), _texts(rows, 1)
-            tags = ask(self.index, KeyedRows(keys, paths.dictionary_encode()), view, self.table.table)
+            tags = ask(self.index, KeyedRows(keys, paths.dictionary_encode()), self.table.view, self.table.table)
             at = pa.array(np.append(np.arange(len(keys)), tags.copied))
             partitions, ids = places_of(tags.groups, np.append(tags.codes, tags.copy_codes))
             columns = [keys.take(at), paths.take(at), partitions, ids]
@@ -129,7 +128,7 @@ class StandingTask:
             CorruptFileError: A file cannot be read.
         """
         plan = self.plan
-        storage, view = self.table.view()
+        storage, view = self.table.storage, self.table.view
         memory = int(plan.settings.task_max_size * MERGE_RESERVE)
         pieces = Pieces(view)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:

@@ -12,11 +12,10 @@ from ...errors import CommitConflictError, PlacementError
 from ...index.append import AppendIndex
 from ...index.registry import computed_index_for
 from ...table.files.file_group import FileSlice
-from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId, new_file_id
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
+from ...table.seen_table import SeenTable
 from ...timeline.held import clustered_groups
-from ...timeline.timeline import Timeline
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
 from ..planning.operation import REPLACING
@@ -34,23 +33,23 @@ class _Groups:
 
     Args:
         plan: The write.
-        timeline: As of the write's watermark.
+        seen: The table as of the write's watermark.
         opens: Whether the write opens all its file groups, and looks for none that is there.
 
     Attributes:
-        timeline: As it was given.
+        seen: As it was given.
         known_partitions: Those of the jobs' partitions that have their metafile already.
     """
 
-    def __init__(self, plan: WritePlan, timeline: Timeline, *, opens: bool = False) -> None:
+    def __init__(self, plan: WritePlan, seen: SeenTable, *, opens: bool = False) -> None:
         self._plan = plan
-        self.timeline = timeline
+        self.seen = seen
         # Of a table, or of partitions, that the write replaces nothing is looked for.
-        self._view = None if opens or plan.operation in REPLACING else open_view(plan.storage, timeline)
-        self._clustered = {} if self._view is None else clustered_groups(timeline)
+        self._view = None if opens or plan.operation in REPLACING else seen.view
+        self._clustered = {} if self._view is None else clustered_groups(seen.timeline)
         self._slices: dict[str, tuple[FileSlice, ...]] = {}
         self.known_partitions: set[str] = set()
-        check_lesson(plan, timeline)
+        check_lesson(plan, seen)
 
     def _pieces(self, partition_path: str) -> tuple[FileSlice, ...]:
         """Return the newest slices of a partition, in the order of their file ids."""
@@ -68,11 +67,11 @@ class JobPlanner(_Groups):
 
     Args:
         plan: The write.
-        timeline: As of the write's watermark.
+        seen: The table as of the write's watermark.
     """
 
-    def __init__(self, plan: WritePlan, timeline: Timeline) -> None:
-        super().__init__(plan, timeline, opens=plan.opens_alone)
+    def __init__(self, plan: WritePlan, seen: SeenTable) -> None:
+        super().__init__(plan, seen, opens=plan.opens_alone)
         self._alone = plan.opens_alone
         self._index = AppendIndex() if self._alone else computed_index_for(plan.config)
         self._numbered: dict[str, dict[int, FileSlice]] = {}
@@ -120,11 +119,11 @@ class PlacedGroups(_Groups):
 
     Args:
         plan: The write.
-        timeline: As of the write's watermark.
+        seen: The table as of the write's watermark.
     """
 
-    def __init__(self, plan: WritePlan, timeline: Timeline) -> None:
-        super().__init__(plan, timeline)
+    def __init__(self, plan: WritePlan, seen: SeenTable) -> None:
+        super().__init__(plan, seen)
         self._places: dict[str, dict[str, int]] = {}
         self._rewritten: dict[Route, bool] = {}
 

@@ -23,12 +23,11 @@ from ...table.arrow.arrays import Mask, mask
 from ...table.arrow.batches import concat, rechunk
 from ...table.arrow.spill import local_spills
 from ...table.files.file_group import FileSlice
-from ...table.files.lost import open_view
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.merging.merger import Meeting, MergeCounts, check_known, folded
 from ...table.schema.columns import RECORD_KEY
-from ...timeline.timeline import Timeline
+from ...table.seen_table import SeenTable
 from ...writer.buffer import MERGE_RESERVE, Gathered, GroupRows
 from ...writer.group_writer import GroupJob
 from ...writer.moved_rows import OldRows, living, settle, tombstones
@@ -65,22 +64,22 @@ class Tagged:
     known_partitions: set[str]
 
 
-def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows], timeline: Timeline) -> Tagged:
+def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows], seen: SeenTable) -> Tagged:
     """Look up where the keys of spilled rows are, and give new ones their places.
 
     Args:
         plan: The write.
         local: A folder of this process.
         spilled: The rows of each bin of each partition, in the order of the tasks.
-        timeline: As of the write's watermark.
+        seen: The table as of the write's watermark.
 
     Raises:
         KeyNotFoundError: A key to be deleted is not there, and the rules forbid it.
         PyHudiError: The index, the store or a file fails.
     """
-    check_lesson(plan, timeline)
+    check_lesson(plan, seen)
     # Of a table, or of partitions, that the write replaces nothing is looked for.
-    view = None if plan.operation in REPLACING else open_view(plan.storage, timeline)
+    view = None if plan.operation in REPLACING else seen.view
     searched = None if plan.rules.meeting is Meeting.ADD else view
     nowhere, figures = MergeCounts(), None
     if searched is not None:
@@ -93,7 +92,7 @@ def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows]
         if searched is not None:
             check_spelling_of_others(plan, searched, lookup.absent)
             figures = lookup.figures
-    jobs = jobs_of(plan, local, view, timeline, rows)
+    jobs = jobs_of(plan, local, view, seen.timeline, rows)
     paths = {job.group.partition_path for job, _ in jobs}
     known = {path for path in paths if view is not None and view.is_partition(path)}
     return Tagged(tuple(jobs), nowhere, figures, known)

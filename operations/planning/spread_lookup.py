@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,59 +14,23 @@ from ...index.slice_keys import Hits, WantedKeys, keys_of
 from ...storage.base import Storage
 from ...table.files.file_group import BaseFile, FileSlice
 from ...table.files.key_footers import KeyRange, key_ranges
-from ...table.files.lost import open_view
 from ...table.files.view import FileView
-from ...table.table import Table
-from ...timeline.instants import Instant
-from ...timeline.timeline import Timeline
-from ...timeline.watermark import Seen
+from ...table.seen_table import SeenTable
 from ..services.service import Executor
 
 # The keys that are looked for in each of some slices.
 _Wanted = tuple[pa.StringArray, tuple[FileSlice, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class SeenTable:
-    """A table as a lookup sees it, small enough to travel with every task.
+def keys_in(seen: SeenTable, pieces: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray]]:
+    """Yield all record keys of some slices, with the slice of each array.
 
-    Attributes:
-        table: The table.
-        instants: What is seen of the timeline.
-        seen: The moment of it; None for the present.
+    Raises:
+        PyHudiError: A file cannot be read.
     """
-
-    table: Table
-    instants: tuple[Instant, ...]
-    seen: Seen | None
-
-    @classmethod
-    def at(cls, table: Table, timeline: Timeline) -> SeenTable:
-        """Return the table as of a timeline."""
-        return cls(table, timeline.instants, timeline.seen)
-
-    def open(self) -> tuple[Storage, Callable[[str], bool]]:
-        """Return the table's store, and what tells of an instant whether its rows may be seen."""
-        return self.table.storage, self._timeline().is_committed
-
-    def view(self) -> tuple[Storage, FileView]:
-        """Return the table's store, and its file slices, of which each partition is listed when it is asked for."""
-        storage = self.table.storage
-        return storage, open_view(storage, self._timeline())
-
-    def _timeline(self) -> Timeline:
-        return Timeline(self.instants, self.table.instants, self.seen)
-
-    def keys(self, pieces: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray]]:
-        """Yield all record keys of some slices, with the slice of each array.
-
-        Raises:
-            PyHudiError: A file cannot be read.
-        """
-        storage, sees = self.open()
-        for piece in pieces:
-            for found in keys_of(storage, piece, sees):
-                yield piece, found
+    for piece in pieces:
+        for found in keys_of(seen.storage, piece, seen.timeline.is_committed):
+            yield piece, found
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +47,7 @@ class LookTask:
 
     def __call__(self, share: Sequence[_Wanted]) -> list[Hits]:
         """Return which keys each slice of a share holds, in their order."""
-        storage, sees = self.table.open()
+        storage, sees = self.table.storage, self.table.timeline.is_committed
         found = []
         for keys, pieces in share:
             wanted = WantedKeys.of(keys)
@@ -103,7 +67,7 @@ class RangesTask:
 
     def __call__(self, files: Sequence[BaseFile]) -> list[KeyRange | None]:
         """Return between which texts the keys of each file lie, None where that is not known."""
-        storage, _ = self.table.open()
+        storage = self.table.storage
         return key_ranges(storage, files)
 
 

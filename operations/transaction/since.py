@@ -10,6 +10,7 @@ from ...errors import CommitConflictError, CorruptInstantError, UnreadableTimeEr
 from ...storage.base import split
 from ...table.files.file_group import DataFile
 from ...table.files.names import FileGroupId, parse_data_name
+from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen
@@ -161,8 +162,8 @@ def _undone(victim: InstantInfo, deleted: Iterable[tuple[str, Iterable[str]]]) -
     return Undone(victim.commit_time, action_group(victim.action), groups)
 
 
-def snapshot(work: Transaction, now: Timeline) -> Timeline:
-    """Return the timeline as it was when the write was planned.
+def seen_by(work: Transaction, now: Timeline) -> SeenTable:
+    """Return the table as it was when the write was planned.
 
     Args:
         work: The instant in the making.
@@ -171,7 +172,7 @@ def snapshot(work: Transaction, now: Timeline) -> Timeline:
     Raises:
         CommitConflictError: History does not tell it any more.
     """
-    return now.as_of(_seen(work, now))
+    return SeenTable(work.table, now.as_of(_seen(work, now)))
 
 
 def conflict(work: Transaction, what: str) -> CommitConflictError:

@@ -11,7 +11,6 @@ from functools import partial
 from ...errors import DuplicateKeyError, PlacementError
 from ...index.registry import index_for
 from ...storage.parallel import for_each
-from ...table.files.lost import open_view
 from ...table.files.marked_files import marked_files
 from ...table.files.names import FileGroupId
 from ...table.files.partitions import metafile_of, write_partition_metafile
@@ -34,7 +33,7 @@ from ..transaction.complete import complete_write
 from ..transaction.conflicts import Changes, check_ownership
 from ..transaction.left_overs import forget
 from ..transaction.new_keys import NewKeys
-from ..transaction.since import snapshot
+from ..transaction.since import seen_by
 from .abort import abort_write
 from .announcement import announce, announce_changes
 from .begin import begin
@@ -135,7 +134,7 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
         if done is not None:
             return done, timeline
         check_ownership(plan.transaction, timeline)
-        seen = snapshot(plan.transaction, timeline)
+        seen = seen_by(plan.transaction, timeline)
     outcomes = [outcome for result in results for outcome in result.outcomes]
     _check_placement(plan, results)
     spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
@@ -146,7 +145,7 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
     with phases.phase("reconcile"):
         if plan.located and plan.rules.meeting is not Meeting.ADD:
             absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
-            check_spelling_of_others(plan, open_view(plan.storage, seen), absent)
+            check_spelling_of_others(plan, seen.view, absent)
         if not outcomes:
             check_lesson(plan, seen)
         touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))
@@ -173,7 +172,7 @@ def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]
     if plan.operation not in REPLACING:
         return {}
     # The merge may have taken hours, in which instants were archived whose bodies tell of file groups.
-    return replacement.groups(snapshot(plan.transaction, plan.table.timeline()))
+    return replacement.groups(seen_by(plan.transaction, plan.table.timeline()))
 
 
 def _changes(

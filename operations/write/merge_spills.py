@@ -22,7 +22,7 @@ from ...storage.parallel import for_each
 from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, bring_near, local_spills
 from ...table.files.names import WriteToken
 from ...table.merging.merger import MergeCounts
-from ...timeline.timeline import Timeline
+from ...table.seen_table import SeenTable
 from ...writer.buffer import GroupRows
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
@@ -56,12 +56,12 @@ class Merged:
     figures: LookupFigures | None = None
 
 
-def merge_spills(plan: WritePlan, timeline: Timeline, spills: Sequence[SpillFile], phases: Phases) -> Merged:
+def merge_spills(plan: WritePlan, seen: SeenTable, spills: Sequence[SpillFile], phases: Phases) -> Merged:
     """Fold and merge what the tasks spilled, one file group per thread at a time.
 
     Args:
         plan: The write.
-        timeline: As of the write's watermark.
+        seen: The table as of the write's watermark.
         spills: One per task that saw rows, in order of the tasks.
         phases: Where it is told how far the work is.
 
@@ -72,7 +72,7 @@ def merge_spills(plan: WritePlan, timeline: Timeline, spills: Sequence[SpillFile
         return Merged()
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
         local = open_storage(folder, durable=False)
-        work = _Merge(plan, local, timeline, phases)
+        work = _Merge(plan, local, seen, phases)
         return work.look_up(spills) if plan.looks_up else work.by_routes(spills)
 
 
@@ -83,19 +83,19 @@ class _Merge:
     Attributes:
         plan: The write.
         local: A folder of this process.
-        timeline: As of the write's watermark.
+        seen: The table as of the write's watermark.
         phases: Where it is told how far the work is.
     """
 
     plan: WritePlan
     local: Storage
-    timeline: Timeline
+    seen: SeenTable
     phases: Phases
 
     def by_routes(self, spills: Sequence[SpillFile]) -> Merged:
         """Merge rows whose routes tell their file groups."""
         rows = _spilled(self.plan.storage, spills, self.local)
-        planner = JobPlanner(self.plan, self.timeline)
+        planner = JobPlanner(self.plan, self.seen)
         jobs, size = _within_bound(self.plan, spills, {route: planner.job(route) for route in sorted(rows)}, rows)
         waiting = list(zip(jobs, map(rows.__getitem__, sorted(rows)), strict=True))
         return Merged(self._write(waiting, planner.known_partitions, size))
@@ -107,7 +107,7 @@ class _Merge:
         _refuse_beyond(plan, size)
         with self.phases.phase("lookup") as facts:
             rows = _spilled(self.plan.storage, spills, self.local)
-            tagged = tag_rows(plan, self.local, rows, self.timeline)
+            tagged = tag_rows(plan, self.local, rows, self.seen)
             if tagged.figures is not None:
                 facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
         # Rows that go to log files are merged by whoever reads them.
@@ -134,7 +134,7 @@ class _Merge:
         workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
         with ThreadPoolExecutor(workers) as pool:
             versions = versions_of_commit(plan)
-            to = writers(plan, COMMIT_TOKEN, fence, local_spills(self.local), self.timeline, versions)
+            to = writers(plan, COMMIT_TOKEN, fence, local_spills(self.local), self.seen.timeline, versions)
             fence.announce(to.first_file(job) for job, _ in jobs)
             futures = [pool.submit(to.write, job, rows, f"{number}") for number, (job, rows) in enumerate(jobs)]
             try:

@@ -39,7 +39,7 @@ class OwnGroups:
         # The commit counts as 0.
         self._fence = Fence(plan.transaction, token.attempt + 1, partitions=planner.known_partitions)
         versions = versions_of_task(plan, token)
-        self._to = writers(plan, token, self._fence, local_spills(local), planner.timeline, versions)
+        self._to = writers(plan, token, self._fence, local_spills(local), planner.seen.timeline, versions)
         self._planner = planner
         self._partition = token.partition
         self._numbers = count()

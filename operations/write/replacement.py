@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.files.written import read_written
+from ...table.seen_table import SeenTable
 from ...timeline.held import clustered_groups
-from ...timeline.timeline import Timeline
 from ..locating.group_jobs import refuse_clustered
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.plan import WritePlan
@@ -41,16 +41,16 @@ class Replacement:
             return any(pattern.fullmatch(partition_path) for pattern in self._patterns)
         return partition_path in self._touched
 
-    def groups(self, timeline: Timeline) -> dict[str, list[str]]:
+    def groups(self, seen: SeenTable) -> dict[str, list[str]]:
         """Return the file ids that go, by partition path; as Apache Hudi has it, partitions without any among them.
 
         Args:
-            timeline: As of the write's watermark.
+            seen: The table as of the write's watermark.
 
         Raises:
             ConcurrentWriteError: A pending clustering holds one of the file groups.
         """
-        storage = self._plan.storage
+        storage, timeline = seen.storage, seen.timeline
         view = FileView(storage, timeline, read_written(storage, timeline))
         if self._plan.operation == OVERWRITE_TABLE or not self._plan.takes_rows:
             partitions = [one for one in sorted({*view.partitions(), *view.named_partitions()}) if self.covers(one)]

@@ -19,7 +19,7 @@ from ...storage.parallel import THREADS, for_each
 from ...table.arrow.spill import SpillFile, SpillWriter
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
-from ...timeline.timeline import Timeline
+from ...table.seen_table import SeenTable
 from ...timeline.writers import heartbeat
 from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffers
 from ...writer.routes import AppendRouter, BinRouter, KeyRouter, LocationRouter, PlacedRouter, Route, Router
@@ -27,7 +27,7 @@ from ...writer.rows import RowReader
 from ..locating.file_groups import JobPlanner, PlacedGroups
 from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
-from ..transaction.since import snapshot
+from ..transaction.since import seen_by
 from .begin import begin
 from .own_groups import OwnGroups
 from .phases import Phases, Progress
@@ -229,9 +229,9 @@ class _Task:
         return LocationRouter(self._planner.file_ids, plan.path)
 
     @cached_property
-    def _seen(self) -> Timeline:
-        """The timeline as of the plan; only tasks that write file groups themselves need it."""
-        return snapshot(self._plan.transaction, self._timeline)
+    def _seen(self) -> SeenTable:
+        """The table as of the plan; only tasks that write file groups themselves need it."""
+        return seen_by(self._plan.transaction, self._timeline)
 
     @cached_property
     def _planner(self) -> JobPlanner:

@@ -12,9 +12,9 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.connector.placement.table_keys import table_keys
 from pyhudi.errors import NullKeyError
-from pyhudi.operations.planning.spread_lookup import SeenTable
 from pyhudi.storage import open_storage
 from pyhudi.table.schema.columns import RECORD_KEY
+from pyhudi.table.seen_table import SeenTable
 from pyhudi.table.table import open_table
 from pyspark.sql import SparkSession
 from support.drawn.lookups import slices
@@ -37,9 +37,9 @@ def test_files_of_one_name_are_told_apart(spark: SparkSession, tmp_path: Path) -
     one, other = sorted(slices(tmp_path / "t"), key=lambda piece: piece.partition_path)
     alike = replace(other.base_file, path=f"b/{one.base_file.name}")
     (tmp_path / "t" / other.base_file.path).rename(tmp_path / "t" / alike.path)
-    seen = SeenTable.at(table, table.timeline())
+    seen = SeenTable(table, table.timeline())
 
-    keys = table_keys(spark, storage, [one, replace(other, base=alike)], seen, ("a1", "b1"), in_python=True)
+    keys = table_keys(spark, [one, replace(other, base=alike)], seen, ("a1", "b1"), in_python=True)
 
     assert keys is not None
     expected = [("a", "a1", one.file_id), ("a", "a2", one.file_id), ("b", "b1", other.file_id)]

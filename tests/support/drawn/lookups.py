@@ -16,7 +16,7 @@ from pyhudi.operations.planning.operation import DELETE, REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings, Upkeep
-from pyhudi.operations.transaction.since import snapshot
+from pyhudi.operations.transaction.since import seen_by
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage, open_storage
@@ -101,11 +101,9 @@ def located(work: WritePlan, parts: Sequence[pa.Table]) -> list[pa.Table]:
     """
     if work.opens_alone or work.operation in REPLACING:
         return [said(part, "+0") for part in parts]
-    storage = work.storage
-    timeline = snapshot(work.transaction, work.table.timeline())
-    view = open_view(storage, timeline)
+    seen = seen_by(work.transaction, work.table.timeline())
     keys = KeyGenerator(work.config, work.schema)
-    return [_located(work, part.combine_chunks(), view, timeline, storage, keys) for part in parts]
+    return [_located(work, part.combine_chunks(), seen.view, seen.timeline, seen.storage, keys) for part in parts]
 
 
 def joined_by(part: pa.Table) -> set[str]:

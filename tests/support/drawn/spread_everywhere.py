@@ -16,17 +16,15 @@ from pyhudi.operations.locating.group_jobs import shares_of
 from pyhudi.operations.planning.operation import DELETE, REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.planning.spread_lookup import SeenTable
 from pyhudi.operations.result import CommitResult
-from pyhudi.operations.transaction.since import snapshot
-from pyhudi.storage import open_storage
+from pyhudi.operations.transaction.since import seen_by
 from pyhudi.table.arrow.string_hash import hash64
 from pyhudi.table.config.property_keys import MERGE_ON_READ
-from pyhudi.table.files.lost import open_view
 from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.merging.deletes import IS_DELETED
 from pyhudi.table.merging.merger import Meeting
 from pyhudi.table.schema.columns import FILE_GROUP, NEW_GROUP, POSITION
+from pyhudi.table.seen_table import SeenTable
 from support.drawn.lookups import said
 from support.drive import NOTHING_SAID, carry_out, plan
 
@@ -77,9 +75,7 @@ def _dealt(placed: pa.Table) -> list[pa.Table]:
 
 def located(planned: WritePlan, rows: pa.Table) -> pa.Table:
     """Return rows with what they say of their file groups, with their keys, partitions, and those of the groups."""
-    storage = open_storage(planned.path)
-    timeline = snapshot(planned.transaction, planned.table.timeline())
-    seen = SeenTable.at(planned.table, timeline)
+    seen = seen_by(planned.transaction, planned.table.timeline())
     searched = None if planned.rules.meeting is Meeting.ADD else seen
     (batch,) = rows.to_batches()
     keys = KeyGenerator(planned.config, planned.schema)
@@ -90,8 +86,8 @@ def located(planned: WritePlan, rows: pa.Table) -> pa.Table:
     counted = new.group_by(HOME).aggregate([([], "count_all")])
     counts = dict(zip(counted[HOME].to_pylist(), counted["count_all"].to_pylist(), strict=True))
     fills = planned.operation not in {DELETE, *REPLACING}
-    view = open_view(storage, timeline) if fills else None
-    shares = shares_of(planned.config, planned.settings.lookup.sizes, view, timeline, counts)
+    view = seen.view if fills else None
+    shares = shares_of(planned.config, planned.settings.lookup.sizes, view, seen.timeline, counts)
     logged = planned.config.table_type == MERGE_ON_READ
     said = []
     for entry in entries.to_pylist():

@@ -20,7 +20,7 @@ from pyhudi.index.registry import lookup_for
 from pyhudi.index.settings import LookupSettings
 from pyhudi.index.simple import SimpleIndex
 from pyhudi.index.slice_keys import Hits
-from pyhudi.operations.planning.spread_lookup import LookTask, SeenTable, overlapping, tag_spread
+from pyhudi.operations.planning.spread_lookup import LookTask, keys_in, overlapping, tag_spread
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
@@ -29,6 +29,7 @@ from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import FileGroupId
 from pyhudi.table.schema.columns import RECORD_KEY
+from pyhudi.table.seen_table import SeenTable
 from pyhudi.table.table import Table
 from support.drawn.lookups import APART, TABLE, rows
 from support.drawn.upkept import OFF
@@ -71,7 +72,7 @@ class Made:
         self.config = load_config(self.storage)
         self.timeline = Table(self.storage, self.config).timeline()
         assert any(piece.logs for piece in self.view().all_slices()) == (table_type == MERGE_ON_READ)
-        self.seen = SeenTable.at(Table(self.storage, self.config), self.timeline)
+        self.seen = SeenTable(Table(self.storage, self.config), self.timeline)
 
     def view(self) -> Any:
         return open_view(self.storage, self.timeline)
@@ -118,7 +119,7 @@ def test_tasks_find_what_one_process_finds(made: Made, most: int) -> None:
 def test_tasks_see_no_more_than_the_lookup(tmp_path: Path) -> None:
     made = Made(tmp_path, "BLOOM", MERGE_ON_READ)
     logs = tuple(replace(piece, base=None) for piece in made.view().all_slices() if piece.logs)
-    before = replace(made.seen, instants=made.seen.instants[:-1])
+    before = replace(made.seen, timeline=replace(made.timeline, instants=made.timeline.instants[:-1]))
     keys = pa.array(["k101", "k141"])
 
     now, then = (LookTask(seen, made.index())([(keys, logs)]) for seen in (made.seen, before))
@@ -140,7 +141,7 @@ def test_no_task_tests_more_keys_than_it_should(made: Made) -> None:
 def test_all_keys_of_slices_are_those_that_readers_see(made: Made) -> None:
     found = [
         (piece.partition_path, key)
-        for piece, keys in sent(made.seen).keys(made.view().all_slices())
+        for piece, keys in keys_in(sent(made.seen), made.view().all_slices())
         for key in keys.to_pylist()
     ]
 
@@ -158,7 +159,7 @@ def test_only_files_beyond_the_keys_are_left_out(made: Made) -> None:
 
     def meets(piece: FileSlice) -> bool:
         least, greatest = spans[piece.partition_path]
-        keys = sorted(key for _, some in made.seen.keys([piece]) for key in some.to_pylist())
+        keys = sorted(key for _, some in keys_in(made.seen, [piece]) for key in some.to_pylist())
         return bool(piece.logs) or (keys[0] <= greatest and least <= keys[-1])
 
     assert left == [piece for piece in every if meets(piece)]
@@ -175,7 +176,8 @@ def test_files_that_do_not_tell_their_keys_stay_and_bounds_belong_to_a_range(
     files = KeyedFiles()
     groups = [files.add("p", keys) for keys in (["c", "e"], ["x", "z"])]
     files.say(groups[1], {MIN_KEY: None})
-    table = SeenTable(Table(files.storage, TableConfig.new(name="t", record_key_fields=("id",))), (), None)
+    opened = Table(files.storage, TableConfig.new(name="t", record_key_fields=("id",)))
+    table = SeenTable(opened, opened.timeline())
 
     def left(index: TableLookup) -> list[FileGroupId]:
         def here(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:

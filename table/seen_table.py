@@ -1,0 +1,49 @@
+"""A table as of one listing of its timeline: what is committed, and the file slices that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..storage.base import Storage
+from ..timeline.instants import Instant
+from ..timeline.timeline import Timeline
+from ..timeline.watermark import Seen
+from .files.lost import WholeView, open_view
+from .table import Table
+
+
+@dataclass(frozen=True)
+class SeenTable:
+    """One listing of a table's timeline, which functions and tasks pass on instead of listing again.
+
+    Attributes:
+        table: The table.
+        timeline: As it is now, or as it was at a moment.
+    """
+
+    table: Table
+    timeline: Timeline
+
+    @property
+    def storage(self) -> Storage:
+        """The table's store."""
+        return self.table.storage
+
+    @cached_property
+    def view(self) -> WholeView:
+        """The table's file slices; each partition is listed once, when it is asked for.
+
+        Raises:
+            CorruptInstantError: A completed instant cannot be parsed.
+            StorageError: The store failed.
+        """
+        return open_view(self.table.storage, self.timeline)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travel without the view and without what follows from the instants."""
+        return _again, (self.table, self.timeline.instants, self.timeline.seen)
+
+
+def _again(table: Table, instants: tuple[Instant, ...], seen: Seen | None) -> SeenTable:
+    return SeenTable(table, Timeline(instants, table.instants, seen))
