@@ -15,6 +15,7 @@ from ..errors import CorruptFileError, CorruptInstantError
 from ..storage.base import Storage, join
 from ..storage.bounds import parse_json
 from ..table.table import Table
+from ..timeline import formats
 from ..timeline.archive.lsm_writer import Merged
 from ..timeline.archive.manifest import Manifest, read_manifest
 from ..timeline.instants import WRITE_ACTIONS, Instant
@@ -31,7 +32,7 @@ logger = logging.getLogger("pyhudi")
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class NotedIds:
     """The ids of the writes in some files of the archive.
 
     Attributes:
@@ -66,28 +67,40 @@ def archived_write(table: Table, write_id: str) -> Instant | None:
     return next((one for one in near if one.requested_time == time and one.action in WRITE_ACTIONS), None)
 
 
-def note_write_ids(table: Table, merged: Iterable[Merged] = ()) -> None:
+def read_noted(storage: Storage) -> NotedIds:
+    """Return what the note says, for a caller that is going to change the archive.
+
+    Raises:
+        UnsupportedTableError: A newer release wrote the note in a format that this one does not know.
+    """
+    return _read(storage, writing=True)
+
+
+def note_write_ids(table: Table, merged: Iterable[Merged] = (), noted: NotedIds | None = None) -> None:
     """Let the note cover all files of the archive.
 
     Args:
         table: The table.
         merged: Files that took the place of others, of which the note need not read the rows again.
+        noted: What the note says, where the caller has read it.
 
     Raises:
         CorruptInstantError: A file of the archive cannot be read.
         StorageError: The archive was compacted meanwhile, or the store failed.
+        UnsupportedTableError: As in `read_noted`.
     """
-    noted = known = _read(table.storage)
+    noted = known = read_noted(table.storage) if noted is None else noted
     for one in merged:
         if known.files.issuperset(one.inputs):
-            known = _Known(known.files - {*one.inputs} | {one.name}, known.ids)
+            known = NotedIds(known.files - {*one.inputs} | {one.name}, known.ids)
     known = _up_to_date(table, read_manifest(table.storage, table.config.archive_folder), known)
     if known != noted:
-        content = {"files": sorted(known.files), "ids": dict(sorted(known.ids.items()))}
+        found = {"files": sorted(known.files), "ids": dict(sorted(known.ids.items()))}
+        content = formats.numbered(found, formats.WRITE_IDS)
         table.storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 
-def _up_to_date(table: Table, manifest: Manifest, known: _Known) -> _Known:
+def _up_to_date(table: Table, manifest: Manifest, known: NotedIds) -> NotedIds:
     """Return the ids of all files of the archive, having read those that are not covered."""
     ids = dict(known.ids)
     codec = table.instants.codec
@@ -96,7 +109,7 @@ def _up_to_date(table: Table, manifest: Manifest, known: _Known) -> _Known:
         write_id = _id_in(codec, instant, body)
         if write_id and not write_id.startswith(GENERATED_ID):
             ids[write_id] = max(ids.get(write_id, ""), instant.requested_time)
-    return _Known(manifest.names, ids)
+    return NotedIds(manifest.names, ids)
 
 
 def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
@@ -111,12 +124,17 @@ def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
     return summary.extra_metadata.get(WRITE_ID, "")
 
 
-def _read(storage: Storage) -> _Known:
-    """Return what the note says; nothing where there is none, or nobody can read it, so that all is read anew."""
+def _read(storage: Storage, *, writing: bool = False) -> NotedIds:
+    """Return what the note says; nothing where there is none, or it cannot be read, so that all is read anew."""
     try:
         found = parse_json(storage.read(NOTE))
+        number = formats.number_of(found)
+        if writing:
+            formats.refuse_newer(storage.path, NOTE, number, formats.WRITE_IDS)
+        if number > formats.WRITE_IDS:
+            return NotedIds()
         files, ids = frozenset(found["files"]), dict(found["ids"])
     except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
-        return _Known()
+        return NotedIds()
     texts = (*files, *ids, *ids.values())
-    return _Known(files, ids) if all(isinstance(one, str) for one in texts) else _Known()
+    return NotedIds(files, ids) if all(isinstance(one, str) for one in texts) else NotedIds()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from ..storage.base import Storage
+from ..timeline import formats
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from .config import TableConfig
@@ -39,10 +42,11 @@ def latest_schema(
     Raises:
         CorruptInstantError: A commit on the way cannot be parsed.
         UnsupportedTableError: Columns were renamed, or added anew under an older one's name, so that names do not tell
-            which column of a file is which; or the table keeps such a history and is going to be written.
+            which column of a file is which; or the table keeps such a history and is going to be written; or it is
+            going to be written, and a newer release of pyhudi wrote its newest commit in a format of its own.
     """
     check_history(storage, writing=writing)
-    found = newest_schema(timeline)
+    found = newest_schema(timeline, writing=writing)
     if found is not None:
         return found[1]
     if config.create_schema:
@@ -50,31 +54,56 @@ def latest_schema(
     return _schema_of_a_file(storage, timeline) if timeline.writes else None
 
 
-def newest_schema(timeline: Timeline) -> tuple[Instant, pa.Schema] | None:
+def newest_schema(timeline: Timeline, *, writing: bool = False) -> tuple[Instant, pa.Schema] | None:
     """Return the newest completed write, by requested time, that names the table's columns, and those.
 
     Raises:
         CorruptInstantError: A commit on the way cannot be parsed.
+        UnsupportedTableError: The caller is going to write, and the ``pyhudi.*`` keys of a commit on the way have a
+            newer format.
     """
     for instant in reversed(timeline.writes):
-        text = schema_text(timeline, instant)
+        text = schema_text(timeline, instant, writing=writing)
         if text:
             return instant, arrow_schema(text)
     return None
 
 
-def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False) -> str:
+def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False, writing: bool = False) -> str:
     """Return the Avro schema, JSON, that a completed write tells; empty where it tells none.
 
     Args:
         timeline: Knows where its instants' files are.
         instant: The write.
         of_files: Whether the schema of its files is asked for; of the table's, compaction and clustering tell nothing.
+        writing: Whether the caller is going to write.
+
+    Raises:
+        CorruptInstantError: It cannot be parsed.
+        UnsupportedTableError: The caller is going to write, and the write's ``pyhudi.*`` keys have a newer format.
     """
     summary = timeline.files.read_summary(instant)
+    if writing:
+        refuse_newer_keys(timeline, instant, summary.extra_metadata)
     if not of_files and summary.operation_type in _KEEP_THE_SCHEMA:
         return ""
     return summary.extra_metadata.get("schema", "")
+
+
+def refuse_newer_keys(timeline: Timeline, instant: Instant, extra_metadata: Mapping[str, str]) -> None:
+    """Refuse to write where a completed write has ``pyhudi.*`` keys of a newer format.
+
+    Args:
+        timeline: The table's.
+        instant: The write.
+        extra_metadata: What it holds.
+
+    Raises:
+        UnsupportedTableError: It has.
+    """
+    what = f"{formats.KEY} in {timeline.files.path(instant)}"
+    number = formats.number_of_keys(extra_metadata)
+    formats.refuse_newer(timeline.files.storage.path, what, number, formats.COMMIT_KEYS)
 
 
 def _schema_of_a_file(storage: Storage, timeline: Timeline) -> pa.Schema | None:

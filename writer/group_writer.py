@@ -135,7 +135,7 @@ class GroupWriter:
 
         Raises:
             BucketMisfitError: The previous base file holds keys of another bucket.
-            UnsupportedTableError: It spells keys otherwise.
+            UnsupportedTableError: It spells keys otherwise, or a newer release of pyhudi wrote it in a newer format.
             CorruptFileError: The previous base file cannot be read.
             DuplicateKeyError: A key is there already, and the rules forbid it.
             KeyNotFoundError: A key to be deleted, or to be updated in part, is not there, and the rules forbid it.
@@ -145,6 +145,8 @@ class GroupWriter:
         with ExitStack() as stack:
             alone = job.piece is not None and not job.piece.logs
             base = stack.enter_context(self._open(job.previous)) if alone and job.previous is not None else None
+            if base is not None:
+                base.refuse_newer()
             staged = self.storage.stage(path, self.aside)
             stack.callback(staged.discard)
             output = self._output(job, name, sequence, staged.stream, base)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...errors import UnsupportedTableError
 from ...storage.base import join, split
 from ...table.files.names import FileGroupId
+from ...timeline import formats
 from ...timeline.instants import Instant, State
 from ...timeline.writers import decisions, owner
 from ...timeline.writers.decisions import Decision, Kind
@@ -80,14 +82,18 @@ def _touched(subject: Subject, instant: Instant) -> float | None:
 
 def _check_write(subject: Subject, instant: Instant) -> None:
     """Tell of a pending write whose writer is dead, and of one of which nobody can tell for long."""
-    found = owner.judge(
-        subject.timeline.files,
-        instant,
-        Patience(),
-        now_s=subject.storage.now(),
-        zone=subject.config.timezone,
-        may_wait=False,
-    )
+    try:
+        found = owner.judge(
+            subject.timeline.files,
+            instant,
+            Patience(),
+            now_s=subject.storage.now(),
+            zone=subject.config.timezone,
+            may_wait=False,
+        )
+    except UnsupportedTableError:
+        # Whether its writer lives, a newer release can tell.
+        return
     if found.alive and not subject.is_old(_touched(subject, instant) if found.beat is None else found.beat):
         return
     sign = "its writer may live" if found.alive else "its writer is dead"
@@ -179,7 +185,11 @@ def _check_decision(subject: Subject) -> None:
     if not subject.is_old(subject.storage.modified(path)):
         return
     with subject.findings.turning(DECISION_OPEN, file=path):
-        found = Decision.parse(subject.storage.read(path))
+        data = subject.storage.read(path)
+        found = Decision.parse(data)
+        if decisions.format_of(data) > formats.DECISION:
+            # Whether it is carried out, a newer release can tell.
+            return
         if found is None:
             subject.findings.add(DECISION_OPEN, f"{path} is not whole, and binds nobody.", file=path)
         elif found.kind == Kind.MAKE and found.instant.state == State.COMPLETED:

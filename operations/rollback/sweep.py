@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ...storage.base import Storage, split
+from ...storage.base import Storage, join, split
 from ...table.files.marked_files import marked_files
 from ...table.table import Table
+from ...timeline import formats
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements, decisions, failures, heartbeat, owner
@@ -33,13 +34,18 @@ def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
 
     Raises:
         ConcurrentWriteError: There is something to be completed, and others were faster all the time.
+        UnsupportedTableError: A newer release keeps files for its writers in a format that this one does not know.
     """
+    own_files = table.storage.look(owner.ROOT)
+    folders = {*own_files.folders}
+    paths = (*(info.path for info in own_files.files), *(join(owner.ROOT, name) for name in sorted(folders)))
+    formats.refuse_newer_names(table.path, paths, formats.NAMES)
     seals, now = table.storage.list(owner.SEALS, strict=False), table.storage.now()
     table.storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
     kept = (owner.SEALS, decisions.FOLDER, announcements.FOLDER, failures.FOLDER)
     table.storage.sweep((META_FOLDER, table.config.timeline_folder, owner.ROOT, *kept, heartbeat.ROOT), SEAL_KEPT_S)
-    folders = {*table.storage.look(owner.ROOT).folders}
-    working = folders - {split(folder)[1] for folder in kept}
+    # A folder of another name is one that a later release keeps.
+    working = {name for name in folders if name.isdecimal() or name == split(owner.SCRATCH)[1]}
     marked = set(marked_instants(table.storage))
     beating = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
     # Read after the folders: whoever has made one since is on the timeline, or not in these lists.

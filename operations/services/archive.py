@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ...storage.base import Storage, join
+from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.config import TableConfig, check_supported
 from ...table.table import Table, open_table
@@ -21,11 +21,11 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements
 from ...timeline.writers.markers import delete_markers, marked_instants
-from ...timeline.writers.owner import ROOT
+from ...timeline.writers.owner import SCRATCH
 from ..result import ServiceResult
 from ..transaction.commit_path import exclusive
 from ..transaction.retired_metadata import check_retirable
-from ..write_ids import note_write_ids
+from ..write_ids import NotedIds, note_write_ids, read_noted
 from .archivable import before_replaced_files, candidates, cut
 from .clean_plan import earliest_to_retain
 from .orphans import delete_orphans
@@ -33,8 +33,6 @@ from .settings import ArchiveSettings, CleanSettings
 
 logger = logging.getLogger("pyhudi")
 
-# Where files of the archive grow; what is left there of somebody who died, the next write sweeps up.
-_ASIDE = join(ROOT, "merging")
 # Bodies that are read at once where a store waits for a network, and files that are deleted at once where it does not.
 _AT_ONCE = 64
 
@@ -59,7 +57,8 @@ def archive(
         How many instants left the timeline, and how many orphaned data files went before them.
 
     Raises:
-        UnsupportedTableError: The table is of a kind that pyhudi cannot write, or its metadata table is costly.
+        UnsupportedTableError: The table is of a kind that pyhudi cannot write, its metadata table is costly, or a newer
+            release of pyhudi writes it.
         CorruptInstantError: An instant, or the archive, cannot be read.
         ConcurrentWriteError: Others changed the archive first, again and again.
         StorageError: The store failed; whoever archives next goes on.
@@ -118,14 +117,17 @@ class _Round:
     def carry_out(self, wanted: Iterable[Instant], result: ServiceResult) -> ServiceResult:
         """Archive those of the instants that nothing is in the way of by now."""
         gone = cut(self.timeline, wanted)
-        return exclusive(self.table, partial(self._move, gone, result), changes_files=True) if gone else result
+        if not gone:
+            return result
+        noted = read_noted(self.table.storage)
+        return exclusive(self.table, partial(self._move, gone, noted, result), changes_files=True)
 
-    def _move(self, gone: Sequence[Instant], result: ServiceResult) -> ServiceResult:
+    def _move(self, gone: Sequence[Instant], noted: NotedIds, result: ServiceResult) -> ServiceResult:
         """Move instants into the archive."""
         first = _first_write({*self.timeline.instants} - {*gone})
         orphans = delete_orphans(self.table.archive, self.timeline, first)
         self._put(gone)
-        note_write_ids(self.table)
+        note_write_ids(self.table, noted=noted)
         count = self._take_off(gone)
         self._merge()
         logger.info("table %s: archived %d instants up to %s", self.table.path, count, gone[-1].requested_time)
@@ -188,7 +190,7 @@ class _Round:
 
     def _merge(self) -> None:
         archive = self.table.archive
-        merged = merge_levels(archive, _ASIDE, self.settings.batch)
+        merged = merge_levels(archive, SCRATCH, self.settings.batch)
         if merged:
             note_write_ids(self.table, merged)
         tidy(archive, len(merged))

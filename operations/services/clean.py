@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ConcurrentWriteError
 from ...storage.base import Storage, split
-from ...table.config import check_supported
+from ...table.config import check_format, check_supported
 from ...table.table import Table, open_table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -149,6 +149,7 @@ def clean(
     check_supported(table.config, table.path, writing=False)
     if dry_run:
         return _foretold(table, settings, began)
+    check_format(table.config, table.path)
     run = _Run(table, settings, metadata_enable, inline)
     for _ in range(_ROUNDS):
         if run.advance():

@@ -21,6 +21,7 @@ from ...table.files.partitions import walk_partitions
 from ...table.files.view import FileView
 from ...table.files.written import Written, read_replaced
 from ...table.table import Table
+from ...timeline import formats
 from ...timeline.held import clustered_groups, pending_compactions
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
@@ -60,6 +61,7 @@ def find_progress(storage: Storage, timeline: Timeline) -> Progress | None:
     Raises:
         CorruptInstantError: The newest clean cannot be parsed.
         StorageError: It was archived meanwhile, or the store failed.
+        UnsupportedTableError: A newer release noted how far it looked in a format that this one does not know.
     """
     found = [one for one in (_of_newest_clean(timeline), _read_note(storage)) if one is not None]
     return max(found, key=lambda one: one.until, default=None)
@@ -67,7 +69,8 @@ def find_progress(storage: Storage, timeline: Timeline) -> Progress | None:
 
 def write_note(storage: Storage, progress: Progress) -> None:
     """Remember that nothing was to be cleaned."""
-    storage.write(NOTE, json.dumps(asdict(progress)).encode(), durable=False)
+    content = formats.numbered(asdict(progress), formats.CLEAN_NOTE)
+    storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 
 def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progress: Progress | None) -> Survey:
@@ -230,9 +233,14 @@ def _of_newest_clean(timeline: Timeline) -> Progress | None:
 
 
 def _read_note(storage: Storage) -> Progress | None:
-    """Return what the note says; None where there is none, or nobody can read it, which costs a look at everything."""
+    """Return what the note says; None where there is none, or nobody can read it, which costs a look at everything.
+
+    Raises:
+        UnsupportedTableError: A newer release wrote it in a format that this one does not know.
+    """
     try:
         found = parse_json(storage.read(NOTE, MOST_OF_A_NOTE))
+        formats.refuse_newer(storage.path, NOTE, formats.number_of(found), formats.CLEAN_NOTE)
         *texts, saved = (found[name] for name in ("earliest", "until", "last_completed", "savepoints"))
     except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
         return None

@@ -104,13 +104,19 @@ def _known(storage: Storage) -> list[int]:
 
 
 def _read(storage: Storage, number: int) -> Decision | None:
-    """Return a decision; None where it is gone, as a newer one stands, or nobody has finished or can read it."""
+    """Return a decision; None where it is gone, as a newer one stands, or nobody has finished or can read it.
+
+    Raises:
+        UnsupportedTableError: A newer release made it in a format that this one does not know.
+    """
     deadline = time.monotonic() + HALF_MADE_S
     while True:
         try:
-            found = Decision.parse(storage.read(decisions.path_of(number)))
+            data = storage.read(decisions.path_of(number))
         except FileNotFoundError:
             return None
+        decisions.refuse_newer(storage, number, data)
+        found = Decision.parse(data)
         if found is not None:
             return found
         if time.monotonic() > deadline:

@@ -10,6 +10,7 @@ from ...errors import CommitConflictError, CorruptInstantError, UnreadableTimeEr
 from ...storage.base import split
 from ...table.files.file_group import DataFile
 from ...table.files.names import FileGroupId, parse_data_name
+from ...table.latest_schema import refuse_newer_keys
 from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
 from ...timeline.timeline import Timeline
@@ -82,7 +83,14 @@ class Since:
         Raises:
             CommitConflictError: It was archived, and the archive does not tell.
             CorruptInstantError: It cannot be parsed.
+            UnsupportedTableError: A newer release made it, with ``pyhudi.*`` keys in a format that this one does not
+                know.
         """
+        found = self._read(write)
+        refuse_newer_keys(self.timeline, write, found.extra_metadata)
+        return found
+
+    def _read(self, write: Instant) -> CommitMetadata:
         if write not in self.archived:
             return self.timeline.files.read_commit(write)
         from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)

@@ -12,6 +12,7 @@ from ...index.base import LookupFigures
 from ...table.files.names import FileGroupId
 from ...table.schema.changes import format_changes
 from ...table.schema.columns import avro_schema
+from ...timeline import formats
 from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ...writer.group_writer import GroupOutcome
 from ...writer.log_handle import LogOutcome
@@ -45,6 +46,7 @@ def build_metadata(
     extra = {
         **plan.settings.extra_metadata,
         "schema": avro_schema(plan.schema, plan.config.name),
+        formats.KEY: str(formats.COMMIT_KEYS),
         WRITE_ID: plan.transaction.write_id,
         NOT_FOUND: str(sum(outcome.counts.not_found for outcome in outcomes) + merged.nowhere.not_found),
         DROPPED: str(sum(outcome.counts.dropped for outcome in outcomes)),

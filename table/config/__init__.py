@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .properties_file import BACKUP_PATH, PROPERTIES_PATH, create_config, has_config, load_config, update_config
-from .support import check_mergeable, check_supported
+from .support import check_format, check_mergeable, check_supported
 from .table_config import TableConfig
 
 __all__ = [
     "BACKUP_PATH",
     "PROPERTIES_PATH",
     "TableConfig",
+    "check_format",
     "check_mergeable",
     "check_supported",
     "create_config",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...errors import UnsupportedTableError
+from ...timeline import formats
 from . import property_keys as key
 from .merge_properties import merge_properties
 from .property_keys import COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING, NEWEST_LAYOUT, VERSIONS
@@ -22,11 +23,27 @@ def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
     Raises:
         UnsupportedTableError: Names the property and its value.
     """
+    if writing:
+        check_format(config, where)
     for option, value in _unsupported(config, writing):
         raise UnsupportedTableError(
             f"The table {where} has {option}={value}, which pyhudi does not {'write' if writing else 'read'} yet.",
             "Use Apache Hudi for this table.",
         )
+
+
+def check_format(config: TableConfig, where: str) -> None:
+    """Refuse to change a table whose properties say that a newer release of pyhudi writes it.
+
+    Args:
+        config: The table's configuration.
+        where: The table, for messages.
+
+    Raises:
+        UnsupportedTableError: They do.
+    """
+    number = formats.number_of_keys(config.properties)
+    formats.refuse_newer(where, f"{formats.KEY} among its properties", number, formats.PROPERTIES)
 
 
 def check_mergeable(config: TableConfig, where: str) -> None:

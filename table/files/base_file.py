@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ...errors import CorruptFileError, StorageError, UnsupportedTableError
 from ...storage.base import Storage
 from ...storage.inputs import open_part
+from ...timeline import formats
 from ...version import VERSION
 from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, with_meta
 from ..schema.conform import conform
@@ -163,7 +164,8 @@ class BaseFileWriter:
         """Write the last row group and the footer."""
         self._flush()
         parquet = self._parquet or self._open(self._schema.empty_table())
-        footer = {"parquet.avro.schema": self._avro_schema, **self._notes, **_PROLEPTIC}
+        number = {formats.KEY: str(formats.FOOTER_KEYS)}
+        footer = {"parquet.avro.schema": self._avro_schema, **number, **self._notes, **_PROLEPTIC}
         if self._least is not None and self._greatest is not None:
             footer |= {MIN_KEY: self._least, MAX_KEY: self._greatest}
             footer[RANGE_CHECKSUM] = checksum(self._least.encode(), self._greatest.encode()).decode()
@@ -234,6 +236,7 @@ class BaseFileReader:
         check_footer: Callable[[bytes], None] | None = None,
     ) -> None:
         self._shown = shown or f"the base file {path}"
+        self._table = storage.path
         try:
             self._input = storage.open_input(path)
             if part is not None:
@@ -303,7 +306,21 @@ class BaseFileReader:
     @property
     def stamped(self) -> bool:
         """Whether pyhudi wrote the file, so that its keys are known to sit in the right bucket."""
-        return STAMP in (self.parquet.metadata.metadata or {})
+        return STAMP in (self.parquet.metadata.metadata or {}) and self._format <= formats.FOOTER_KEYS
+
+    def refuse_newer(self) -> None:
+        """Refuse to write what is made of this file where its ``pyhudi.*`` keys have a newer format.
+
+        Raises:
+            UnsupportedTableError: They have.
+        """
+        what = f"{formats.KEY} in the footer of {self._shown}"
+        formats.refuse_newer(self._table, what, self._format, formats.FOOTER_KEYS)
+
+    @property
+    def _format(self) -> int:
+        number = (self.parquet.metadata.metadata or {}).get(formats.KEY.encode(), b"")
+        return formats.number_of_keys({formats.KEY: number.decode(errors="replace")})
 
     @property
     def rows(self) -> int:

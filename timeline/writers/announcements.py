@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ...storage.base import Storage, join, split
+from .. import formats
 from .owner import ROOT
 
 FOLDER = f"{ROOT}/archiving"
@@ -21,8 +22,14 @@ def announce(storage: Storage, until: str) -> None:
 
 
 def announced(storage: Storage) -> tuple[str, ...]:
-    """Return the requested times up to which somebody archives, or was about to, in order."""
-    names = (split(info.path)[1] for info in storage.list(FOLDER, strict=False))
+    """Return the requested times up to which somebody archives, or was about to, in order.
+
+    Raises:
+        UnsupportedTableError: A newer release announces in a format that this one does not know.
+    """
+    paths = [info.path for info in storage.list(FOLDER, strict=False)]
+    formats.refuse_newer_names(storage.path, paths, formats.NAMES)
+    names = (split(path)[1] for path in paths)
     return tuple(sorted(name for name in names if _TIME.fullmatch(name)))
 
 

@@ -13,8 +13,10 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from ...storage.base import Storage, join, split
+from .. import formats
 from ..instants import Instant, State
 from .owner import ROOT
 
@@ -57,6 +59,7 @@ class Decision:
     def encode(self) -> bytes:
         """Return the bytes of the decision's file: a checksum, a line of JSON, then the body as it is."""
         head = {
+            formats.FIELD: formats.DECISION,
             "does": self.kind.name,
             "instant": self.instant.requested_time,
             "action": self.instant.action,
@@ -72,13 +75,9 @@ class Decision:
 
     @classmethod
     def parse(cls, data: bytes) -> Decision | None:
-        """Return the decision that a file holds; None where it is not whole."""
-        checksum, _, content = data.partition(b"\n")
-        if checksum != f"{zlib.crc32(content):08x}".encode():
-            return None
-        head, _, body = content.partition(b"\n")
+        """Return the decision that a file holds; None where it is not whole, or in a newer format."""
+        found, body = _parts(data)
         try:
-            found = json.loads(head)
             completed = None if found["completed"] is None else str(found["completed"])
             instant = Instant(str(found["instant"]), str(found["action"]), State[found["state"]], completed)
             decision = cls(
@@ -92,7 +91,27 @@ class Decision:
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
-        return decision if _is_nameable(decision) else None
+        known = formats.number_of(found) <= formats.DECISION
+        return decision if known and _is_nameable(decision) else None
+
+
+def refuse_newer(storage: Storage, number: int, data: bytes) -> None:
+    """Refuse to write beside a decision of a newer format: what it asks for cannot be told.
+
+    Args:
+        storage: Rooted at the table.
+        number: The decision's.
+        data: The bytes of its file. Of every format the checksum, and a line of JSON with the number, come first.
+
+    Raises:
+        UnsupportedTableError: The format is newer.
+    """
+    formats.refuse_newer(storage.path, path_of(number), format_of(data), formats.DECISION)
+
+
+def format_of(data: bytes) -> int:
+    """Return the format number of a decision's file; that of a file which is not whole is the first."""
+    return formats.number_of(_parts(data)[0])
 
 
 def numbers(storage: Storage) -> list[int]:
@@ -104,6 +123,18 @@ def numbers(storage: Storage) -> list[int]:
 def path_of(number: int) -> str:
     """Return where a decision's file is."""
     return join(FOLDER, f"{number:012d}")
+
+
+def _parts(data: bytes) -> tuple[Any, bytes]:
+    """Return what a decision's first line holds, None where the file is not whole, and the body behind it."""
+    checksum, _, content = data.partition(b"\n")
+    if checksum != f"{zlib.crc32(content):08x}".encode():
+        return None, b""
+    head, _, body = content.partition(b"\n")
+    try:
+        return json.loads(head), body
+    except (ValueError, RecursionError):
+        return None, b""
 
 
 def _texts(values: Mapping[str, str | None], *, none: bool = False) -> dict[str, str]:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from ...errors import CorruptFileError
 from ...storage.base import Storage, join, split
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
+from .. import formats
 from .owner import ROOT
 
 FOLDER = f"{ROOT}/failed"
@@ -43,12 +44,22 @@ class Failed:
 NEVER = Failed(0, "", "")
 
 
-def read_failures(storage: Storage) -> Mapping[str, Failed]:
-    """Return what is noted of plans, by their requested times; notes that hold nothing of use are none."""
+def read_failures(storage: Storage, *, writing: bool = False) -> Mapping[str, Failed]:
+    """Return what is noted of plans, by their requested times; notes that hold nothing of use are none.
+
+    Args:
+        storage: Rooted at the table.
+        writing: Whether the caller is going to write, and must not where a note has a newer format.
+
+    Raises:
+        UnsupportedTableError: The caller is going to write, and a newer release made a note.
+    """
     found = {}
     for info in storage.list(FOLDER, strict=False):
         try:
             said = parse_json(storage.read(info.path, MOST_OF_A_NOTE))
+            if writing:
+                formats.refuse_newer(storage.path, info.path, formats.number_of(said), formats.FAILURE)
             found[split(info.path)[1]] = Failed(int(said["times"]), str(said["after"]), str(said["error"]))
         except (FileNotFoundError, CorruptFileError, ValueError, TypeError, KeyError):
             continue
@@ -57,7 +68,8 @@ def read_failures(storage: Storage) -> Mapping[str, Failed]:
 
 def note(storage: Storage, instant_time: str, failed: Failed) -> None:
     """Say that a plan could not be carried out."""
-    storage.write(join(FOLDER, instant_time), json.dumps(asdict(failed)).encode(), durable=False)
+    content = formats.numbered(asdict(failed), formats.FAILURE)
+    storage.write(join(FOLDER, instant_time), json.dumps(content).encode(), durable=False)
 
 
 def forget(storage: Storage, instant_times: Iterable[str]) -> None:

@@ -14,6 +14,7 @@ from ...errors import CorruptInstantError
 from ...storage import process
 from ...storage.base import Storage, join
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
+from .. import formats
 from ..clock import parse_time
 from ..instant_files import InstantFiles
 from ..instants import Instant, State
@@ -22,6 +23,8 @@ from .patience import Patience
 
 ROOT = ".hoodie/.pyhudi"
 OWNER_FILE = "owner.json"
+# Where files of the archive grow; what is left there of a process that died, the next write sweeps up.
+SCRATCH = f"{ROOT}/merging"
 # Notes of writes that are over, beside the working folders: they outlive those, and one listing finds them all.
 SEALS = f"{ROOT}/sealed"
 _GIVEN_UP = b"given up"
@@ -86,7 +89,8 @@ def create(storage: Storage, instant_time: str, owner: Owner) -> bool:
     Returns:
         False where it is claimed already, by this write or another.
     """
-    return storage.create(_path(instant_time), json.dumps(asdict(owner), indent=1).encode())
+    content = formats.numbered(asdict(owner), formats.OWNER)
+    return storage.create(_path(instant_time), json.dumps(content, indent=1).encode())
 
 
 def read(storage: Storage, instant_time: str) -> Owner | None:
@@ -94,6 +98,7 @@ def read(storage: Storage, instant_time: str) -> Owner | None:
 
     Raises:
         CorruptInstantError: The file that says so cannot be parsed.
+        UnsupportedTableError: A newer release wrote it in a format that this one does not know.
     """
     path = _path(instant_time)
     try:
@@ -101,6 +106,7 @@ def read(storage: Storage, instant_time: str) -> Owner | None:
     except FileNotFoundError:
         return None
     try:
+        formats.refuse_newer(storage.path, path, formats.number_of(parse_json(data)), formats.OWNER)
         return parse_owner(data)
     except ValueError as error:
         raise CorruptInstantError(

@@ -151,6 +151,7 @@ class Compactor:
             if piece.base is None:
                 return None
             with BaseFileReader(self.work.storage, piece.base.path) as base:
+                base.refuse_newer()
                 if base.stamped:
                     return None
         config = self.work.config

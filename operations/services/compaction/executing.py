@@ -19,6 +19,7 @@ from ....storage.base import Storage
 from ....table.files.file_group import FileSlice
 from ....table.files.names import WriteToken
 from ....table.schema.columns import avro_schema
+from ....timeline import formats
 from ....timeline.writers import heartbeat
 from ....version import VERSION
 from ...transaction.transaction import Transaction
@@ -95,6 +96,11 @@ def completed(
     return CommitMetadata(
         partition_to_write_stats=by_partition,
         compacted=True,
-        extra_metadata={"schema": avro_schema(schema, work.config.name), MADE_BY: VERSION, **(notes or {})},
+        extra_metadata={
+            "schema": avro_schema(schema, work.config.name),
+            formats.KEY: str(formats.COMMIT_KEYS),
+            MADE_BY: VERSION,
+            **(notes or {}),
+        },
         operation_type=operation,
     )

@@ -72,7 +72,7 @@ class Run:
         """
         waiting = [one for one in timeline.pending if one.action == self.kind.action]
         if waiting and self._failed is None:
-            self._failed = failures.read_failures(self.table.storage)
+            self._failed = failures.read_failures(self.table.storage, writing=True)
             gone = self._failed.keys() - {one.requested_time for one in timeline.pending}
             failures.forget(self.table.storage, gone)
         for instant in waiting:

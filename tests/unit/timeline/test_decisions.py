@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import zlib
 from pathlib import Path
 
@@ -37,6 +38,27 @@ def test_a_decision_that_is_not_whole_is_none() -> None:
     assert [size for size in range(len(data)) if Decision.parse(data[:size]) is not None] == []
     flipped = [data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] for at in range(len(data))]
     assert [at for at, one in enumerate(flipped) if Decision.parse(one) is not None] == []
+
+
+def test_a_decision_of_a_newer_format_is_none_and_tells_its_number() -> None:
+    """Whatever it says: its first line is all that releases have in common."""
+    head, _, body = COMMIT.encode().partition(b"\n")[2].partition(b"\n")
+    fields = json.loads(head)
+    assert fields["format"] == 1
+    for later in ({**fields, "format": 2}, {"format": 2, "does": "something new"}):
+        content = json.dumps(later).encode() + b"\n" + body
+        data = f"{zlib.crc32(content):08x}\n".encode() + content
+
+        assert Decision.parse(data) is None
+        assert decisions.format_of(data) == 2
+    assert decisions.format_of(COMMIT.encode()) == 1
+    assert decisions.format_of(data[:-1]) == 1, "it is not whole"
+
+
+def test_fields_that_a_decision_gained_are_passed_over() -> None:
+    content = COMMIT.encode().partition(b"\n")[2].replace(b'{"format"', b'{"mood": [1], "format"', 1)
+
+    assert Decision.parse(f"{zlib.crc32(content):08x}\n".encode() + content) == COMMIT
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.errors import CorruptInstantError
+from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.storage import process
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.instants import Instant, State
@@ -124,6 +124,17 @@ def test_a_write_is_sealed_once_and_for_all(storage: LocalStorage) -> None:
 
     assert owner.is_sealed(storage, T)
     assert not owner.is_sealed(storage, f"{T}0")
+
+
+def test_an_owner_of_a_newer_format_is_refused(storage: LocalStorage) -> None:
+    owner.create(storage, T, ELSEWHERE)
+    path = f".hoodie/.pyhudi/{T}/owner.json"
+    found = json.loads(storage.read(path))
+    assert found["format"] == 1
+    storage.write(path, json.dumps({**found, "format": 2, "pid": "none"}).encode())
+
+    with pytest.raises(UnsupportedTableError, match=rf"{path} in the format 2"):
+        owner.read(storage, T)
 
 
 @linux
