@@ -179,12 +179,13 @@ class Storage(Protocol):
             new: Whether the root may be new, so that those above it count as well.
         """
 
-    def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
+    def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
         """Remove what processes that were killed left in the making: half-written files that no listing shows.
 
         Args:
             folders: Where to look, if the store keeps such files in folders.
             older_than_s: Seconds; younger ones may still be at work.
+            empty: Whether those of the folders go, too, in which nothing is then, if the store knows empty folders.
         """
 
 

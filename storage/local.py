@@ -234,7 +234,7 @@ class LocalStorage:
             with storage_errors("flush", self.path):
                 flush_above(Path(self.root))
 
-    def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
+    def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
         """Remove the temporary files of `write` and `create` that killed processes left in the given folders."""
         for folder in folders:
             with storage_errors("sweep", self._shown(folder)):
@@ -243,6 +243,8 @@ class LocalStorage:
                         age_s = self.now() - entry.stat(follow_symlinks=False).st_mtime
                         if is_temporary(entry.name) and age_s > older_than_s:
                             Path(entry.path).unlink()
+                if empty:
+                    _remove_empty(self._entry(folder))
 
     def publish(self, temporary: Path, path: str) -> None:
         """Move a finished file to its final name."""
@@ -373,6 +375,15 @@ class _Reporting(io.RawIOBase):
         if not self.closed:
             self._raw.close()
             super().close()
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove a folder, unless something is in it."""
+    try:
+        folder.rmdir()
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR}:
+            raise
 
 
 def local_path(path: str) -> str:

@@ -157,7 +157,7 @@ class MemoryStorage:
     def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
         """Do nothing: memory does not outlast a power cut."""
 
-    def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
+    def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
         """Do nothing: a killed process takes its memory along."""
 
     def _key(self, path: str) -> str:

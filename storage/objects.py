@@ -218,7 +218,7 @@ class ObjectStorage:
     def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
         """Do nothing: the store keeps what it said that it has."""
 
-    def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
+    def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
         """Give up uploads into the table that killed processes never completed, wherever they were bound for."""
         with self._errors("sweep", ""):
             client = self._client()

@@ -126,7 +126,7 @@ class RemoteStorage:
         """Refuse."""
         self._refuse()
 
-    def sweep(self, folders: Iterable[str], older_than_s: float) -> None:
+    def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
         """Refuse."""
         self._refuse()
 

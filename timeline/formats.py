@@ -32,6 +32,8 @@ FOOTER_KEYS = 1
 NAMES = 1
 # Of tables as a whole: a release that changes what older ones must respect before they meet a file sets it.
 PROPERTIES = 1
+# Format 1 has all seals in one folder, format 2 has a folder for each hour.
+SEALS = 2
 
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _NAMED = re.compile(r".*\.v([0-9]{1,9})", re.DOTALL)

@@ -8,7 +8,7 @@ from ...table.table import Table
 from ...timeline import formats
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
-from ...timeline.writers import announcements, decisions, failures, heartbeat, owner
+from ...timeline.writers import announcements, decisions, failures, heartbeat, owner, seals
 from ...timeline.writers.markers import marked_instants
 from ...timeline.writers.patience import Patience
 from ..transaction.begin import Swept
@@ -17,8 +17,6 @@ from ..transaction.left_overs import forget
 from .rollback import GIVEN_UP_S, finish_rollbacks
 
 META_FOLDER = ".hoodie"
-# A task that outlives its write for longer would have to be suspended, and then finds its instant gone.
-SEAL_KEPT_S = 24 * 3600.0
 
 
 def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
@@ -40,10 +38,9 @@ def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
     folders = {*own_files.folders}
     paths = (*(info.path for info in own_files.files), *(join(owner.ROOT, name) for name in sorted(folders)))
     formats.refuse_newer_names(table.path, paths, formats.NAMES)
-    seals, now = table.storage.list(owner.SEALS, strict=False), table.storage.now()
-    table.storage.delete(*(info.path for info in seals if now - info.modified > SEAL_KEPT_S), durable=False)
+    seals.expire(table.storage, table.config.timezone)
     kept = (owner.SEALS, decisions.FOLDER, announcements.FOLDER, failures.FOLDER)
-    table.storage.sweep((META_FOLDER, table.config.timeline_folder, owner.ROOT, *kept, heartbeat.ROOT), SEAL_KEPT_S)
+    table.storage.sweep((META_FOLDER, table.config.timeline_folder, owner.ROOT, *kept, heartbeat.ROOT), seals.KEPT_S)
     # A folder of another name is one that a later release keeps.
     working = {name for name in folders if name.isdecimal() or name == split(owner.SCRATCH)[1]}
     marked = set(marked_instants(table.storage))

@@ -10,7 +10,7 @@ from ...errors import ConcurrentWriteError, WriteSealedError
 from ...timeline.instants import State
 from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline
-from ...timeline.writers import heartbeat, owner, reserve
+from ...timeline.writers import owner, reserve
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.markers import begin_markers
 from .left_overs import forget
@@ -36,6 +36,8 @@ class Swept:
 def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
     """Make a write's requested and inflight files; safe to call from every task.
 
+    The caller touches the instant's heartbeat before, and goes on with that.
+
     Args:
         work: The instant.
         requested: Returns what the requested file holds.
@@ -48,9 +50,11 @@ def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare:
         WriteSealedError: The write was committed or given up already.
         ConcurrentWriteError: Another write chose the same time, or all writes on the timeline are younger.
     """
-    refuse_sealed(work)
     known = owner.read(work.storage, work.instant_time)
     if known is None:
+        # A write that is over may have left nothing but its seal. One that has its owner's note is asked for that when
+        # it publishes.
+        refuse_sealed(work)
         if owner.create(work.storage, work.instant_time, work.owner):
             return _put_on_timeline(work, requested, prepare)
         known = owner.read(work.storage, work.instant_time)
@@ -87,10 +91,15 @@ def refuse_sealed(work: Transaction) -> None:
         WriteSealedError: It is.
     """
     if any(owner.is_sealed(work.storage, one) for one in work.seals):
-        raise WriteSealedError(
-            f"The write {work.instant_time} of the table {work.path} was committed or given up while this task ran.",
-            "Nothing is to be done: the task's files are not part of the table.",
-        )
+        raise over(work)
+
+
+def over(work: Transaction) -> WriteSealedError:
+    """Return the error of a task that outlived its write."""
+    return WriteSealedError(
+        f"The write {work.instant_time} of the table {work.path} was committed or given up while this task ran.",
+        "Nothing is to be done: the task's files are not part of the table.",
+    )
 
 
 def _take_back_if_given_up(work: Transaction) -> None:
@@ -101,7 +110,7 @@ def _take_back_if_given_up(work: Transaction) -> None:
         if found is not None and found.state != State.COMPLETED:
             timeline.files.remove_pending(found)
         forget(work.storage, work.instant_time)
-        refuse_sealed(work)
+        raise over(work)
 
 
 def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) -> None:
@@ -160,7 +169,6 @@ def _refuse_unseen(work: Transaction, swept: Swept) -> None:
 
 
 def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
-    heartbeat.touch(work.storage, work.instant_time)
     # Before the instant is on the timeline, where one without a reserve counts as given up.
     reserve.hold(work.storage, work.instant_time)
     swept = prepare()

@@ -10,7 +10,8 @@ from ...errors import WriteSealedError
 from ...storage.base import Staged
 from ...table.files.partitions import write_partition_metafile
 from ...timeline.writers.markers import Marker, MarkerType, create_markers, write_markers
-from .begin import refuse_sealed
+from ...timeline.writers.owner import is_given_up
+from .begin import over, refuse_sealed
 from .opened_partitions import forget_partitions
 from .transaction import Transaction
 
@@ -65,14 +66,13 @@ class Fence:
             WriteSealedError: The write is over.
         """
         self.announce([(path, kind)])
+        # Whether the instant is still there is asked after the file: without it no reader sees the file.
+        self._refuse_sealed()
         if partition_path not in self.partitions:
-            self._refuse_sealed()
             made = write_partition_metafile(self.work.storage, partition_path, self.work.instant_time)
             self.partitions.add(partition_path)
             if made:
                 self._take_back_metafile(partition_path)
-        # Whether the instant is still there is asked after the file: without it no reader sees the file.
-        self._refuse_sealed()
 
     def after_publish(self, path: str) -> None:
         """Look once more: a commit that sealed between the check and the file did not see the file.
@@ -87,6 +87,20 @@ class Fence:
         except WriteSealedError:
             self.work.storage.delete(path)
             raise
+
+    def finish(self) -> None:
+        """Look once more after the last file: another release seals what it gives up where only this looks.
+
+        The release before format numbers may take this write for dead and roll it back. From its seal until it deletes
+        the files that it found, none of the looks above sees that.
+
+        Raises:
+            WriteSealedError: The write was given up; all files of this fence are gone again.
+        """
+        storage = self.work.storage
+        if self._announced and not self.sealed_by_us and any(is_given_up(storage, one) for one in self.work.seals):
+            storage.delete(*self._announced)
+            raise over(self.work)
 
     def refuse(self) -> None:
         """Raise when the write is over, or when somebody took its instant off the timeline.

@@ -101,6 +101,7 @@ def _without_rows(plan: WritePlan) -> CommitResult | None:
         return find_write(plan.table, timeline, write_id) or nothing
     if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
         return nothing
+    heartbeat.touch(plan.storage, plan.instant_time)
     begin(plan)
     return None
 

@@ -82,6 +82,14 @@ class OwnGroups:
             handle.append(rows, held=True)
         return handle.close()
 
+    def finish(self) -> None:
+        """Make sure, after the last file, that no release has given the write up.
+
+        Raises:
+            WriteSealedError: One has; the files are gone again.
+        """
+        self._fence.finish()
+
     def discard(self) -> None:
         """Give up log files that are not published."""
         for handle in self._handles.values():

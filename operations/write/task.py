@@ -152,6 +152,7 @@ class _Task:
             routes = sorted({*gathered.routes(), *own.routes()})
             with self._phases.phase("merge") as facts:
                 outcomes = self._write(own, [one for one in routes if alone or own.appends(one)], gathered.take)
+                own.finish()
                 files = sum(one.path is not None for one in outcomes)
                 facts |= {"files": files, "bytes": sum(o.size for o in outcomes), "flushes": own.flushes}
         except BaseException:

@@ -25,6 +25,7 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import update_config
 from pyhudi.table.table import open_table
+from pyhudi.timeline import formats
 from pyhudi.timeline.writers import decisions, failures, owner
 from pyhudi.timeline.writers.failures import NEVER
 from pyhudi.timeline.writers.patience import Patience
@@ -157,6 +158,7 @@ CASES = {
     "property": Case(set_property),
     "announcement": Case(leave("archiving/20260101000000000.v2")),
     "announcement for archiving": Case(leave("archiving/20260101000000000.v2"), archiving),
+    "seals": Case(leave("sealed/20261125.v3/a"), number=3),
     "unknown folder": Case(leave("leases.v2/a")),
     "unknown file": Case(leave("lease.v2")),
     "failure": Case(fail_newer, compaction, merged=True),
@@ -226,12 +228,14 @@ def test_every_file_tells_its_format(tmp_path: Path) -> None:
         kind = name.partition("/")[0]
         if kind == "decisions":
             told[kind] = json.loads(data.split(b"\n")[1])["format"]
+        elif kind == "sealed" and name.count("/") == 2:
+            told["seal"] = formats.number_of_name(name.split("/")[1])
         elif data.startswith(b"{"):
             told[info.path.rpartition("/")[2] if kind.isdecimal() else kind] = json.loads(data)["format"]
         else:
-            assert kind in {"archiving", "sealed"} or kind.isdecimal(), f"{name} tells no format"
+            assert kind == "archiving" or kind.isdecimal(), f"{name} tells no format"
 
-    assert told == {"decisions": 1, "owner.json": 1, "failed": 1, "cleaned": 1, "write_ids": 1}
+    assert told == {"decisions": 1, "seal": 2, "owner.json": 1, "failed": 1, "cleaned": 1, "write_ids": 1}
 
 
 @pytest.mark.parametrize("name", ["commit keys", "property"])

@@ -40,12 +40,14 @@ from support.drawn.histories import (
 )
 from support.faults.races import (
     check_begun_again,
+    check_given_up_by_another_release,
     check_new_column_beside_a_delete,
     check_one_new_bucket,
     check_partition_fills,
     check_publish_during_end,
     check_publish_during_rollback,
     check_start_after_abort,
+    check_start_after_commit,
     check_start_during_abort,
     check_straggler,
     check_two_new_columns,
@@ -338,10 +340,16 @@ def tasks_do_not_look_for_the_seal_after_their_start(patch: Patch) -> None:
 def tasks_do_not_look_for_the_seal_when_they_publish(patch: Patch) -> None:
     patch_seam(patch, "refuse a task whose write is over", lambda self: None)
     patch_seam(patch, "refuse a task whose write is sealed", lambda self: None)
+    tasks_do_not_look_whether_another_release_gave_up(patch)
 
 
 def tasks_do_not_look_for_the_seal_again(patch: Patch) -> None:
     patch_seam(patch, "look for the seal after a file", lambda self, path: None)
+    tasks_do_not_look_whether_another_release_gave_up(patch)
+
+
+def tasks_do_not_look_whether_another_release_gave_up(patch: Patch) -> None:
+    patch_seam(patch, "look whether a write was given up after a task's last file", lambda self: None)
 
 
 def nothing_is_sealed(patch: Patch) -> None:
@@ -486,12 +494,13 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (markers_are_not_written, check_lost_attempts),
     (markers_are_not_written, check_abort),
     (aborts_leave_data_files, check_abort),
-    (tasks_do_not_look_for_the_seal_at_their_start, check_start_after_abort),
+    (tasks_do_not_look_for_the_seal_at_their_start, check_start_after_commit),
     (tasks_do_not_look_for_the_seal_after_their_start, check_start_during_abort),
     (tasks_do_not_look_for_the_seal_when_they_publish, check_straggler_of_groups),
     (tasks_do_not_look_for_the_seal_again, check_publish_during_commit),
     (tasks_do_not_look_for_the_seal_again, check_publish_during_abort),
     (tasks_do_not_look_for_the_seal_again, check_publish_during_rollback),
+    (tasks_do_not_look_whether_another_release_gave_up, check_given_up_by_another_release),
     (nothing_is_sealed, check_start_after_abort),
     (nothing_is_sealed, check_publish_during_commit),
     (conflicts_are_not_looked_for, check_one_new_bucket),

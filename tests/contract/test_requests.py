@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,9 +17,11 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.base_file import BaseFileReader
+from pyhudi.timeline.clock import format_time
+from pyhudi.timeline.writers.owner import seal_folder
 from support import drive
 from support.drive import plan, task
-from support.s3 import S3Server, new_url
+from support.s3 import S3Server, new_url, put_object
 from support.seams import patch_seam, read_seam
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
@@ -166,6 +169,22 @@ def test_a_longer_timeline_takes_no_more_requests(s3: S3Server, operation: str) 
     counts = [sum(write(s3, url, (1, 1, 2), value, True, operation).values()) for value in range(1, 6)]
 
     assert len(set(counts[1:])) == 1
+
+
+def test_seals_of_many_commits_take_no_more_requests(s3: S3Server) -> None:
+    """10,000 commits, one every nine seconds, leave as many seals within 25 hours, of which a write lists none."""
+    counts = []
+    for commits in (50, 10_000):
+        url = new_url()
+        write(s3, url, (1, 1, 2), 0, True)
+        now_ms = int(time.time() * 1000)
+        for number in range(commits):
+            instant = format_time(now_ms - 9000 * number, "UTC")
+            put_object(f"{url}/{seal_folder(instant[:10])}/{instant}")
+        counts.append(write(s3, url, (1, 1, 2), 1, True))
+        print(f"{commits} seals: {sum(counts[-1].values())} {counts[-1]}")  # noqa: T201
+
+    assert counts[0] == counts[1]
 
 
 def test_a_fresh_process_reads_each_commit_once(s3: S3Server) -> None:

@@ -35,11 +35,13 @@ from support.faults.races import (
     SCHEMA,
     TABLE,
     check_begun_again,
+    check_given_up_by_another_release,
     check_one_new_bucket,
     check_partition_fills,
     check_publish_during_end,
     check_publish_during_rollback,
     check_start_after_abort,
+    check_start_after_commit,
     check_start_during_abort,
     check_straggler,
     check_taken_for_dead,
@@ -279,6 +281,15 @@ def test_a_task_that_still_writes_after_abort_publishes_nothing(place: Place, co
 def test_a_task_that_starts_after_abort_brings_nothing_back(place: Place) -> None:
     """The instant stays off the timeline."""
     check_start_after_abort(place)
+
+
+def test_a_task_that_starts_after_the_commit_begins_nothing(place: Place) -> None:
+    check_start_after_commit(place)
+
+
+def test_a_task_takes_its_files_back_where_an_older_release_gave_its_write_up(place: Place) -> None:
+    """That release seals where it always has; one look after a task's last file honours it."""
+    check_given_up_by_another_release(place)
 
 
 def test_a_task_that_starts_while_its_write_is_given_up_brings_nothing_back(place: Place) -> None:

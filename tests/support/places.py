@@ -19,7 +19,9 @@ Place = Path | str
 # What no two tables have alike: file ids, who sealed a write, and the attempts of services, whose numbers are drawn.
 NAMED_ANYHOW = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}|\d{5,10}-\d{5,10}-\d{5,10}")
 TIME = re.compile(r"\d{17}")
-INVENTED = re.compile(rf"{NAMED_ANYHOW.pattern}|\d{{17}}(_\d{{17}})?")
+# Of the folder of seals, which may change between any two writes.
+HOUR = re.compile(r"(?<=sealed/)\d{10}(?=\.v\d)")
+INVENTED = re.compile(rf"{NAMED_ANYHOW.pattern}|{HOUR.pattern}|\d{{17}}(_\d{{17}})?")
 ALSO_ON_S3 = pytest.mark.parametrize("anywhere", ["local", pytest.param("s3", marks=pytest.mark.slow)], indirect=True)
 
 

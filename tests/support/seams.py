@@ -203,6 +203,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "write the metafile of a partition from a task": "operations.transaction.fence:write_partition_metafile",
     "refuse a task whose write is over": "operations.transaction.fence:Fence.refuse",
     "refuse a task whose write is sealed": "operations.transaction.fence:Fence._refuse_sealed",
+    "look whether a write was given up after a task's last file": "operations.transaction.fence:Fence.finish",
     "look for the seal after a file": "operations.transaction.fence:Fence.after_publish",
     # --- commit of a write
     "write the metafile of a partition from a commit": "operations.write.commit:write_partition_metafile",

@@ -16,8 +16,9 @@ PAGES = [
     "CHANGELOG.md",
     *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
 ]
-# What differs each time that a table is made: file ids but for the bucket, write tokens, instants, and column widths.
-PASSING = re.compile(r"(?<=\d{8})-[0-9a-f-]{27}-0_\d+-\d+-\d+(?=_)|\d{17}| {2,}(?=\S)")
+# What differs each time that a table is made: file ids but for the bucket, write tokens, instants, their hours, and
+# column widths.
+PASSING = re.compile(r"(?<=\d{8})-[0-9a-f-]{27}-0_\d+-\d+-\d+(?=_)|\d{17}|\d{10}(?=\.v\d)| {2,}(?=\S)")
 
 
 def read(page: str) -> str:

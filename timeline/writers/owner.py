@@ -1,7 +1,7 @@
 """Whose a pending instant is, and whether its writer is dead.
 
-A write of pyhudi keeps a working folder ``.hoodie/.pyhudi/<instant>`` with the file ``owner.json``, and later the
-file ``sealed``, after which its tasks may not publish any more.
+A write of pyhudi keeps a working folder ``.hoodie/.pyhudi/<instant>`` with the file ``owner.json``. Its end is a seal,
+``.hoodie/.pyhudi/sealed/<hour>.v2/<instant>``, after which its tasks may not publish any more.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ ROOT = ".hoodie/.pyhudi"
 OWNER_FILE = "owner.json"
 # Where files of the archive grow; what is left there of a process that died, the next write sweeps up.
 SCRATCH = f"{ROOT}/merging"
-# Notes of writes that are over, beside the working folders: they outlive those, and one listing finds them all.
+# Notes of writes that are over, beside the working folders, which they outlive. See `seals` for how long.
 SEALS = f"{ROOT}/sealed"
+# So much of a requested time names the hour by whose folder a seal is found.
+_HOUR = len("yyyyMMddHH")
 _GIVEN_UP = b"given up"
 _NAMESPACE = uuid.UUID("0f6e2f0c-2b53-5a8e-9d0a-6a4c3f1f7b52")
 _GREATEST_PID = (1 << 31) - 1
@@ -155,21 +157,34 @@ def seal(storage: Storage, instant_time: str) -> None:
 
 
 def seal_for_good(storage: Storage, instant_time: str) -> None:
-    """Seal a write that is given up, so that a task which was about to begin it takes that back."""
-    storage.write(_sealed(instant_time), _GIVEN_UP, durable=False)
+    """Seal a write that is given up, so that a task which was about to begin it takes that back.
+
+    One release may give up the write of another: the note that it is given up is where every release looks.
+    """
+    storage.write(_given_up(instant_time), _GIVEN_UP, durable=False)
+    # Written anew: a commit may have made it long ago, and it is to outlast stragglers from now on.
+    storage.write(_sealed(instant_time), b"", durable=False)
 
 
 def is_given_up(storage: Storage, instant_time: str) -> bool:
-    """Return whether a write was sealed because it is given up."""
+    """Return whether a write was sealed because it is given up, by whichever release."""
     try:
-        return storage.read(_sealed(instant_time)) == _GIVEN_UP
+        return storage.read(_given_up(instant_time)) == _GIVEN_UP
     except FileNotFoundError:
         return False
 
 
 def is_sealed(storage: Storage, instant_time: str) -> bool:
-    """Return whether the tasks of a write may not publish any more."""
+    """Return whether the tasks of a write may not publish any more, as far as this release's seals tell.
+
+    The release before these seals leaves `is_given_up` alone, where it gives up a write of this one.
+    """
     return storage.exists(_sealed(instant_time))
+
+
+def seal_folder(hour: str) -> str:
+    """Return the folder of the seals of writes that were requested within an hour, ``yyyyMMddHH``."""
+    return join(SEALS, f"{hour}.v{formats.SEALS}")
 
 
 def judge(
@@ -287,6 +302,10 @@ def _path(instant_time: str) -> str:
 
 
 def _sealed(instant_time: str) -> str:
+    return join(seal_folder(instant_time[:_HOUR]), instant_time)
+
+
+def _given_up(instant_time: str) -> str:
     return join(SEALS, instant_time)
 
 

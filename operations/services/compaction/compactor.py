@@ -138,6 +138,7 @@ class Compactor:
             fence = Fence(self.work, 0)
             kind = MarkerType.CREATE if piece.base is None else MarkerType.MERGE
             size = fence.publish(staged, piece.partition_path, path, kind)
+            fence.finish()
         data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
         return Compacted(piece, path, size, output.file.rows, merged.counts, data_bytes, time.monotonic() - began)
 

@@ -136,7 +136,9 @@ class LogCompactor:
             )
             stack.callback(file.abandon)
             rows, deletes = self._write(file, stack.enter_context(closing(logs.entries())))
-            size = Fence(self.work, 0).publish(staged, piece.partition_path, path, MarkerType.CREATE)
+            fence = Fence(self.work, 0)
+            size = fence.publish(staged, piece.partition_path, path, MarkerType.CREATE)
+            fence.finish()
         return done(path=path, size=size, rows=rows, deletes=deletes, seconds=time.monotonic() - began)
 
     def _write(self, file: LogFileWriter, entries: Iterator[tuple[pa.RecordBatch, Deletes]]) -> tuple[int, int]:

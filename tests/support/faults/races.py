@@ -165,13 +165,24 @@ def check_start_after_abort(folder: Place) -> None:
     assert_whole(table)
 
 
+def check_start_after_commit(folder: Place) -> None:
+    """Assert that a task which starts after its write's commit begins nothing, and leaves nothing behind."""
+    table = below(folder, "t")
+    planned = plan(table, SCHEMA, table=TABLE)
+    commit_write(planned, [task(planned, rows("a", "k1", value=1), 0)])
+    with pytest.raises(WriteSealedError):
+        task(planned, rows("a", "k1", value=2), 1)
+
+    assert rows_of(table, "id", "value") == [("k1", 1)]
+    assert_whole(table)
+
+
 def check_start_during_abort(folder: Place) -> None:
-    """Assert that a task which found no seal, and met the abort before its next step, takes the instant back."""
+    """Assert that a first task which found no seal, and met the abort before its next step, takes the instant back."""
     table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
-    planned = plan(table, SCHEMA)
-    task(planned, rows("a", "k1", value=2), 0)
     with interleaved() as moments, pytest.raises(WriteSealedError):
+        planned = plan(table, SCHEMA)
         moments.hook("exists", 1, partial(_found_nothing, planned))
         task(planned, rows("a", "k1", value=2), 1)
 
@@ -196,13 +207,13 @@ def check_publish_during_end(folder: Place, ending: str) -> None:
     """
     table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
-    planned = plan(table, SCHEMA, settings=COLOCATED)
-    result = task(planned, rows("a", "k1", value=2), 0, attempt=5)
 
     def end() -> None:
         commit_write(planned, [result]) if ending == "commit" else abort_write(planned)
 
     with interleaved() as moments, pytest.raises(WriteSealedError):
+        planned = plan(table, SCHEMA, settings=COLOCATED)
+        result = task(planned, rows("a", "k1", value=2), 0, attempt=5)
         moments.planned["publish"] = _ends_first(moments, end)
         task(planned, rows("a", "k1", value=3), 0, attempt=6)
 
@@ -265,17 +276,41 @@ def check_partition_fills(folder: Place) -> None:
         assert_whole(table)
 
 
+def check_given_up_by_another_release(folder: Place) -> None:
+    """Assert that a task takes its files back where a release that knows no hours has given its write up.
+
+    The files landed between that release's look for files and the removal of the instant.
+    """
+    table = below(folder, "t")
+    write(table, rows("a", "k1", value=1), table=TABLE)
+    before = data_files(table)
+
+    def give_up(publish: Callable[[], Any]) -> Any:
+        open_storage(table).write(f"{SEALS}/{planned.instant_time}", b"given up")
+        return publish()
+
+    with interleaved() as moments, pytest.raises(WriteSealedError):
+        planned = plan(table, SCHEMA, settings=COLOCATED)
+        moments.planned["publish"] = give_up
+        task(planned, rows("a", "k1", value=2), 0)
+
+    assert data_files(table) == before
+    abort_write(planned)
+    assert rows_of(table, "id", "value") == [("k1", 1)]
+    assert_whole(table)
+
+
 def check_publish_during_rollback(folder: Place) -> None:
     """Assert that a file of a write taken for dead, which lands after its files were deleted, goes again."""
     table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
-    sleeper = plan(table, SCHEMA, settings=COLOCATED)
-    task(sleeper, rows("c", "k4", value=2), 1)
 
     def roll_back() -> None:
         write(table, rows("b", "k2", value=3), settings=IMPATIENT)
 
     with interleaved() as moments, pytest.raises(WriteSealedError):
+        sleeper = plan(table, SCHEMA, settings=COLOCATED)
+        task(sleeper, rows("c", "k4", value=2), 1)
         moments.planned["publish"] = _ends_first(moments, roll_back)
         task(sleeper, rows("a", "k1", value=2), 0)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.faults.faulty import STEPS
-from support.places import NAMED_ANYHOW, TIME
+from support.places import HOUR, NAMED_ANYHOW, TIME
 from support.seams import patch_seam, read_seam
 from support.stores import merge_in_one_thread, wrap_stores
 
@@ -48,7 +48,7 @@ class Trace:
 
     def _normal(self, given: object) -> str:
         if isinstance(given, str):
-            return _INVENTED.sub(self._number, given) or "."
+            return _INVENTED.sub(self._number, HOUR.sub("<hour>", given)) or "."
         if isinstance(given, (list, tuple, set, frozenset)):
             return ",".join(sorted(map(self._normal, given)))
         return str(given)

@@ -131,6 +131,19 @@ def test_what_killed_processes_left_in_the_making_goes_when_it_is_old(storage: L
     assert names(tmp_path / "q") == [".pyhudi-old.crc"]
 
 
+def test_a_sweep_removes_folders_that_are_empty_where_it_is_asked_to(storage: LocalStorage) -> None:
+    """One call of the disk decides: what came into a folder meanwhile keeps it."""
+    for folder in ("empty", "full"):
+        storage.write(f"{folder}/f", b"x")
+    storage.delete("empty/f")
+    storage.sweep(["empty", "full"], older_than_s=3600)
+    assert storage.look("").folders == ("empty", "full")
+    storage.sweep(["empty", "full", "none"], older_than_s=3600, empty=True)
+
+    assert storage.look("").folders == ("full",)
+    assert storage.exists("full/f")
+
+
 def test_without_hard_links_a_file_is_still_created_once(
     storage: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,17 @@ def test_a_write_is_sealed_once_and_for_all(storage: LocalStorage) -> None:
 
     assert owner.is_sealed(storage, T)
     assert not owner.is_sealed(storage, f"{T}0")
+    assert not owner.is_given_up(storage, T)
+    assert storage.exists(f".hoodie/.pyhudi/sealed/{T[:10]}.v2/{T}")
+
+
+def test_a_write_given_up_is_sealed_for_tasks_of_every_release(storage: LocalStorage) -> None:
+    """Those of the release before hourly folders look right in the folder of seals."""
+    owner.seal_for_good(storage, T)
+
+    assert owner.is_sealed(storage, T)
+    assert owner.is_given_up(storage, T)
+    assert storage.read(f".hoodie/.pyhudi/sealed/{T}") == b"given up"
 
 
 def test_an_owner_of_a_newer_format_is_refused(storage: LocalStorage) -> None:
