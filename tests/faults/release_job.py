@@ -1,0 +1,155 @@
+"""A process of one release of pyhudi, which does what its test asks of it line by line; test_two_releases.py starts it.
+
+It uses what the releases since 56a4b1d have in common, and nothing else, and imports whichever `pyhudi` comes first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyhudi
+from pyhudi.errors import PyHudiError
+from pyhudi.operations.planning.plan import WritePlan, plan_write
+from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.service import Threads
+from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings, Upkeep
+from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.task import TaskResult, run_task
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.storage import open_storage
+from pyhudi.table.files.names import WriteToken
+from pyhudi.timeline.writers.patience import Patience
+
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
+TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
+OFF = Upkeep(CleanSettings(automatic=False), ArchiveSettings(automatic=False), CompactionSettings(inline=False))
+PATIENT, IMPATIENT = Patience(), Patience(heartbeat_misses=-1, foreign_age_s=-1.0)
+# The status of a process that its test has die.
+DIED = 9
+
+
+class Job:
+    """What the process knows of its table.
+
+    Args:
+        path: The table's.
+        table_type: Of the table.
+    """
+
+    def __init__(self, path: str, table_type: str) -> None:
+        self._path = path
+        self._table = replace(TABLE, table_type=table_type)
+        self._plan: WritePlan | None = None
+        self._results: list[TaskResult] = []
+
+    def plan(self, operation: str = "upsert", *, colocated: bool = True, patient: bool = True) -> str:
+        """Plan a write, and return its instant."""
+        time.sleep(0.002)
+        settings = WriteSettings(colocated=colocated, upkeep=OFF, patience=PATIENT if patient else IMPATIENT)
+        request = WriteRequest(
+            path=self._path, operation=operation, overwrite=False, schema=SCHEMA, table=self._table, write=settings
+        )
+        self._plan, self._results = plan_write(request), []
+        return self._plan.instant_time
+
+    def task(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Run the next task of the write over rows."""
+        batch = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+        number = len(self._results)
+        token = WriteToken(number, 1, 100 + number)
+        self._results.append(run_task(self._planned(), iter(batch.to_batches()), token))
+
+    def commit(self) -> str:
+        """Commit the write, and return its instant."""
+        return commit_write(self._planned(), self._results).instant
+
+    def abort(self) -> None:
+        """Give the write up."""
+        abort_write(self._planned())
+
+    def compact(self) -> int:
+        """Carry out what is pending, plan a compaction and carry it out; return the number of base files."""
+        storage = open_storage(self._path)
+        means = Means(IMPATIENT, "zstd", 1 << 20, 1 << 24, executor=Threads(storage))
+        return compact(storage, CompactionSettings(), means).files
+
+    def schedule(self) -> str:
+        """Plan a compaction, and return its instant."""
+        return schedule_compaction(open_storage(self._path), CompactionSettings(), IMPATIENT).instant
+
+    def rollback(self, instant: str) -> None:
+        """Take a write back whose writer counts as dead."""
+        rollback(open_storage(self._path), instant, patience=IMPATIENT)
+
+    def clean(self) -> int:
+        """Clean, and return the number of files that went."""
+        return clean(open_storage(self._path), CleanSettings(commits=1)).files
+
+    def archive(self) -> int:
+        """Archive, and return the number of instants that went."""
+        return archive(open_storage(self._path), ArchiveSettings(min_commits=1, max_commits=2, batch=2)).instants
+
+    def read(self) -> list[list[Any]]:
+        """Return the rows, sorted."""
+        snapshot = open_snapshot(self._path)
+        batches = [
+            batch
+            for split in snapshot.plan(snapshot.schema, (), 1 << 27)
+            for batch in scan(snapshot.storage, split, snapshot.schema, (), snapshot.schema)
+        ]
+        rows = pa.Table.from_batches(batches, snapshot.schema).select(SCHEMA.names).to_pylist()
+        return sorted([row[name] for name in SCHEMA.names] for row in rows)
+
+    def die_decided(self, after: int = 0) -> None:
+        """End the process when it has made a decision, and looks whether that is the newest, having made so many."""
+        link, scan_folder, left = Path.hardlink_to, os.scandir, [after]
+
+        def count(path: Path, target: Path) -> None:
+            link(path, target)
+            left[0] -= path.parent.name == "decisions"
+
+        def end(*args: Any) -> Any:
+            if left[0] < 0:
+                os._exit(DIED)
+            return scan_folder(*args)
+
+        # Python's own, as the releases have nothing else in common for good.
+        setattr(Path, "hardlink_to", count)  # noqa: B010
+        setattr(os, "scandir", end)  # noqa: B010
+
+    def where(self) -> str:
+        """Return where the release is."""
+        return str(pyhudi.__file__)
+
+    def _planned(self) -> WritePlan:
+        assert self._plan is not None
+        return self._plan
+
+
+def answer(call: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return what a call returned, or the error that it raised."""
+    try:
+        return {"returned": call(**given)}
+    except PyHudiError as error:
+        return {"error": type(error).__name__, "text": str(error)}
+
+
+if __name__ == "__main__":
+    job = Job(*sys.argv[1:])
+    for line in sys.stdin:
+        asked = json.loads(line)
+        print(json.dumps(answer(getattr(job, asked.pop("do")), asked)), flush=True)  # noqa: T201
