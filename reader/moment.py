@@ -20,11 +20,13 @@ class Moment:
         timeline: What is completed on it is shown.
         time: When that was.
         window: The commits whose rows alone are shown; None for all rows.
+        history: The timeline with the archived instants, where the moment is before its first write; else None.
     """
 
     timeline: Timeline
     time: str
     window: Window | None = None
+    history: Timeline | None = None
 
 
 def find_moment(
@@ -34,7 +36,8 @@ def find_moment(
     where: str,
     *,
     archived: Callable[[], Iterable[Instant]],
-    first_whole: Callable[[], Instant],
+    reach_back: Callable[[str], Timeline | None],
+    first_whole: Callable[[str], Instant],
 ) -> Moment:
     """Return what a query shows.
 
@@ -44,7 +47,9 @@ def find_moment(
         zone: The timeline's.
         where: The table's path, for messages.
         archived: Returns the archived writes; asked only where they matter.
-        first_whole: Returns the first instant that can be shown whole; asked only for a message.
+        reach_back: Returns the timeline with the archived instants, None where they do not tell a moment; asked only of
+            a moment before the first write.
+        first_whole: Returns the first instant from a time on that can be shown whole; asked only for a message.
 
     Raises:
         InvalidOptionError: A time of the query is none.
@@ -57,7 +62,10 @@ def find_moment(
     if isinstance(query, AsOf):
         time = resolve(query.time, zone)
         if now.writes and time < now.writes[0].requested_time:
-            raise _before_the_first(query.time, first_whole(), where)
+            history = reach_back(time)
+            if history is None:
+                raise _before_the_first(query.time, first_whole(time), where)
+            return Moment(history.as_of_request(time), time, history=history)
         return Moment(now.as_of_request(time), min(time, latest))
     begin = None if is_beginning(query.begin) else resolve(query.begin, zone)
     end = None if query.end is None else resolve(query.end, zone)
@@ -90,7 +98,7 @@ def _check_reach(query: Changes, end: str | None, gone: Iterable[Instant], where
 
 def _before_the_first(asked: str, first: Instant, where: str) -> UnreadableTimeError:
     return UnreadableTimeError(
-        f"The table {where} cannot be shown as of {asked}, which is before its timeline begins. The first instant that "
-        f"can be read whole is {first.requested_time}.",
+        f"The table {where} cannot be shown as of {asked}, which is before its timeline begins and not told by its "
+        f"archive. The first instant that can be read whole is {first.requested_time}.",
         f"Give {AS_OF}={first.requested_time} or a later one.",
     )

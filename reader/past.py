@@ -18,8 +18,10 @@ from ..table.files.partitions import metafile_of, walk_partitions
 from ..table.files.view import FileView
 from ..table.files.written import read_written
 from ..table.table import Table
+from ..timeline.archive.history import SilentArchiveError, with_archived
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
+from .long_past import first_untold, first_whole_archived, reach_back
 from .moment import Moment
 from .query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
 from .window import Window, plan_window
@@ -94,8 +96,16 @@ class ListedFiles:
         """
         return read_written(self.table.storage, timeline).count_groups(self.listings) if self.everything else 0
 
-    def taken(self, lost: Iterable[DataFile], timeline: Timeline, time: str) -> list[DataFile]:
+    def taken(
+        self, lost: Iterable[DataFile], timeline: Timeline, time: str, now: Timeline | None = None
+    ) -> list[DataFile]:
         """Return those of a moment's lost files that cleans took away.
+
+        Args:
+            lost: The files.
+            timeline: Of the moment.
+            time: The moment.
+            now: The timeline as it is, after the files were listed; None where it is to be read.
 
         Raises:
             MissingFileError: Nobody had reason to take one of the others away.
@@ -105,7 +115,7 @@ class ListedFiles:
         named = {file.path for files in cleaned.values() for file in files}
         by_cleans = [one for one in lost if one.path in named]
         others = [one for one in lost if one.path not in named]
-        return [*by_cleans, *superseded(self.table.storage, timeline, others)]
+        return [*by_cleans, *superseded(self.table.storage, timeline, others, now)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +195,9 @@ def slices_shown(
     window = moment.window
     if window is not None and not window.instants:
         return []
+    if moment.history is not None:
+        spelled = query.time if isinstance(query, AsOf) else moment.time
+        return _slices_of_long_ago(table, timeline, moment.history, moment, spelled, wanted, every)
     partitions = None
     if window is not None and window.times is not None:
         partitions = _written(table, timeline, window, isinstance(query, Changes) and query.full_scan)
@@ -193,14 +206,7 @@ def slices_shown(
     inside = _inside(window, wanted)
     lost = files.taken(inside.lost(files, moment.timeline, moment.time), moment.timeline, moment.time)
     if not lost:
-        found = inside.slices(files, moment.timeline, moment.time)
-        if every is not None and logger.isEnabledFor(logging.INFO):
-            listed = every.narrowed(files.listings.__contains__, lambda file: True)
-            whole = len(_inside(window, listed).slices(files, moment.timeline, moment.time))
-            whole += files.unlisted(moment.timeline)
-            left_out = whole - len(found)
-            logger.info("table %s: partitions and buckets leave out %d of %d file slices", table.path, left_out, whole)
-        return found
+        return _found(files, moment, inside, every)
     gone = f"cleaning has taken away {len(lost)} of the files that show it, {lost[0].path} among them"
     if isinstance(query, AsOf):
         raise _no_such_past(files, moment, query, wanted, gone)
@@ -212,11 +218,70 @@ def slices_shown(
     raise _no_such_window(files, window, wanted, lost, gone)
 
 
-def first_whole(table: Table, timeline: Timeline) -> Instant:
-    """Return the first completed write of a timeline as of which the whole table can be shown."""
+def first_whole(table: Table, timeline: Timeline, after: str, wanted: SliceFilter | None = None) -> Instant:
+    """Return the first completed write from a time on as of which the whole table can be shown.
+
+    Args:
+        table: The table.
+        timeline: As of the moment at which the query was made.
+        after: A time before the first write of the timeline.
+        wanted: What has to be shown; None for everything.
+    """
+    wanted = wanted or SliceFilter()
     first = timeline.writes[0]
+    history = with_archived(table.archive, timeline)
+    begun = [one for one in history.writes if after <= one.requested_time < first.requested_time] if history else []
+    if history is not None and begun and reach_back(table, timeline, begun[0].requested_time) is not None:
+        try:
+            files = ListedFiles.find(table, history.as_of_request(after), history, after, None)
+        except SilentArchiveError:
+            files = None
+        archived = files and first_whole_archived(files, history, wanted, after, first.requested_time)
+        if archived:
+            return archived
     files = ListedFiles.find(table, timeline, timeline, first.requested_time, None)
-    return _next_whole(files, SliceFilter(), first.requested_time)
+    return _next_whole(files, wanted, first.requested_time)
+
+
+def _slices_of_long_ago(
+    table: Table,
+    timeline: Timeline,
+    history: Timeline,
+    moment: Moment,
+    spelled: str,
+    wanted: SliceFilter,
+    every: SliceFilter | None,
+) -> list[FileSlice]:
+    """Return the file slices of a moment among archived writes; see `slices_shown`."""
+    asked = None if every is None else wanted.partition
+    gone = "its archive does not say what was cleaned since"
+    try:
+        files = ListedFiles.find(table, moment.timeline, history, moment.time, None, asked)
+        untold = first_untold(files, wanted)
+        if untold and untold <= moment.time:
+            gone = f"nothing tells whether the write {untold}, of which there are files, was complete"
+        else:
+            lost = wanted.lost(files, moment.timeline, moment.time)
+            if not lost:
+                return _found(files, moment, wanted, every)
+            gone = f"{len(lost)} of the files that show it are gone, {lost[0].path} among them"
+            files.taken(lost, moment.timeline, moment.time, files.now)
+            gone = f"cleaning has taken away {len(lost)} of the files that show it, {lost[0].path} among them"
+    except SilentArchiveError as error:
+        logger.info("table %s: %s", table.path, error)
+    raise _not_shown(table, spelled, gone, first_whole(table, timeline, moment.time, wanted))
+
+
+def _found(files: ListedFiles, moment: Moment, inside: SliceFilter, every: SliceFilter | None) -> list[FileSlice]:
+    """Return the file slices of a moment, and log how many a condition leaves out."""
+    found = inside.slices(files, moment.timeline, moment.time)
+    if every is not None and logger.isEnabledFor(logging.INFO):
+        listed = every.narrowed(files.listings.__contains__, lambda file: True)
+        whole = len(_inside(moment.window, listed).slices(files, moment.timeline, moment.time))
+        whole += files.unlisted(moment.timeline)
+        path, left_out = files.table.path, whole - len(found)
+        logger.info("table %s: partitions and buckets leave out %d of %d file slices", path, left_out, whole)
+    return found
 
 
 def _listed(storage: Storage, timeline: Timeline, asked: Callable[[str], bool]) -> dict[str, tuple[FileInfo, ...]]:
@@ -293,9 +358,12 @@ def _next_whole(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
 def _no_such_past(
     files: ListedFiles, moment: Moment, query: AsOf, wanted: SliceFilter, gone: str
 ) -> UnreadableTimeError:
-    following = _next_whole(files, wanted, moment.time)
+    return _not_shown(files.table, query.time, gone, _next_whole(files, wanted, moment.time))
+
+
+def _not_shown(table: Table, asked: str, gone: str, following: Instant) -> UnreadableTimeError:
     return UnreadableTimeError(
-        f"The table {files.table.path} cannot be shown as of {query.time}: {gone}. The first instant after it that "
+        f"The table {table.path} cannot be shown as of {asked}: {gone}. The first instant after it that "
         f"can be read whole is {following.requested_time}.",
         f"Give {AS_OF}={following.requested_time} or a later one, and let the cleaner keep more for the next time.",
     )

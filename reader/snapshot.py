@@ -27,6 +27,7 @@ from ..table.table import Table, open_table
 from ..timeline.timeline import Timeline
 from ..timeline.watermark import Watermark
 from .key_lookup import Search
+from .long_past import reach_back
 from .moment import Moment, find_moment
 from .past import SliceFilter, first_whole, slices_shown
 from .path_glob import compile_glob
@@ -246,7 +247,8 @@ def open_snapshot(
         table.config.timezone,
         table.path,
         archived=table.archive.writes,
-        first_whole=lambda: first_whole(table, timeline),
+        reach_back=lambda time: reach_back(table, timeline, time),
+        first_whole=lambda time: first_whole(table, timeline, time),
     )
     if schema is None:
         latest = isinstance(query, Changes) and not query.schema_of_end

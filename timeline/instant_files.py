@@ -5,12 +5,12 @@ A table version's format is its `Layout` and its `Codec`; whoever holds an `Inst
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import StorageError
-from ..storage.base import Storage, join, split
+from ..storage.base import Storage, join, refuse_links, split
 from .instants import Instant, State
 from .layout import Layout
 from .metadata.codec import Codec, CommitFiles
@@ -41,6 +41,19 @@ class InstantFiles:
     def folder(self) -> str:
         """The timeline's folder, relative to the table's root."""
         return self.layout.folder
+
+    @property
+    def place(self) -> str:
+        """What tells these instants from others of the same store."""
+        return self.folder
+
+    def listed(self) -> Iterable[Instant]:
+        """Return every state of every instant, in one listing; files that are no instants are passed over."""
+        content = self.storage.look(self.folder)
+        # An instant that is a link would silently be missing.
+        refuse_links(self.storage.path, self.folder, (name for name in content.links if self.layout.parse(name)))
+        found = (self.layout.parse(split(info.path)[1]) for info in content.files)
+        return [one for one in found if one is not None]
 
     def path(self, instant: Instant) -> str:
         """Return where the file of an instant's state is, or would be."""
@@ -137,6 +150,22 @@ class InstantFiles:
         from .metadata import models  # noqa: PLC0415
 
         return self._read_plan(models.RestorePlan, instant)
+
+    def read_undone(self, instant: Instant) -> list[str]:
+        """Return the requested times of the writes that a completed rollback or restore undid.
+
+        Raises:
+            CorruptInstantError: The file cannot be parsed.
+            StorageError: The file is gone, or the store failed.
+        """
+        from .metadata import models  # noqa: PLC0415
+
+        data, where = self._read(instant)
+        if not data:
+            return []
+        if instant.action == "restore":
+            return self.codec.decode(models.RestoreMetadata, data, where).instants_to_rollback
+        return self.codec.decode(models.RollbackMetadata, data, where).commits_rollback
 
     def read_savepoint(self, instant: Instant) -> models.SavepointMetadata:
         """Return which files a completed savepoint keeps.

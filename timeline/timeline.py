@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
-from ..storage.base import refuse_links, split
 from .instant_files import InstantFiles
 from .instants import WRITE_ACTIONS, Instant, State
 from .watermark import Seen, Watermark
@@ -40,13 +39,7 @@ class Timeline:
     @classmethod
     def load(cls, files: InstantFiles) -> Timeline:
         """Read the timeline as it is now, in one listing; files that are no instants are passed over."""
-        storage, layout = files.storage, files.layout
-        content = storage.look(layout.folder)
-        # An instant that is a link would silently be missing.
-        refuse_links(storage.path, layout.folder, (name for name in content.links if layout.parse(name)))
-        names = (split(info.path)[1] for info in content.files)
-        found = (layout.parse(name) for name in names)
-        return cls(newest_states(one for one in found if one is not None), files)
+        return cls(newest_states(files.listed()), files)
 
     def reload(self) -> Timeline:
         """Read the same table's timeline as it is now."""

@@ -35,7 +35,9 @@ def open_view(storage: Storage, timeline: Timeline) -> WholeView:
     return WholeView(storage, timeline, read_written(storage, timeline))
 
 
-def superseded(storage: Storage, timeline: Timeline, lost: Iterable[DataFile]) -> list[DataFile]:
+def superseded(
+    storage: Storage, timeline: Timeline, lost: Iterable[DataFile], now: Timeline | None = None
+) -> list[DataFile]:
     """Return those of the lost files that are none of the table as it is now, so that a clean may have taken them.
 
     Files that a clean of the timeline names are left out otherwise: it says by whom they were taken, though not why.
@@ -44,6 +46,7 @@ def superseded(storage: Storage, timeline: Timeline, lost: Iterable[DataFile]) -
         storage: Rooted at the table.
         timeline: Of whatever moment.
         lost: What `FileView.lost` returned.
+        now: The timeline as it is, after the files were listed; None where it is to be read.
 
     Raises:
         MissingFileError: The table needs one of the others.
@@ -54,7 +57,7 @@ def superseded(storage: Storage, timeline: Timeline, lost: Iterable[DataFile]) -
         return []
     from .cleaned import names_cleaned  # noqa: PLC0415 (brings pydantic along, which tasks rarely need)
 
-    now = timeline.reload()
+    now = now or timeline.reload()
     view = FileView(storage, now, read_written(storage, now))
     needed = {file.path for partition in {split(one.path)[0] for one in waiting} for file in view.lost(partition)}
     old = [one for one in waiting if now.is_committed(one.instant_time) and one.path not in needed]

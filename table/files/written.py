@@ -155,7 +155,7 @@ def read_written(storage: Storage, timeline: Timeline) -> Written:
     writes = timeline.writes
     if not writes:
         return Written()
-    place, wanted = (storage.path, timeline.files.folder), frozenset(writes)
+    place, wanted = (storage.path, timeline.files.place), frozenset(writes)
     first = writes[0].requested_time
     base = _best_known(place, wanted, first)
     if base.instants == wanted:
@@ -199,7 +199,7 @@ def _read_some(storage: Storage, timeline: Timeline, wanted: Callable[[Instant],
     writes = timeline.writes
     if not writes:
         return Written()
-    place, first = (storage.path, timeline.files.folder), writes[0].requested_time
+    place, first = (storage.path, timeline.files.place), writes[0].requested_time
     known = _best_known(place, frozenset(writes), first).since(first)
     fresh = [one for one in writes if wanted(one) and one not in known.instants]
     return known.joined_by(zip(fresh, _read(storage, timeline, fresh), strict=True))

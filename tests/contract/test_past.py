@@ -17,7 +17,7 @@ from pyhudi.reader.window import Window
 from pyhudi.table.files.written import read_written
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
-from support.drawn.past_checks import check_cleaned, check_past
+from support.drawn.past_checks import check_archived, check_cleaned, check_past
 from support.places import Place
 from support.s3 import S3Server, new_url
 from support.seams import patch_seam, read_seam
@@ -46,9 +46,25 @@ def test_what_was_cleaned_is_refused_and_all_else_is_as_it_was(seed: int, tell: 
         check_cleaned(Path(folder), seed, tell=tell, finish=finish)
 
 
+@pytest.mark.parametrize("merge_on_read", [False, True])
+@settings(max_examples=6, deadline=None)
+@given(seed=seeds)
+def test_archived_moments_are_shown_while_their_files_are_there(seed: int, merge_on_read: bool) -> None:
+    """And where a file is gone, the first instant whose files are all there is named."""
+    with tempfile.TemporaryDirectory() as folder:
+        check_archived(Path(folder), seed, merge_on_read=merge_on_read)
+
+
+@pytest.mark.parametrize("merge_on_read", [False, True])
+def test_some_archived_moments_are_shown(tmp_path: Path, merge_on_read: bool) -> None:
+    shown = [check_archived(tmp_path / str(seed), seed, merge_on_read=merge_on_read) for seed in range(4)]
+
+    assert sum(shown) > 3
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("check", [check_past, check_cleaned])
-def test_the_past_is_the_same_on_s3(s3: S3Server, check: Callable[[Place, int], None]) -> None:
+@pytest.mark.parametrize("check", [check_past, check_cleaned, check_archived])
+def test_the_past_is_the_same_on_s3(s3: S3Server, check: Callable[[Place, int], object]) -> None:
     check(new_url().removesuffix("/t"), 3)
 
 
@@ -120,9 +136,13 @@ def the_first_later_instant_is_taken_for_whole(patch: Patch) -> None:
     patch_seam(patch, "next instant that shows whole slices", next_one)
 
 
+def archived_writes_are_never_read(patch: Patch) -> None:
+    patch_seam(patch, "timeline with archived writes", lambda *_: None)
+
+
 by_versions = partial(check_cleaned, tell=False)
 killed = partial(check_cleaned, finish=False)
-MISTAKES: list[tuple[Callable[[Patch], None], Callable[[Path, int], None]]] = [
+MISTAKES: list[tuple[Callable[[Patch], None], Callable[[Path, int], object]]] = [
     (time_travel_goes_by_completions, check_past),
     (windows_end_by_requests, check_past),
     (windows_go_by_requests, check_past),
@@ -134,12 +154,15 @@ MISTAKES: list[tuple[Callable[[Patch], None], Callable[[Path, int], None]]] = [
     (cleans_are_trusted, check_cleaned),
     (cleans_that_died_are_passed_over, killed),
     (the_first_later_instant_is_taken_for_whole, by_versions),
+    (archived_writes_are_never_read, check_archived),
+    (cleaned_files_are_not_missed, check_archived),
+    (what_is_replaced_later_is_gone_before, check_archived),
 ]
 
 
 @pytest.mark.parametrize(("mistake", "check"), [pytest.param(*pair, id=pair[0].__name__) for pair in MISTAKES])
 def test_a_mistake_is_noticed(
-    tmp_path: Path, monkeypatch: Patch, mistake: Callable[[Patch], None], check: Callable[[Path, int], None]
+    tmp_path: Path, monkeypatch: Patch, mistake: Callable[[Patch], None], check: Callable[[Path, int], object]
 ) -> None:
     """By one of a few histories, always the same ones, and by what is shown: a mistake that only crashes is none."""
     mistake(monkeypatch)

@@ -125,10 +125,10 @@ QUERIES = [
         read({AS_OF: "2020-01-01"}),
     ),
     Case(
-        "as of an archived commit",
+        "as of an archived commit of which the archive tells nothing",
         errors.UnreadableTimeError,
-        ("{path}", "before its timeline begins", "first instant", AS_OF),
-        archived({AS_OF: "{first}"}),
+        ("{path}", "before its timeline begins", "not told by its archive", "first instant", AS_OF),
+        archived({AS_OF: "{first}"}, told=False),
     ),
     Case(
         "changes since an archived commit",

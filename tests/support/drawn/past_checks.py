@@ -7,10 +7,23 @@ from itertools import product
 
 import pytest
 from pyhudi.errors import UnreadableTimeError
+from pyhudi.operations.services import archive as archiving
+from pyhudi.operations.services import clean as cleaning
+from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.reader.query import AsOf, Changes, Query
+from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.storage import open_storage
+from pyhudi.table.table import open_table
+from support.made import compacting
 from support.made.cleaning import clean
-from support.models.past import Past, Shown, random_past
-from support.places import Place, below
+from support.models.past import PARTITIONS, Past, Shown, random_past
+from support.places import Place, below, files_below
+
+CLEANS = (
+    CleanSettings(commits=1),
+    CleanSettings(commits=3),
+    CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=2),
+)
 
 
 def check_past(folder: Place, seed: int, *, merge_on_read: bool = False) -> None:
@@ -56,6 +69,61 @@ def check_cleaned(folder: Place, seed: int, *, tell: bool = True, finish: bool =
         else:
             assert shown == past.changes(begin, end)
     assert past.shown() == past.as_of("3")
+
+
+def check_archived(folder: Place, seed: int, *, merge_on_read: bool = False) -> int:
+    """Assert that a past is shown as it was until files of then are gone, whatever was archived.
+
+    Args:
+        folder: Where the table will be.
+        seed: Decides everything else.
+        merge_on_read: Whether the table is of that type.
+
+    Returns:
+        How many archived moments were shown.
+    """
+    chance = random.Random(seed)
+    past = Past(below(folder, "t"), merge_on_read=merge_on_read)
+    storage = open_storage(str(past.path))
+    needed: dict[str, frozenset[str]] = {}
+    for number in range(9):
+        keys = [f"k{n}" for n in chance.sample(range(6), chance.randint(1, 4))]
+        kind = chance.random() if number else 1.0
+        if kind < 0.15:
+            done = past.delete(chance.choice(PARTITIONS), keys)
+        else:
+            act = past.overwrite if kind < 0.3 else past.upsert
+            done = act(chance.choice(PARTITIONS), keys, number)
+        # The write itself may have compacted.
+        then = open_snapshot(str(past.path), query=AsOf(done.instant))
+        needed[done.instant] = frozenset(file for one in then.slices() for file in one.files)
+        if merge_on_read and chance.random() < 0.25:
+            compacting.schedule(past.path)
+            compacting.run(past.path)
+        if number > 3 and chance.random() < 0.5:
+            cleaning.clean(storage, chance.choice(CLEANS))
+    archiving.archive(storage, ArchiveSettings(min_commits=1, max_commits=1 + chance.randrange(3), batch=2))
+    return _check_archived_moments(past, needed)
+
+
+def _check_archived_moments(past: Past, needed: dict[str, frozenset[str]]) -> int:
+    present = frozenset(files_below(past.path))
+    first = open_table(open_storage(str(past.path))).timeline().writes[0].requested_time
+    whole = [time for time, files in needed.items() if files <= present]
+    shown = 0
+    for time in (one.instant for one in past.commits):
+        try:
+            rows = past.shown(AsOf(time))
+        except UnreadableTimeError as error:
+            assert time not in whole
+            told = error.what.rpartition(" ")[2].rstrip(".")
+            assert _shown_as_told(past, AsOf(told)) == past.as_of(told)
+            assert told > time
+            assert not any(time < other < min(told, first) for other in whole)
+        else:
+            assert rows == past.as_of(time)
+            shown += time < first
+    return shown
 
 
 def _shown_as_told(past: Past, query: Query) -> list[Shown]:

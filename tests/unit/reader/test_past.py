@@ -183,8 +183,8 @@ def test_an_end_among_the_archived_commits_names_the_first_readable_one(past: Pa
     assert past.shown(Changes("earliest", third.completed)) == past.as_of("3")
 
 
-def test_a_time_among_the_archived_commits_names_the_first_active_one(past: Past) -> None:
-    archive(past.path, 2)
+def test_a_time_among_archived_commits_that_tell_nothing_names_the_first_active_one(past: Past) -> None:
+    archive(past.path, 2, told=False)
 
     text = refused(past, AsOf(past.commits[1].instant))
 

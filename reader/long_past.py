@@ -1,0 +1,163 @@
+"""Moments among archived writes: which of them can be told exactly, and the first that can be read whole.
+
+A moment is told by the bodies of all writes that were requested until then: they name the newest files of every file
+group and the file groups that were taken away. Decision 61 lists what makes a moment undecidable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..storage.base import join
+from ..table.files.cleaned import files_of
+from ..table.files.file_group import data_file
+from ..table.files.names import PARQUET
+from ..table.files.written import logs_in, read_written, time_in
+from ..table.table import Table
+from ..timeline.archive.history import SilentArchiveError, undone, with_archived
+from ..timeline.instants import Instant
+from ..timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from .past import ListedFiles, SliceFilter
+
+
+def reach_back(table: Table, timeline: Timeline, time: str) -> Timeline | None:
+    """Return a timeline with the archived instants, by which a moment before its first write can be told.
+
+    Args:
+        table: The table.
+        timeline: As of the moment at which the query was made.
+        time: The moment.
+
+    Returns:
+        None where the archive begins later, or does not tell the moment exactly.
+
+    Raises:
+        CorruptInstantError: The archive, or an instant, cannot be read.
+        StorageError: The archive was merged meanwhile, or the store failed.
+    """
+    history = with_archived(table.archive, timeline)
+    if history is None:
+        return None
+    then = history.as_of_request(time)
+    times = [one.requested_time for one in then.writes]
+    if not times:
+        return None
+    try:
+        if not undone(history).isdisjoint(times):
+            return None
+        read_written(table.storage, then)
+    except SilentArchiveError:
+        return None
+    return history
+
+
+def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
+    """Return the least time in the name of a file that no known write made; "" where there is none.
+
+    The write of such a file may be missing from the archive, or may never have completed.
+
+    Args:
+        files: The files of a moment among archived writes, and the cleans since.
+        wanted: Which files matter.
+    """
+    history = files.now
+    known = {one.requested_time for one in history.instants if one.is_write}
+    listed = (data_file(info.path) for infos in files.listings.values() for info in infos)
+    cleaned = (one for found in files_of(clean for _, clean in files.cleans).values() for one in found)
+    times = (
+        file.instant_time
+        for file in (*listed, *cleaned)
+        if file is not None
+        and file.instant_time not in known
+        and wanted.partition(file.path.rpartition("/")[0])
+        and wanted.file(file)
+    )
+    return min(times, default="")
+
+
+def first_whole_archived(
+    files: ListedFiles, history: Timeline, wanted: SliceFilter, after: str, before: str
+) -> Instant | None:
+    """Return the first archived write as of which nothing is lost and everything is told; None where there is none.
+
+    Args:
+        files: The files as they are, and the cleans since a moment that is no later than ``after``.
+        history: A timeline with the archived instants.
+        wanted: Which files matter.
+        after: The write was requested at this time or later.
+        before: And before this time.
+    """
+    end = first_untold(files, wanted)
+    end = min(end, before) if end else before
+    present = {info.path for infos in files.listings.values() for info in infos}
+
+    def is_lost(path: str) -> bool:
+        file = data_file(path)
+        wants = file is not None and wanted.partition(path.rpartition("/")[0]) and wanted.file(file)
+        return wants and path not in present
+
+    try:
+        for instant in _whole(history, end, is_lost):
+            time = instant.requested_time
+            if time >= after and not wanted.lost(files, history.as_of_request(time), time):
+                return instant
+    except SilentArchiveError:
+        pass  # what comes later is not told either
+    return None
+
+
+def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Iterator[Instant]:
+    """Yield the writes before a time after each of which the newest slices are there, by what the writes name."""
+    groups: dict[tuple[str, str], _Newest] = {}
+    replaced: set[tuple[str, str]] = set()
+    broken: set[tuple[str, str]] = set()
+    for instant in history.writes:
+        if instant.requested_time >= end:
+            return
+        body = history.files.read_written_files(instant)
+        touched: set[tuple[str, str]] = set()
+        for partition, stats in body.stats.items():
+            for stat in stats:
+                name = (stat.get("path") or "").rpartition("/")[2]
+                if stat.get("fileId") and name.endswith(PARQUET):
+                    touched.add((partition, stat["fileId"]))
+                    groups.setdefault((partition, stat["fileId"]), _Newest()).begin(name)
+            for file_id, name, _ in logs_in(stats, body.by_pyhudi):
+                touched.add((partition, file_id))
+                groups.setdefault((partition, file_id), _Newest()).append(name, instant)
+        for partition, ids in body.replaced.items():
+            replaced.update((partition, one) for one in ids)
+        lacking = {one for one in touched if groups[one].lacks(one[0], is_lost)}
+        broken = (broken - touched | lacking) - replaced
+        if not broken:
+            yield instant
+
+
+@dataclass(slots=True)
+class _Newest:
+    """The files of a file group's newest slice, as the writes so far name them."""
+
+    base: str = ""
+    logs: dict[str, str] = field(default_factory=dict)
+
+    def begin(self, name: str) -> None:
+        """Take note of a base file, and forget the log files that completed before it was requested."""
+        if time_in(name) >= time_in(self.base):
+            self.base = name
+            self.logs = {log: done for log, done in self.logs.items() if done >= time_in(name)}
+
+    def append(self, name: str, instant: Instant) -> None:
+        """Take note of a log file."""
+        if instant.visible_since >= time_in(self.base):
+            self.logs[name] = instant.visible_since
+
+    def lacks(self, partition: str, is_lost: Callable[[str], bool]) -> bool:
+        """Return whether one of the files is not there."""
+        return any(is_lost(join(partition, name)) for name in self._names())
+
+    def _names(self) -> Iterable[str]:
+        return [*([self.base] if self.base else []), *self.logs]

@@ -1,0 +1,160 @@
+"""A timeline that holds the archived instants too, whose bodies are read from the archive."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from ...errors import StorageError
+from ..going import on_the_way_out
+from ..instant_files import InstantFiles
+from ..instants import Instant, State
+from ..timeline import Timeline, newest_states
+from .lsm import Archive
+
+# Bodies are asked for in the order of their instants. A group of the archive's rows is decoded once for so many.
+_AT_ONCE = 32
+_MOST_KEPT = 2 * _AT_ONCE
+
+
+class SilentArchiveError(Exception):
+    """The archive holds an instant without its body; readers turn this into an error for users.
+
+    Attributes:
+        instant: The instant.
+    """
+
+    def __init__(self, instant: Instant) -> None:
+        super().__init__(f"the archive does not say what the {instant.action} {instant.requested_time} did")
+        self.instant = instant
+
+
+class _Bodies:
+    """The bodies of archived instants, of which the most recently used are kept."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.archive = archive
+        self._instants: list[Instant] = []
+        self._positions: dict[str, int] = {}
+        self._kept: OrderedDict[int, Mapping[Instant, bytes]] = OrderedDict()
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[type[_Bodies], tuple[Archive]]:
+        return _Bodies, (self.archive,)
+
+    def expect(self, instants: Iterable[Instant]) -> None:
+        """Note which instants the archive holds, in order of requested time."""
+        with self._lock:
+            self._instants = list(instants)
+            self._positions = {one.identity: number for number, one in enumerate(self._instants)}
+            self._kept.clear()
+
+    def holds(self, instant: Instant) -> bool:
+        """Return whether the archive held an instant when it was listed."""
+        return instant.identity in self._positions
+
+    def find(self, instant: Instant) -> bytes | None:
+        """Return the body of an archived instant, None where the archive does not have it."""
+        with self._lock:
+            if not self.holds(instant):
+                return None
+            part = self._positions[instant.identity] // _AT_ONCE
+            if part not in self._kept:
+                start = part * _AT_ONCE
+                self._kept[part] = self.archive.bodies(self._instants[start : start + _AT_ONCE])
+                while len(self._kept) * _AT_ONCE > _MOST_KEPT:
+                    self._kept.popitem(last=False)
+            return self._kept[part].get(instant)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFiles(InstantFiles):
+    """The instants of a table, archived ones included; of these only the bodies can be read.
+
+    Attributes:
+        bodies: The bodies of archived instants.
+    """
+
+    bodies: _Bodies
+
+    @property
+    def place(self) -> str:
+        """What tells these instants from those of the timeline alone, which may leave archived bodies out."""
+        return f"{self.folder} {self.bodies.archive.folder}"
+
+    def listed(self) -> Iterable[Instant]:
+        """Return every state of every instant.
+
+        The timeline is listed first: an instant is in the archive before it leaves the timeline.
+        """
+        active = [*InstantFiles.listed(self)]
+        archived = self.bodies.archive.instants()
+        self.bodies.expect(archived)
+        return [*active, *archived]
+
+    def _read(self, instant: Instant) -> tuple[bytes, str]:
+        where = f"{instant.requested_time} in the archive of {self.storage.path}"
+        body = self.bodies.find(instant)
+        if body is not None:
+            return body, where
+        try:
+            return InstantFiles._read(self, instant)
+        except StorageError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            if self.bodies.holds(instant):
+                raise SilentArchiveError(instant) from error
+            # It was archived since the timeline was listed, or rolled back.
+            body = self.bodies.archive.bodies([instant]).get(instant)
+            if body is None:
+                raise
+            return body, where
+
+
+def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
+    """Return a timeline with the archived instants in their places.
+
+    Args:
+        archive: The table's.
+        timeline: As it is now, or as of a moment.
+
+    Returns:
+        None where the archive does not tell which instants were complete at that moment, and what they amounted to.
+
+    Raises:
+        CorruptInstantError: The archive cannot be read.
+        StorageError: The archive was merged meanwhile, or the store failed.
+    """
+    known, bodies = timeline.files, _Bodies(archive)
+    archived = archive.instants()
+    bodies.expect(archived)
+    if any(one.action != one.group for one in archived):
+        return None
+    seen = timeline.seen
+    if seen is not None:
+        # It completed after everything that the moment names, and nothing tells whether it was archived before.
+        if any(not seen.saw_archived(one) and one.requested_time < seen.watermark.first_write for one in archived):
+            return None
+        archived = tuple(one if seen.saw_archived(one) else one.at(State.INFLIGHT) for one in archived)
+    files = HistoryFiles(known.storage, known.layout, known.codec, bodies)
+    return Timeline(newest_states([*timeline.instants, *archived]), files)
+
+
+def undone(history: Timeline) -> frozenset[str]:
+    """Return the requested times of all writes that a rollback or restore undid, or is about to.
+
+    Args:
+        history: A timeline with the archived instants.
+
+    Raises:
+        CorruptInstantError: A rollback or restore cannot be parsed.
+        SilentArchiveError: The archive lacks what one of them did.
+        StorageError: The store failed.
+    """
+    found = set(on_the_way_out(history))
+    for one in history.completed:
+        if one.action in ("rollback", "restore"):
+            found.update(history.files.read_undone(one))
+    return frozenset(found)
