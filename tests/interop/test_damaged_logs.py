@@ -32,9 +32,9 @@ OPTIONS = {
 FORM = "hoodie.logfile.data.block.format"
 
 
-def rows(*keys: int, ts: int) -> pa.Table:
+def rows(*keys: int, ts: int, p: str = "a") -> pa.Table:
     count = len(keys)
-    columns = {"id": [f"k{key}" for key in keys], "p": ["a"] * count, "ts": pa.array([ts] * count, pa.int64())}
+    columns = {"id": [f"k{key}" for key in keys], "p": [p] * count, "ts": pa.array([ts] * count, pa.int64())}
     return pa.table({**columns, "n": pa.array([ts * 10] * count, pa.int64())})
 
 
@@ -51,6 +51,15 @@ def check(path: Path, apache: ApacheHudi, expected: dict[str, int]) -> None:
     }.items():
         assert shown(found) == expected, reader
     assert errors(path) == []
+
+
+def cut_newest_log(path: Path) -> str:
+    """Cut the end off the newest log file, and return its name."""
+    logs = [one for one in path.rglob(".*.log.*") if not one.name.endswith(".crc")]
+    log = max(logs, key=lambda one: one.name.partition(".log.")[0].rpartition("_")[2])
+    log.write_bytes(log.read_bytes()[:-5])
+    log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
+    return log.relative_to(path).as_posix()
 
 
 @pytest.mark.parametrize("form", ["parquet", "avro"])
@@ -70,11 +79,7 @@ def test_what_a_repair_leaves_is_read_and_continued_by_all(
     write(rows(1, ts=2))
     write(rows(2, 4, ts=3))
     check(path, apache, {"k1": 2, "k2": 3, "k3": 1, "k4": 3})
-    logs = [one for one in path.rglob(".*.log.*") if not one.name.endswith(".crc")]
-    log = max(logs, key=lambda one: one.name.partition(".log.")[0].rpartition("_")[2])
-    log.write_bytes(log.read_bytes()[:-5])
-    log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
-    name = log.relative_to(path).as_posix()
+    name = cut_newest_log(path)
     for refused in (read_without_spark, run):
         with pytest.raises(CorruptFileError, match=re.escape(f"repair(accept_loss=['{name}'])")):
             refused(path)
@@ -92,3 +97,31 @@ def test_what_a_repair_leaves_is_read_and_continued_by_all(
         "options => 'hoodie.datasource.write.recordkey.field=id,hoodie.bucket.index.num.buckets=1')"
     )
     check(path, apache, {"k1": 2, "k2": 4, "k3": 5, "k4": 4, "k5": 5})
+
+
+@pytest.mark.parametrize(
+    ("index", "continues"),
+    [("SIMPLE", "ours"), ("BLOOM", "theirs"), ("GLOBAL_SIMPLE", "theirs"), ("GLOBAL_BLOOM", "ours")],
+)
+def test_the_next_upsert_after_a_repair_finds_its_keys(
+    tmp_path: Path, apache: ApacheHudi, index: str, continues: str
+) -> None:
+    """Under every index that looks keys up; the test above has the BUCKET index."""
+    path = tmp_path / "t"
+    options = {key: value for key, value in OPTIONS.items() if "bucket" not in key} | {"hoodie.index.type": index}
+    for keys, ts in (((1, 2, 3), 1), ((1,), 2), ((2,), 3)):
+        write_without_spark(path, rows(*keys, ts=ts), options)
+    name = cut_newest_log(path)
+    with pytest.raises(CorruptFileError, match=re.escape(f"repair(accept_loss=['{name}'])")):
+        read_without_spark(path)
+
+    repair(open_storage(str(path)), [name], means_of(WriteSettings()))
+
+    check(path, apache, {"k1": 2, "k2": 1, "k3": 1})
+    # Where keys are unique in the whole table, a row of another partition updates the one that is there.
+    newer = rows(2, 4, ts=4, p="b" if index.startswith("GLOBAL") else "a")
+    if continues == "ours":
+        write_without_spark(path, newer, options)
+    else:
+        apache.write(path, newer, options)
+    check(path, apache, {"k1": 2, "k2": 4, "k3": 1, "k4": 4})
