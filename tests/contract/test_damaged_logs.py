@@ -267,6 +267,23 @@ def test_a_repair_takes_back_the_plan_that_names_the_file(tmp_path: Path) -> Non
     assert rows_of(tmp_path, "id", "value") == [("k1", 0), ("k2", 0)]
 
 
+def test_a_repair_leaves_other_file_groups_and_their_plans_alone(tmp_path: Path) -> None:
+    table = replace(TABLE, partition_fields=("p",))
+    for partition in ("a", "b", "c"):
+        write(tmp_path, parted(partition, 1, 2, value=0), table=table, settings=QUIET)
+    write(tmp_path, parted("b", 1, value=1), settings=QUIET)
+    planned = compacting.schedule(tmp_path).instant
+    for partition in ("c", "a"):
+        write(tmp_path, parted(partition, 1, value=1), settings=QUIET)
+    _, path = cut(tmp_path)
+
+    mend(tmp_path, path)
+
+    assert planned in {one.requested_time for one in compacting.timeline_of(tmp_path).pending}
+    assert [len(list((tmp_path / name).glob("*.parquet"))) for name in ("a", "b", "c")] == [2, 1, 1]
+    assert [p for p, value in rows_of(tmp_path, "p", "value") if value] == ["b", "c"]
+
+
 def test_a_job_repairs_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, rows(1, 2, value=0), table=TABLE)
     write(tmp_path, rows(1, value=1, ts=2))
@@ -304,7 +321,10 @@ def test_a_repair_that_meets_another_damaged_file_names_it_and_leaves_no_plan(tm
     with pytest.raises(CorruptFileError, match=re.escape(second)):
         mend(tmp_path, first)
     assert not [one for one in compacting.timeline_of(tmp_path).pending if one.action == "compaction"]
-    assert {one.file for one in mend(tmp_path, first, second).repaired} == {first, second}
+    done = mend(tmp_path, first, second)
+    assert {one.file for one in done.repaired} == {first, second}
+    [noted] = [one["repair"] for one in history(open_storage(str(tmp_path))).to_pylist() if one["repair"]]
+    assert json.loads(noted) == [asdict(one) for one in done.repaired]
     assert rows_of(tmp_path, "id", "value") == [("k1", 0), ("k2", 0)]
 
 

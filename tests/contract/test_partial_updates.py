@@ -246,6 +246,20 @@ def test_modes_that_mean_nothing_are_refused(tmp_path: Path) -> None:
             plan(tmp_path / "t", WHOLE.schema, table=asked)
 
 
+@pytest.mark.parametrize("kept", [False, True], ids=["unflagged", "flagged"])
+def test_rows_of_a_key_and_a_delete_flag_delete(tmp_path: Path, kept: bool) -> None:
+    """They need no other column, whether or not the table has one for the flag."""
+    for logs in (False, True):
+        path = tmp_path / f"t{logs}"
+        flags = pa.nulls(WHOLE.num_rows, pa.bool_())
+        first = WHOLE.append_column("_hoodie_is_deleted", flags) if kept else WHOLE
+        write(path, first, table=replace(made(None, logs=logs), ordering_fields=()), settings=SETTINGS)
+        gone = rows(("k", "a", True), ("l", "a", False), columns=("id", "p", "_hoodie_is_deleted"))
+        write(path, gone, settings=PARTIAL)
+
+        assert shown(path) == [("a", "l", 10, "x", 1)]
+
+
 def test_a_column_that_may_not_be_null_is_left_as_it_is(tmp_path: Path) -> None:
     """Rows with some of the columns need none of the others, whatever their nullability."""
     for logs in (False, True):
