@@ -1,7 +1,7 @@
 """Moments among archived writes: which of them can be told exactly, and the first that can be read whole.
 
 A moment is told by the bodies of all writes that were requested until then: they name the newest files of every file
-group and the file groups that were taken away. Decision 61 lists what makes a moment undecidable.
+group and the file groups that were taken away. Decision 62 lists what makes a moment undecidable.
 """
 
 from __future__ import annotations
