@@ -17,7 +17,7 @@ from pyhudi.errors import (
 )
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from support.made.cleaning import clean
+from support.made.cleaning import archive, clean
 from support.models.past import Past
 
 AS_OF = "as.of.instant"
@@ -69,6 +69,21 @@ def test_time_travel_reaches_spark_by_both_ways(spark: SparkSession, past: Past)
     assert rows(load(spark, past, **{AS_OF: third})) == past.as_of(third)
     assert rows(table.to_df(as_of=third)) == past.as_of(third)
     assert rows(load(spark, past, **{TYPE: "read_optimized"})) == past.as_of("3")
+
+
+@pytest.mark.parametrize("merge_on_read", [False, True])
+def test_archived_times_reach_spark_by_both_ways(spark: SparkSession, tmp_path: Path, merge_on_read: bool) -> None:
+    past = Past(tmp_path / "t", merge_on_read=merge_on_read)
+    for value in range(1, 5):
+        past.upsert("a", ["k1", f"k{value}"], value)
+    table = HudiTable(spark, str(past.path))
+    archive(past.path, 3)
+
+    for one in past.commits[:3]:
+        assert rows(load(spark, past, **{AS_OF: one.instant})) == past.as_of(one.instant)
+        assert rows(table.to_df(as_of=one.instant)) == past.as_of(one.instant)
+    values = table.sql("SELECT value FROM {table} ORDER BY value", as_of=past.commits[1].instant).collect()
+    assert [row.value for row in values] == sorted(row[2] for row in past.as_of(past.commits[1].instant))
 
 
 def test_changes_reach_spark_by_both_ways_with_and_without_their_commit_time(spark: SparkSession, past: Past) -> None:
