@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pyhudi.table.arrow.java_text import float_text
-from pyhudi.table.schema.casts import cast, fits, keeps_values
+from pyhudi.table.schema.casts import cast, exact, fits, keeps_values
 
 NAN, INF = float("nan"), float("inf")
 
@@ -128,3 +128,18 @@ def test_a_float_and_the_double_it_becomes_read_alike(values: list[float]) -> No
 
     assert pc.all(pc.equal(doubles.cast(pa.float32()), floats), min_count=0).as_py() is not False
     assert doubles.to_pylist() == [float(text) for text in floats.cast(pa.string()).to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "bits"),
+    [(pa.string(), pa.int32(), 32), (pa.string(), pa.int64(), 64), (pa.int64(), pa.int32(), 32)],
+)
+def test_the_least_and_the_greatest_number_have_a_place_beside_values_that_have_none(
+    given: pa.DataType, kind: pa.DataType, bits: int
+) -> None:
+    greatest = (1 << (bits - 1)) - 1
+    numbers = [-greatest - 2, -greatest - 1, None, greatest, greatest + 1]
+    _, strange = exact(pa.array([None if one is None else str(one) for one in numbers]).cast(given), kind)
+
+    assert strange is not None
+    assert strange.to_pylist() == [True, False, False, False, True]
