@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -158,6 +159,39 @@ def test_the_table_is_the_one_that_the_commit_makes(
         if number not in handed_over:
             assert found[1] == expected[number][1], number
     assert {row.code for row in table.validate(deep=True).collect()} <= {"DUPLICATE_KEY", "KEY_ADDED_TWICE"}
+
+
+@pytest.mark.parametrize(
+    ("way", "table_type", "index", "by_commit"),
+    [
+        ("few", "COPY_ON_WRITE", "GLOBAL_BLOOM", True),
+        ("many", "MERGE_ON_READ", "SIMPLE", True),
+        ("many", "COPY_ON_WRITE", "SIMPLE", False),
+    ],
+)
+def test_without_pandas_the_commit_looks_up_what_python_would_read(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    way: str,
+    table_type: str,
+    index: str,
+    by_commit: bool,
+) -> None:
+    """Global indexes read through Python, and so does Spark the keys of log files; it reads base files by itself."""
+    table = create(spark, tmp_path / "t", COLUMNS, table_type=table_type, index=index)
+    table.upsert(made(spark, "sequence(0, 9)", 1), **PLACED)
+    table.delete(made(spark, "array(1)", 1), **PLACED)
+    WAYS[way](monkeypatch)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    done = table.upsert(made(spark, "sequence(2, 11)", 2), **PLACED)
+
+    assert told(done) == (2, 8, 0, 0, 0)
+    assert ("looks up the keys of its rows by itself" in caplog.text) == by_commit
+    assert ("tasks.spill" in done.seconds) == by_commit
+    assert [row[2] // 1000 for row in sorted(shown(table), key=lambda row: int(row[0][1:]))] == [1, *[2] * 10]
 
 
 def moved(spark: SparkSession, numbers: str, n: int, ts: str, by: str) -> DataFrame:
