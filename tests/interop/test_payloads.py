@@ -19,7 +19,13 @@ COLUMNS = ("id", "ts", "n", "Op")
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("n", pa.int32()), ("Op", pa.string())])
 OPTIONS = unpartitioned(2)
 # What pyhudi writes down of the table and Apache Hudi does not, and the zone of times, in which they differ.
-OURS = ("hoodie.index.", "hoodie.bucket.", "hoodie.table.timeline.timezone", "hoodie.table.create.schema")
+OURS = (
+    "hoodie.index.",
+    "hoodie.bucket.",
+    "hoodie.datasource.write.recordkey.field",
+    "hoodie.table.timeline.timezone",
+    "hoodie.table.create.schema",
+)
 WRITES = [
     [("a", 10, 1, "I"), ("b", 10, 1, "I"), ("c", 10, 1, "I"), ("f", 10, None, "I"), ("z", 10, 1, "D")],
     [("a", 5, 2, "U"), ("b", 5, 2, "D"), ("c", 20, 2, "D"), ("d", 1, 2, "D"), ("e", 1, 2, None), ("a", 3, 3, "U")],
