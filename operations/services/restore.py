@@ -28,7 +28,7 @@ from ..rollback.pending import broken_off, restoring
 from ..rollback.rollback import plan_of, result_of_plan, roll_back
 from ..rollback.undo import hide, take_off
 from ..transaction.carried_out import opened_by
-from ..transaction.commit_path import Outcome, abandon, begin, complete, times_after
+from ..transaction.commit_path import Outcome, abandon, begin, complete, time_after
 from ..transaction.left_overs import forget
 from ..transaction.opened_partitions import forget_partitions
 from .standing import (
@@ -131,7 +131,7 @@ def _settle(table: Table, timeline: Timeline, to: str, patience: Patience) -> No
     timeline = finish_rollbacks_first(table, timeline, patience)
     for one in dead_writes(table, timeline, patience, to, may_wait=True):
         now = timeline.reload()
-        at = times_after(table, now, 1)[0]
+        at = time_after(table, now)
         roll_back(table, replace(one, at=at), patience)
 
 

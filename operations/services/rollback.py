@@ -20,7 +20,7 @@ from ...timeline.writers.patience import Patience
 from ..result import ServiceResult
 from ..rollback.pending import PlannedRollback, broken_off
 from ..rollback.rollback import carry_on, plan_of, roll_back
-from ..transaction.commit_path import begin, times_after
+from ..transaction.commit_path import begin, time_after
 from ..transaction.left_overs import files_of
 from .execution import take_back
 from .standing import (
@@ -65,7 +65,7 @@ def rollback(
     if found is not None and found.action in COMPACTING:
         take_back(table, found)
     elif found is not None and found.state != State.COMPLETED:
-        planned = PlannedRollback(found, times_after(table, timeline, 1)[0], certain=True)
+        planned = PlannedRollback(found, time_after(table, timeline), certain=True)
         roll_back(table, planned, patience)
     elif found is not None:
         _roll_back_completed(table, timeline, instant_time, patience)
@@ -83,7 +83,7 @@ def rollback(
 
 def _roll_back_completed(table: Table, timeline: Timeline, instant_time: str, patience: Patience) -> None:
     for one in dead_writes(table, timeline, patience, instant_time, may_wait=True):
-        roll_back(table, replace(one, at=times_after(table, timeline.reload(), 1)[0]), patience)
+        roll_back(table, replace(one, at=time_after(table, timeline.reload())), patience)
     begin(table, "rollback", partial(_condemn, table, patience, instant_time))
     for planned in broken_off(timeline.reload()):
         roll_back(table, planned, patience)

@@ -82,6 +82,11 @@ def times_after(table: Table, timeline: Timeline, count: int) -> list[str]:
     return times
 
 
+def time_after(table: Table, timeline: Timeline) -> str:
+    """Return the time of an instant that is about to be requested or to complete, as `times_after` does."""
+    return times_after(table, timeline, 1)[0]
+
+
 def begin(
     table: Table,
     action: str,
@@ -108,7 +113,7 @@ def begin(
         found = plan(timeline)
         if found is None:
             return None
-        instant = Instant(at() or times_after(table, timeline, 1)[0], action, State.REQUESTED)
+        instant = Instant(at() or time_after(table, timeline), action, State.REQUESTED)
         requested.append(instant)
         body = timeline.files.codec.encode(found)
         return Decision(Kind.MAKE, instant, body, changes=_retirement(table, Properties()))
@@ -147,7 +152,7 @@ def complete(
         found = outcome(timeline)
         if found is None:
             return None
-        at = times_after(table, timeline, 1)[0]
+        at = time_after(table, timeline)
         done = Instant(pending.requested_time, pending.group, State.COMPLETED, at)
         completed.append(done)
         body = found.body if isinstance(found.body, bytes) else timeline.files.codec.encode(found.body)

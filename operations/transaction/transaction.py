@@ -1,4 +1,4 @@
-"""One instant of a table in the making, whatever it will change: who works on it since when, and what it may undo.
+"""One instant of a table in the making, whatever it will change: who works on it, and what was complete before it.
 
 Every write and every table service that changes the table goes through these steps, each in any process and any
 number of times:

@@ -454,13 +454,13 @@ def test_nobody_compacts_what_a_pending_rollback_takes_away(table: Path) -> None
 def undo_behind_the_back(table: Path, victim: str) -> None:
     """Put a completed rollback on the timeline, as somebody does who does not know of the compaction."""
     from pyhudi.operations.rollback.rollback import plan_of
-    from pyhudi.operations.transaction.commit_path import times_after
+    from pyhudi.operations.transaction.commit_path import time_after
 
     opened = open_table(open_storage(str(table)))
     timeline = opened.timeline()
     found = timeline.write_at(victim)
     assert found is not None
-    rollback = Instant(times_after(opened, timeline, 1)[0], "rollback", State.REQUESTED)
+    rollback = Instant(time_after(opened, timeline), "rollback", State.REQUESTED)
     timeline.files.request(rollback, timeline.files.codec.encode(plan_of(opened.storage, found, [])))
 
 
