@@ -31,7 +31,7 @@ from ...timeline.writers.owner import Owner
 from ..result import find_write
 from ..rollback.pending import PlannedRollback, broken_off, settle_pending
 from ..transaction.commit_path import times_after
-from ..transaction.retired_metadata import check_retirable
+from ..transaction.followers import check_retirable
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
 from .columns import check_columns, check_judges, check_located, check_log_orders, makes_anew, table_schema

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...errors import OptionConflictError
 from ...table.config import PROPERTIES_PATH, load_config
 from ...table.config.property_keys import CREATE_SCHEMA
-from ..transaction.commit_path import Properties
+from ..transaction.outcome import Properties
 from .plan import WritePlan
 
 

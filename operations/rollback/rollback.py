@@ -22,9 +22,10 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.patience import Patience
-from ..transaction.commit_path import Outcome, begin, complete
+from ..transaction.commit_path import begin, complete
 from ..transaction.left_overs import by_partition, files_of, forget
 from ..transaction.opened_partitions import forget_partitions
+from ..transaction.outcome import Outcome
 from .pending import PlannedRollback, refuse_living
 from .undo import hide, planned_files, take_off
 
@@ -191,7 +192,9 @@ def _complete(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None
         if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
             return None
         timeline.files.start(rollback)
-        return Outcome(result_of_plan(at, plan, seconds))
+        victim = plan.instant_to_rollback
+        removed = [] if victim is None else planned_files(plan, victim.commit_time)
+        return Outcome(result_of_plan(at, plan, seconds), removed=removed)
 
     complete(table, rollback, outcome)
 

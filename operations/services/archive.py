@@ -24,7 +24,7 @@ from ...timeline.writers.markers import delete_markers, marked_instants
 from ...timeline.writers.owner import SCRATCH
 from ..result import ServiceResult
 from ..transaction.commit_path import exclusive
-from ..transaction.retired_metadata import check_retirable
+from ..transaction.followers import check_retirable
 from ..write_ids import NotedIds, note_write_ids, read_noted
 from .archivable import before_replaced_files, candidates, cut
 from .clean_plan import earliest_to_retain
@@ -120,7 +120,7 @@ class _Round:
         if not gone:
             return result
         noted = read_noted(self.table.storage)
-        return exclusive(self.table, partial(self._move, gone, noted, result), changes_files=True)
+        return exclusive(self.table, partial(self._move, gone, noted, result), removes_files=True)
 
     def _move(self, gone: Sequence[Instant], noted: NotedIds, result: ServiceResult) -> ServiceResult:
         """Move instants into the archive."""

@@ -19,7 +19,7 @@ from ...table.table import Table, open_table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ..result import ServiceResult
-from ..transaction import retired_metadata
+from ..transaction.followers import check_retirable
 from .clean_guard import read_pending
 from .clean_plan import CleanPlan, Survey, plan_clean
 from .clean_scope import SAVEPOINTS, Progress, find_progress, make_survey, read_savepoints, write_note
@@ -160,8 +160,6 @@ def clean(
             f"{storage.path} was planned.",
             "Clean again.",
         )
-    if run.tally.instant and table.config.metadata_partitions:
-        retired_metadata.remove(storage)
     return run.tally.result(storage, time.monotonic() - began)
 
 
@@ -229,7 +227,7 @@ class _Run:
         self.tally.add(instant, plan)
 
     def _check_retirable(self) -> None:
-        retired_metadata.check_retirable(self.table.config, self.metadata_enable, self.table.path)
+        check_retirable(self.table.config, self.metadata_enable, self.table.path)
 
 
 def _foretold(table: Table, settings: CleanSettings, began: float) -> ServiceResult:

@@ -28,9 +28,10 @@ from ..rollback.pending import broken_off, restoring
 from ..rollback.rollback import plan_of, result_of_plan, roll_back
 from ..rollback.undo import hide, take_off
 from ..transaction.carried_out import opened_by
-from ..transaction.commit_path import Outcome, abandon, begin, complete, time_after
+from ..transaction.commit_path import abandon, begin, complete, time_after
 from ..transaction.left_overs import forget
 from ..transaction.opened_partitions import forget_partitions
+from ..transaction.outcome import Outcome
 from .standing import (
     archiving,
     completed_write,
@@ -204,7 +205,7 @@ def _completing(
         hoodie_restore_metadata=parts,
         restore_instant_info=plan.instants_to_rollback,
     )
-    return Outcome(body)
+    return Outcome(body, removed=[path for paths in undone.values() for path in paths])
 
 
 def _forget_rollbacks(timeline: Timeline, to: str) -> None:

@@ -16,7 +16,8 @@ from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
 from ...timeline.timeline import Timeline
 from ..result import ServiceResult
-from ..transaction.commit_path import Outcome, abandon, complete, exclusive
+from ..transaction.commit_path import abandon, complete, exclusive
+from ..transaction.outcome import Outcome
 from .standing import completed_write, refuse_restoring, slices_at
 
 _ACTION = "savepoint"
@@ -78,7 +79,7 @@ def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
             f"There is no savepoint {instant_time} of the table {storage.path} (savepoints: {there}).",
             "Name one that is there; deleting one that is gone already is not needed.",
         )
-    exclusive(table, partial(_let_go, table, timeline, instant_time), changes_files=False)
+    exclusive(table, partial(_let_go, table, timeline, instant_time), removes_files=False)
     return ServiceResult(storage.path, "delete_savepoint", instant_time, seconds=time.monotonic() - began)
 
 
@@ -113,7 +114,7 @@ def _keeping(table: Table, at: str, user: str, comment: str, timeline: Timeline)
     refuse_restoring(table.storage, timeline)
     completed_write(table.storage, timeline, at)
     slices = slices_at(table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")
-    return Outcome(_metadata(slices, user, comment), changes_files=False)
+    return Outcome(_metadata(slices, user, comment), followed=False)
 
 
 def _metadata(slices: list[FileSlice], user: str, comment: str) -> SavepointMetadata:

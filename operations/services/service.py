@@ -17,7 +17,8 @@ from ...storage.parallel import for_each
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ..transaction.commit_path import Outcome, begin, complete, retire_metadata_table
+from ..transaction.commit_path import begin, complete, prepare_followers
+from ..transaction.outcome import Outcome
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
@@ -140,7 +141,7 @@ def carry_out(
         StorageError: The store failed; the instant stays pending, and whoever comes next goes on with it.
     """
     began = time.monotonic()
-    retire_metadata_table(table, instant)
+    prepare_followers(table, instant)
     if not _start(table, instant):
         return False
     done = executor(service.execute, service.units(plan))

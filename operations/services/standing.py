@@ -18,7 +18,7 @@ from ...timeline.writers.announcements import announced
 from ...timeline.writers.patience import Patience
 from ..rollback.pending import PlannedRollback, broken_off, refuse_living, restoring
 from ..rollback.rollback import roll_back
-from ..transaction.retired_metadata import check_retirable
+from ..transaction.followers import check_retirable
 
 _MOST_NAMED = 10
 

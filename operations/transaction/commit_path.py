@@ -1,7 +1,7 @@
 """The only way by which an instant enters a table's timeline by a plan, completes, or is given up.
 
-Writes and table services come through here. The choice of an instant's time, the race for the table's next decision and
-the retirement of the metadata table are in this package and nowhere else:
+Writes and table services come through here. The choice of an instant's time, the race for the table's next decision,
+the lock and the followers of a table's files are in this package and nowhere else:
 
     begin --> requested      complete --> completed      abandon --> never to complete
     exclusive: work on the timeline that makes no instant
@@ -10,53 +10,25 @@ the retirement of the metadata table are in this package and nowhere else:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from ...table.config import TableConfig, has_config, load_config, update_config
+from ...table.config import update_config
 from ...table.table import Table
 from ...timeline.clock import next_time
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, Kind
-from . import retired_metadata
 from .decide import decide
+from .followers import changed_properties, follow
+from .locks import lock_of
+from .outcome import Outcome
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
 
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Properties:
-    """What an instant does to the table's properties.
-
-    Attributes:
-        new_table: Those of the table that it makes; empty where the table is there.
-        changes: Those that it sets in a table that is there; None removes one.
-        current: Those that the table has, where the caller has just read them.
-    """
-
-    new_table: Mapping[str, str] = field(default_factory=dict)
-    changes: Mapping[str, str | None] = field(default_factory=dict)
-    current: TableConfig | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What becomes of an instant that completes.
-
-    Attributes:
-        body: What the completed file holds, encoded or not.
-        properties: What it does to the table's properties.
-        changes_files: Whether it adds, removes or replaces data files, of which a metadata table would have to learn.
-    """
-
-    body: InstantModel | bytes
-    properties: Properties = field(default_factory=Properties)
-    changes_files: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +88,7 @@ def begin(
         instant = Instant(at() or time_after(table, timeline), action, State.REQUESTED)
         requested.append(instant)
         body = timeline.files.codec.encode(found)
-        return Decision(Kind.MAKE, instant, body, changes=_retirement(table, Properties()))
+        return Decision(Kind.MAKE, instant, body, changes=changed_properties(table, None))
 
     timeline = decide(table, build)
     return Begun(requested[0] if requested else None, timeline)
@@ -145,22 +117,26 @@ def complete(
         ConcurrentWriteError: Other processes decided first all the time.
         StorageError: The store failed. Where the decision stands, the next process that decides carries it out.
     """
-    completed: list[Instant] = []
+    completed: list[tuple[Instant, Outcome]] = []
 
     def build(timeline: Timeline) -> Decision | None:
         completed.clear()
         found = outcome(timeline)
         if found is None:
             return None
-        at = time_after(table, timeline)
-        done = Instant(pending.requested_time, pending.group, State.COMPLETED, at)
-        completed.append(done)
+        done = Instant(pending.requested_time, pending.group, State.COMPLETED, time_after(table, timeline))
+        completed.append((done, found))
         body = found.body if isinstance(found.body, bytes) else timeline.files.codec.encode(found.body)
-        changes = {**found.properties.changes, **(_retirement(table, found.properties) if found.changes_files else {})}
-        return Decision(Kind.MAKE, done, body, found.properties.new_table, changes)
+        follows = changed_properties(table, found) if found.followed else {}
+        return Decision(Kind.MAKE, done, body, found.properties.new_table, {**found.properties.changes, **follows})
 
     decide(table, build, relief)
-    return completed[0] if completed else None
+    if not completed:
+        return None
+    done, found = completed[0]
+    if found.followed:
+        follow(table, found)
+    return done
 
 
 def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timeline:
@@ -185,26 +161,25 @@ def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timelin
     return decide(table, build)
 
 
-def exclusive(table: Table, work: Callable[[], R], *, changes_files: bool) -> R:
-    """Do work on the timeline that makes no instant, with the metadata table out of use where that matters.
+def exclusive(table: Table, work: Callable[[], R], *, removes_files: bool) -> R:
+    """Do work on the timeline that makes no instant, under the table's lock.
 
     Args:
         table: The table.
         work: What is to be done; every step of it may be taken twice.
-        changes_files: Whether it removes data files, of which a metadata table would have to learn.
+        removes_files: Whether it removes data files, which followers have to know beforehand.
     """
-    if changes_files:
-        changes = retired_metadata.retirement(load_config(table.storage))
+    with lock_of(table).hold(table):
+        changes = changed_properties(table, None) if removes_files else {}
         if changes:
             update_config(table.storage, changes)
-            retired_metadata.remove(table.storage)
-    return work()
+        return work()
 
 
-def retire_metadata_table(table: Table, instant: Instant) -> None:
-    """Take the metadata table out of use before the first data file changes for an instant.
+def prepare_followers(table: Table, instant: Instant) -> None:
+    """Have followers ready before the first data file changes for an instant.
 
-    Where another process requested the instant the metadata table may be in use still. Making the requested file again
+    Where another process requested the instant, a metadata table may be in use still. Making the requested file again
     changes nothing but the properties.
 
     Raises:
@@ -214,20 +189,11 @@ def retire_metadata_table(table: Table, instant: Instant) -> None:
     same = (instant.requested_time, instant.action)
 
     def build(timeline: Timeline) -> Decision | None:
-        changes = _retirement(table, Properties())
+        changes = changed_properties(table, None)
         if not changes or not any((one.requested_time, one.action) == same for one in timeline.pending):
             return None
         requested = instant.at(State.REQUESTED)
         return Decision(Kind.MAKE, requested, table.storage.read(timeline.files.path(requested)), changes=changes)
 
-    if _retirement(table, Properties()):
+    if changed_properties(table, None):
         decide(table, build)
-
-
-def _retirement(table: Table, properties: Properties) -> dict[str, str | None]:
-    """Return what takes the metadata table out of use; nothing where the instant makes the table."""
-    if properties.new_table:
-        return {}
-    if properties.current is not None:
-        return retired_metadata.retirement(properties.current)
-    return retired_metadata.retirement(load_config(table.storage)) if has_config(table.storage) else {}

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import reserve
-from .commit_path import Outcome, Properties, complete
+from .commit_path import complete
 from .conflicts import Changes, check_conflicts
+from .outcome import Outcome, Properties
 from .transaction import Transaction
 
 
-def complete_write(work: Transaction, changes: Changes, body: bytes, settle: Callable[[], Properties]) -> None:
+def complete_write(
+    work: Transaction, changes: Changes, body: bytes, added: Collection[str], settle: Callable[[], Properties]
+) -> None:
     """Complete a write.
 
     Args:
         work: The instant, which is inflight and sealed.
         changes: What it changes.
         body: What the completed file holds.
+        added: Paths of the data files that it makes part of the table.
         settle: Returns the properties that the table has from then on, having put in order what the instant relies
             on. It is called anew whenever somebody else decided first, and raises where the instant must not complete.
 
@@ -36,7 +40,7 @@ def complete_write(work: Transaction, changes: Changes, body: bytes, settle: Cal
             # Somebody else completed it for a writer who slept, and archived it.
             return None
         check_conflicts(work, timeline, changes)
-        return Outcome(body, settle())
+        return Outcome(body, added, replaced=changes.replaced, properties=settle())
 
     # The body is written twice: in the decision, and then, whatever else needs space meanwhile, under its name.
     reserve.hold(work.storage, work.instant_time, len(body))

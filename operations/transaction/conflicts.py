@@ -42,6 +42,7 @@ class Changes:
 
     Attributes:
         file_groups: Every file group made, changed or replaced.
+        replaced: Those of them that readers pass over once this is complete.
         rewritten: Those of them whose rows, as this write saw them, are in a new base file.
         bases: Requested times of the instants whose files were merged or appended to.
         rival_key: Of a file group, what only one of two writers may have opened in its partition.
@@ -51,6 +52,7 @@ class Changes:
     """
 
     file_groups: frozenset[FileGroupId]
+    replaced: frozenset[FileGroupId]
     rewritten: frozenset[FileGroupId]
     bases: frozenset[str]
     rival_key: Callable[[FileGroupId], Hashable]

@@ -22,6 +22,7 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import decisions
 from ...timeline.writers.decisions import Decision, Kind
 from .carried_out import carry_out, is_carried_out
+from .locks import lock_of
 
 logger = logging.getLogger("pyhudi")
 
@@ -57,6 +58,11 @@ def decide(
         ConcurrentWriteError: Others decided first, again and again.
         StorageError: The store failed. Where the decision stands, whoever decides next carries it out.
     """
+    with lock_of(table).hold(table):
+        return _decide(table, build, relief)
+
+
+def _decide(table: Table, build: Callable[[Timeline], Decision | None], relief: Callable[[], None] | None) -> Timeline:
     for attempt in range(_ROUNDS):
         began = time.monotonic()
         number, timeline = settle(table)

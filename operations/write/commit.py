@@ -26,13 +26,12 @@ from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
 from ..result import CommitResult, find_write, result_from, result_of, with_services
-from ..transaction import retired_metadata
 from ..transaction.begin import same_millisecond
-from ..transaction.commit_path import Properties
 from ..transaction.complete import complete_write
 from ..transaction.conflicts import Changes, check_ownership
 from ..transaction.left_overs import forget
 from ..transaction.new_keys import NewKeys
+from ..transaction.outcome import Properties
 from ..transaction.since import seen_by
 from .abort import abort_write
 from .announcement import announce, announce_changes
@@ -164,7 +163,8 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
         return result_from(plan.path, "", metadata), timeline
     with phases.phase("complete"):
         body = plan.table.instants.codec.encode(metadata)
-        complete_write(plan.transaction, changed, body, partial(_settle, plan, written))
+        added = [outcome.path for outcome in outcomes if outcome.path is not None]
+        complete_write(plan.transaction, changed, body, added, partial(_settle, plan, written))
     return result_from(plan.path, plan.instant_time, metadata), timeline
 
 
@@ -184,13 +184,14 @@ def _changes(
     new_keys: NewKeys | None,
 ) -> Changes:
     """Return the changes of finished file groups and of those that are replaced."""
-    groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
-    groups |= {outcome.group for outcome in outcomes}
+    passed = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
+    groups = passed.union(outcome.group for outcome in outcomes)
     rewritten = {one.group for one in outcomes if isinstance(one, GroupOutcome) and one.piece is not None}
     seen = [outcome.piece for outcome in outcomes if outcome.piece is not None]
     bases = {file.instant_time for piece in seen for file in piece.data_files}
     return Changes(
         file_groups=frozenset(groups),
+        replaced=frozenset(passed),
         rewritten=frozenset(rewritten),
         bases=frozenset(bases),
         rival_key=index_for(plan.config).rival_key,
@@ -272,7 +273,6 @@ def _reconcile(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
 def _tidy(plan: WritePlan) -> None:
     """Remove what the write kept for its own use; the instant is complete, so that nothing here may fail it."""
     try:
-        retired_metadata.remove(plan.storage)
         forget(plan.storage, plan.instant_time)
     except Exception:
         logger.warning(

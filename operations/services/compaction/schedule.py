@@ -14,7 +14,6 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers.patience import Patience
 from ...result import ServiceResult
 from ...rollback.pending import broken_off
-from ...transaction import retired_metadata
 from ..execution import take_back
 from ..service import Planned, request
 from ..standing import finish_rollbacks_first, open_for_service, refuse_restoring
@@ -101,8 +100,6 @@ def carry_out_all(run: Run, plan_more: Callable[[], object]) -> None:
     plan_more()
     # Among them may be one that somebody decided who died before it was on the timeline.
     run.attempt_all(table.timeline())
-    if table.config.metadata_partitions and run.done:
-        retired_metadata.remove(table.storage)
     if run.refused is not None and not run.done and run.insists:
         raise run.refused
 

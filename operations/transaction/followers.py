@@ -1,0 +1,103 @@
+"""What has to follow each change of a table's data files, such as a metadata table or a catalog.
+
+The commit path alone calls followers: before the first data file changes, in the decision that completes an instant,
+and once that instant is complete.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Protocol
+
+from ...errors import UnsupportedTableError
+from ...storage.base import Storage
+from ...table.config import TableConfig, has_config, load_config
+from ...table.table import Table
+from .outcome import Outcome
+
+logger = logging.getLogger("pyhudi")
+
+METADATA_TABLE = ".hoodie/metadata"
+INDEX_DEFINITIONS = ".hoodie/.index_defs"
+_CHEAP = frozenset({"files", "column_stats", "partition_stats"})
+
+
+class Follower(Protocol):
+    """Follows the data files of a table."""
+
+    def properties(self, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
+        """Return the properties that have to change before the instant's next file is made.
+
+        Args:
+            config: The table's properties as they are.
+            outcome: What becomes of the instant; None where it is about to be requested or to change its first file.
+        """
+
+    def completed(self, storage: Storage, outcome: Outcome) -> None:
+        """Follow an instant that is complete; an error is logged, and fails nothing."""
+
+
+class RetiredMetadataTable:
+    """The metadata table, which pyhudi does not maintain, taken out of use before readers would trust old entries.
+
+    Does what Apache Hudi does for ``hoodie.metadata.enable=false``: readers trust the property
+    ``hoodie.table.metadata.partitions``, so that they list files again once it is empty (``HoodieTableMetadataUtil``).
+    """
+
+    def properties(self, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
+        """Return the changes that make readers list files again; none where they do so already."""
+        if not config.metadata_partitions:
+            return {}
+        return {
+            "hoodie.table.metadata.partitions": "",
+            "hoodie.table.metadata.partitions.inflight": "",
+            "hoodie.table.index.defs.path": None,
+        }
+
+    def completed(self, storage: Storage, outcome: Outcome) -> None:
+        """Delete the files of a metadata table that is out of use."""
+        if storage.has_files(METADATA_TABLE) and not load_config(storage).metadata_partitions:
+            storage.delete_folder(METADATA_TABLE)
+            storage.delete_folder(INDEX_DEFINITIONS)
+
+
+FOLLOWERS: tuple[Follower, ...] = (RetiredMetadataTable(),)
+
+
+def changed_properties(table: Table, outcome: Outcome | None) -> dict[str, str | None]:
+    """Return the properties that all followers of a table want changed; none where the instant makes the table."""
+    if outcome is not None and outcome.properties.new_table:
+        return {}
+    config = None if outcome is None else outcome.properties.current
+    if config is None:
+        if not has_config(table.storage):
+            return {}
+        config = load_config(table.storage)
+    return {key: value for one in FOLLOWERS for key, value in one.properties(config, outcome).items()}
+
+
+def follow(table: Table, outcome: Outcome) -> None:
+    """Let all followers follow an instant that is complete, so that nothing here may fail it."""
+    for follower in FOLLOWERS:
+        try:
+            follower.completed(table.storage, outcome)
+        except Exception:
+            logger.warning(
+                "table %s: %s did not follow a completed instant", table.path, type(follower).__name__, exc_info=True
+            )
+
+
+def check_retirable(config: TableConfig, metadata_enable: bool | None, path: str) -> None:
+    """Refuse a write that would throw away an index that takes hours to rebuild, unless the user allows it.
+
+    Raises:
+        UnsupportedTableError: The metadata table holds record, secondary, expression or bloom partitions.
+    """
+    costly = sorted(set(config.metadata_partitions) - _CHEAP)
+    if costly and metadata_enable is not False:
+        raise UnsupportedTableError(
+            f"The metadata table of {path} holds {', '.join(costly)}, which pyhudi does not maintain and would have to "
+            "drop.",
+            "Say hoodie.metadata.enable=false to drop it (Apache Hudi can rebuild it), or write with Apache Hudi.",
+        )

@@ -1,0 +1,38 @@
+"""The lock under which a process changes a table's timeline, where writers of other software have to be kept out.
+
+Processes of pyhudi need none among themselves: the race for the next decision orders them (`decide`).
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+from ...table.table import Table
+
+
+class LockProvider(Protocol):
+    """Keeps all other writers of a table out."""
+
+    def hold(self, table: Table) -> AbstractContextManager[None]:
+        """Return a context in which this process alone changes the table's timeline.
+
+        Raises:
+            ConcurrentWriteError: On entry, where another writer holds the lock for too long.
+        """
+
+
+class NoLock:
+    """No lock: the race for the next decision is enough where all writers are pyhudi's."""
+
+    def hold(self, table: Table) -> AbstractContextManager[None]:
+        """Return a context that does nothing."""
+        return nullcontext()
+
+
+_NO_LOCK = NoLock()
+
+
+def lock_of(table: Table) -> LockProvider:
+    """Return the lock of a table; no option chooses one yet."""
+    return _NO_LOCK
