@@ -5,6 +5,8 @@ Otherwise a row of the same key would be looked for where it is not, or under an
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..errors import BucketMisfitError, NullKeyError, UnsupportedTableError
 from ..index.base import Index
-from ..table.files.file_group import DataFile
+from ..table.files.file_group import DataFile, FileSlice
 from ..table.files.names import FileGroupId
 from ..table.keys.generator import KeyGenerator
 from ..table.schema.columns import RECORD_KEY
@@ -31,22 +33,21 @@ class ForeignRows:
     index: Index | None
     keys: KeyGenerator | None
 
-    def check(self, rows: pa.RecordBatch, group: FileGroupId, file: DataFile) -> None:
-        """Refuse rows of a file that are in another bucket, or whose record keys are spelt otherwise.
-
-        Args:
-            rows: All columns of some rows of the file.
-            group: The file's.
-            file: For messages.
+    def checked(self, batches: Generator[pa.RecordBatch], piece: FileSlice) -> Generator[pa.RecordBatch]:
+        """Yield all columns of the rows of a slice, having refused those of another bucket or spelling.
 
         Raises:
             BucketMisfitError: A key belongs to another bucket.
             UnsupportedTableError: A key is not the one that pyhudi makes of its row.
         """
-        if self.index is not None:
-            check_bucket(self.index, rows.column(RECORD_KEY), group, file)
-        if self.keys is not None:
-            check_spelling(self.keys, rows, file)
+        file = piece.data_files[-1]
+        with closing(batches):
+            for rows in batches:
+                if self.index is not None:
+                    check_bucket(self.index, rows.column(RECORD_KEY), piece.group, file)
+                if self.keys is not None:
+                    check_spelling(self.keys, rows, file)
+                yield rows
 
 
 def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: DataFile) -> None:

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from ..storage.base import Staged, Storage, join
+from ..storage.base import Storage
 from ..table.arrow.arrays import Mask
 from ..table.arrow.batches import rechunk
 from ..table.arrow.spill import SpillWriter
 from ..table.files.base_file import file_schema
 from ..table.files.file_group import FileSlice
-from ..table.files.logs.delete_block import Deletes, joined
-from ..table.files.logs.log_blocks import BlockType
-from ..table.files.logs.log_file import LogFileWriter
-from ..table.files.names import FileGroupId, LogFileName, WriteToken
+from ..table.files.logs.delete_block import Deletes
+from ..table.files.names import FileGroupId
 from ..table.merging.meet import Encounter, Met, Rows
 from ..table.merging.merger import MergeCounts, MergeRules
 from ..table.merging.row_spec import RowSpec
@@ -32,29 +30,11 @@ from ..table.merging.winners import Positions, fold
 from ..table.schema.columns import RECORD_KEY
 from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals
-from .base_output import FileFormat
+from .data_files import DataFiles, FileFormat, LogFormat, LogOutput, by_blocks
 from .known_keys import KnownKeys, WholeRows
-from .publisher import Publisher
 
 if TYPE_CHECKING:
     from ..table.merging.laying import Laying
-
-
-@dataclass(frozen=True, slots=True)
-class LogFormat:
-    """How log files of one write look, beside what they have in common with base files.
-
-    Attributes:
-        data_format: `BlockType.PARQUET` or `BlockType.AVRO`.
-        block_bytes: Arrow bytes of rows after which a block ends.
-        file_bytes: Bytes after which a log file ends.
-        partial: Whether rows leave the columns that data blocks lack as they are.
-    """
-
-    data_format: BlockType
-    block_bytes: int
-    file_bytes: int
-    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,39 +81,30 @@ class LogWriter:
     """Appends log files to the file groups of one task, or of one commit.
 
     Attributes:
-        storage: Rooted at the table.
-        instant_time: The instant that these files belong to.
-        token: Names this task attempt.
+        files: Where the files go.
         spec: What incoming rows hold.
         file_format: How data blocks look.
         log_format: How log files look.
         versions: The numbers of the files.
         memory: Arrow bytes of incoming rows that may be folded at once.
-        aside: Folder in which files grow before they are published.
-        publisher: Lets finished files through.
         open_spill: Opens a spill for what is beyond memory, with the storage that reads it back.
         laying: Puts rows together that leave columns to others of their key; None where of two rows one is left.
         known: Looks up the stored rows of a partial update, and returns what is written; None where rows are whole.
     """
 
-    storage: Storage
-    instant_time: str
-    token: WriteToken
+    files: DataFiles
     spec: RowSpec
     file_format: FileFormat
     log_format: LogFormat
     versions: Versions
     memory: int
-    aside: str
-    publisher: Publisher
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
     laying: Laying | None = None
     known: KnownKeys | WholeRows | None = None
 
     def path_of(self, group: FileGroupId, number: int = 0) -> str:
         """Return the path of a log file of a group, the first one by default."""
-        name = LogFileName(group.file_id, self.instant_time, self.versions.first + number, self.token)
-        return join(group.partition_path, name.format())
+        return self.files.log_path(group, self.versions.first + number)
 
     def write(self, group: FileGroupId, piece: FileSlice | None, rows: Rows, sequence: str) -> tuple[LogOutcome, ...]:
         """Append rows to a file group.
@@ -173,8 +144,8 @@ class LogHandle:
         self._group = group
         self._piece = piece
         self._schema = file_schema(writer.file_format.schema)
-        self._arrivals = Arrivals(writer.instant_time, sequence, group.partition_path)
-        self._open: _Open | None = None
+        self._arrivals = Arrivals(writer.files.instant_time, sequence, group.partition_path)
+        self._open: LogOutput | None = None
         self._done: list[LogOutcome] = []
 
     def append(self, rows: Rows, *, held: bool = False) -> None:
@@ -189,16 +160,21 @@ class LogHandle:
         """
         writer = self._writer
         memory = max(writer.memory, rows.nbytes) if held else writer.memory
-        where = f"partition {self._group.partition_path!r} of the table {writer.storage.path}"
-        encounter = Encounter(_Entries(writer.spec), MergeRules(), memory, writer.open_spill, where)
-        encounter.join = None if writer.laying is None else writer.laying.together
+        encounter = Encounter(
+            _Entries(writer.spec),
+            MergeRules(),
+            memory,
+            writer.open_spill,
+            writer.files.where(self._group),
+            join=None if writer.laying is None else writer.laying.together,
+        )
         if writer.spec.may_reset:
             found = (one.filter(pa.array(self._resets(one))) for one in rows.batches(writer.spec.deciding))
             self._add_all_deletes(one.take(pa.array(fold(one.column(RECORD_KEY)))) for one in rechunk(found))
         with closing(encounter.meet(rows, iter(()))) as met:
             self._add_all_deletes(map(self._add_live, met))
         if self._open is not None:
-            self._open.writer.close()
+            self._open.end_block()
 
     def close(self) -> tuple[LogOutcome, ...]:
         """Publish what is not published yet, and return all files."""
@@ -208,8 +184,7 @@ class LogHandle:
     def discard(self) -> None:
         """Give up the file that is not published yet."""
         if self._open is not None:
-            self._open.writer.abandon()
-            self._open.staged.discard()
+            self._open.discard()
 
     def _resets(self, rows: pa.RecordBatch) -> Mask:
         """Return which rows are deletes without an ordering value among rows that have one."""
@@ -224,21 +199,15 @@ class LogHandle:
         if self._writer.known is None:
             self._add_rows(live)
         else:
-            where = f"partition {self._group.partition_path!r} of the table {self._writer.storage.path}"
-            for rows in self._writer.known.rows(self._piece, live, where):
+            for rows in self._writer.known.rows(self._piece, live, self._writer.files.where(self._group)):
                 self._add_rows(rows)
         return met.rows.filter(pa.array(deleted & ~self._resets(met.rows)))
 
     def _add_all_deletes(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Add deletes block by block."""
-        gone: list[Deletes] = []
-        for rows in batches:
-            if rows.num_rows:
-                gone.append(self._deletes(rows))
-            if sum(deletes.nbytes for deletes in gone) > self._writer.log_format.block_bytes:
-                self._add_deletes(gone)
-        if gone:
-            self._add_deletes(gone)
+        found = (self._deletes(rows) for rows in batches if rows.num_rows)
+        for gone in by_blocks(found, self._writer.log_format.block_bytes):
+            self._file().add_deletes(gone)
 
     def _add_rows(self, rows: pa.RecordBatch) -> None:
         # A block ends behind the batch that fills it.
@@ -246,12 +215,7 @@ class LogHandle:
         parts = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
         stamped = (self._arrivals.stamped(part, self._schema, self._group.file_id) for part in parts)
         for batch in chain.from_iterable(stamped):
-            file = self._file()
-            file.writer.add_rows(batch)
-            if self._piece is None:
-                file.counts.inserts += batch.num_rows
-            else:
-                file.counts.updates += batch.num_rows
+            self._file().add_rows(batch)
 
     def _deletes(self, rows: pa.RecordBatch) -> Deletes:
         spec, count = self._writer.spec, rows.num_rows
@@ -262,59 +226,27 @@ class LogHandle:
         paths = pa.repeat(pa.scalar(self._group.partition_path, pa.string()), count)
         return Deletes(rows.column(RECORD_KEY), paths, ordering, pa.array(default))
 
-    def _add_deletes(self, gone: list[Deletes]) -> None:
-        file = self._file()
-        file.writer.add_deletes(joined(gone))
-        file.counts.deletes += sum(map(len, gone))
-        gone.clear()
-
-    def _file(self) -> _Open:
+    def _file(self) -> LogOutput:
         """Return the file that takes what comes next: another one where the last is as large as it may be."""
-        if self._open is not None and self._open.writer.size >= self._writer.log_format.file_bytes:
+        if self._open is not None and self._open.full:
             most = self._writer.versions.most
             if most is None or len(self._done) + 1 < most:
                 self._publish()
         if self._open is None:
-            self._open = self._begin()
+            writer, version = self._writer, self._writer.versions.first + len(self._done)
+            self._open = LogOutput(writer.files, self._group, version, writer.file_format, writer.log_format)
         return self._open
 
-    def _begin(self) -> _Open:
-        writer, form = self._writer, self._writer.file_format
-        path = writer.path_of(self._group, len(self._done))
-        staged = writer.storage.stage(path, writer.aside)
-        blocks = LogFileWriter(
-            staged.stream,
-            instant_time=writer.instant_time,
-            schema=self._schema,
-            avro_schema=form.avro_schema,
-            data_format=writer.log_format.data_format,
-            compression=form.compression,
-            block_bytes=writer.log_format.block_bytes,
-            row_group_bytes=form.row_group_bytes,
-            partial=writer.log_format.partial,
-        )
-        return _Open(path, staged, blocks)
-
     def _publish(self) -> None:
-        if self._open is None:
+        file = self._open
+        if file is None:
             return
-        file, writer = self._open, self._writer
-        file.writer.close()
         # From version 8 on a log file is never appended to again: to Apache Hudi, too, it is one that is created.
-        size = writer.publisher.publish(file.staged, self._group.partition_path, file.path, MarkerType.CREATE)
-        version = writer.versions.first + len(self._done)
-        self._done.append(LogOutcome(self._group, self._piece, file.path, version, size, file.counts))
+        file.publish(MarkerType.CREATE)
+        written = MergeCounts(inserts=file.rows) if self._piece is None else MergeCounts(updates=file.rows)
+        counts = replace(written, deletes=file.deletes)
+        self._done.append(LogOutcome(self._group, self._piece, file.path, file.version, file.size, counts))
         self._open = None
-
-
-@dataclass(slots=True)
-class _Open:
-    """A log file in the making."""
-
-    path: str
-    staged: Staged
-    writer: LogFileWriter
-    counts: MergeCounts = field(default_factory=MergeCounts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,14 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from ..storage.base import Staged
 from ..table.files.names import numbered_file_id
 from ..table.merging.meet import Encounter
 from ..table.merging.merger import MergeCounts
+from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals
-from .base_output import BaseOutput, FileFormat
 from .buffer import GroupRows
+from .data_files import BaseOutput, FileFormat
 from .group_writer import GroupJob, GroupOutcome, GroupWriter
-from .sort import RowSorter
 
 # How many times a file is asked whether it is full: it ends so many parts of its size too early, at most.
 _STEPS = 32
@@ -46,10 +45,9 @@ class RollingWriter:
         Raises:
             WriteSealedError: The write was committed or given up meanwhile.
         """
-        bases = self.bases
-        where = f"partition {job.group.partition_path!r} of the table {bases.storage.path}"
-        encounter = Encounter(bases.spec, bases.rules, bases.memory, bases.open_spill, where)
-        files = _Files(self, job, Arrivals(bases.instant_time, sequence, job.group.partition_path))
+        bases, where = self.bases, self.bases.files.where(job.group)
+        encounter = Encounter(bases.spec, bases.rules, bases.slices.memory, bases.slices.open_spill, where)
+        files = _Files(self, job, Arrivals(bases.files.instant_time, sequence, job.group.partition_path))
         try:
             with closing(self._ordered(encounter, rows)) as ordered:
                 for batch in ordered:
@@ -61,13 +59,12 @@ class RollingWriter:
 
     def _ordered(self, encounter: Encounter, rows: GroupRows) -> Generator[pa.RecordBatch]:
         """Yield the rows that arrive, sorted where files are to be: across the files, not only within each."""
-        columns = self.bases.file_format.sort_columns
+        sorter = self.bases.sorter()
         with closing(encounter.meet(rows, iter(()))) as met:
-            if not columns:
+            if sorter is None:
                 for one in met:
                     yield one.rows
                 return
-            sorter = RowSorter(columns, self.bases.memory, self.bases.open_spill)
             try:
                 for one in met:
                     sorter.add(one.rows)
@@ -83,17 +80,6 @@ class RollingWriter:
         return replace(form, row_group_bytes=min(form.row_group_bytes, self.largest), sort_columns=())
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    job: GroupJob
-    staged: Staged
-    output: BaseOutput
-
-    def discard(self) -> None:
-        self.output.abandon()
-        self.staged.discard()
-
-
 class _Files:
     """The files of one job, of which the last is open."""
 
@@ -101,16 +87,16 @@ class _Files:
         self._writer = writer
         self._job = job
         self._arrivals = arrivals
-        self._open: _Open | None = None
+        self._open: BaseOutput | None = None
         self._done: list[GroupOutcome] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
         for piece in _pieces(rows, max(self._writer.largest // _STEPS, 1)):
-            if self._open is not None and self._open.output.file.expected(piece.nbytes) > self._writer.largest:
+            if self._open is not None and self._open.expected(piece.nbytes) > self._writer.largest:
                 self._publish(self._open)
             if self._open is None:
                 self._open = self._begin()
-            self._open.output.arrive(piece)
+            self._open.arrive(piece)
 
     def finish(self, counts: MergeCounts) -> tuple[GroupOutcome, ...]:
         """Publish what is left; what became of rows that no file holds is told with the first file."""
@@ -126,21 +112,13 @@ class _Files:
         if self._open is not None:
             self._open.discard()
 
-    def _begin(self) -> _Open:
-        bases, group = self._writer.bases, self._job.group
-        job = GroupJob(replace(group, file_id=numbered_file_id(group.file_id, len(self._done))), None)
-        staged = bases.storage.stage(bases.path_of(job), bases.aside)
-        name = bases.name_of(job).format()
-        return _Open(
-            job, staged, BaseOutput(self._writer.form, name, staged.stream, frozenset(), arrivals=self._arrivals)
-        )
+    def _begin(self) -> BaseOutput:
+        group = replace(self._job.group, file_id=numbered_file_id(self._job.group.file_id, len(self._done)))
+        return BaseOutput(self._writer.bases.files, group, self._writer.form, arrivals=self._arrivals)
 
-    def _publish(self, one: _Open) -> None:
-        bases = self._writer.bases
-        one.output.close()
-        path, rows = bases.path_of(one.job), one.output.file.rows
-        size = bases.publisher.publish(one.staged, one.job.group.partition_path, path, one.job.marker)
-        self._done.append(GroupOutcome(one.job.group, None, path, size, rows, MergeCounts(inserts=rows)))
+    def _publish(self, one: BaseOutput) -> None:
+        one.publish(MarkerType.CREATE)
+        self._done.append(GroupOutcome(one.group, None, one.path, one.size, one.rows, MergeCounts(inserts=one.rows)))
         self._open = None
 
 

@@ -19,12 +19,12 @@ from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY, avro_schema
 from ...timeline.timeline import Timeline
 from ...timeline.writers.markers import MarkerType
-from ...writer.base_output import FileFormat
 from ...writer.buffer import MERGE_RESERVE, GroupRows
+from ...writer.data_files import DataFiles, FileFormat, LogFormat
 from ...writer.foreign import ForeignRows
 from ...writer.group_writer import GroupJob, GroupOutcome, GroupWriter
 from ...writer.known_keys import KnownKeys, WholeRows
-from ...writer.log_handle import LogFormat, LogHandle, LogOutcome, LogWriter, Versions
+from ...writer.log_handle import LogHandle, LogOutcome, LogWriter, Versions
 from ...writer.rolling_writer import RollingWriter
 from ...writer.slice_reader import SliceReader
 from ..planning.plan import WritePlan
@@ -61,7 +61,7 @@ class Writers:
         """Return the path of the first file that a job makes, if it makes any, and what the write does to it."""
         if self.logs is not None and self.appends(job):
             return self.logs.path_of(job.group), MarkerType.CREATE
-        return self.bases.path_of(job), job.marker
+        return self.bases.files.base_path(job.group), job.marker
 
     def open(self, job: GroupJob, sequence: str) -> LogHandle:
         """Open the log files of a file group whose job asks for them."""
@@ -101,36 +101,27 @@ def writers(
         versions: The numbers of log files.
     """
     memory = int(plan.settings.task_max_size * MERGE_RESERVE)
+    files = DataFiles(plan.storage, plan.instant_time, token, plan.transaction.aside, fence)
     file_format = _file_format(plan)
     laying = _laying(plan)
     keys = None if plan.config.generates_keys else KeyGenerator(plan.config, plan.schema)
     slices = SliceReader(plan.storage, plan.config, plan.schema, timeline.is_committed, memory, open_spill)
     bases = GroupWriter(
-        storage=plan.storage,
-        instant_time=plan.instant_time,
-        token=token,
+        files=files,
         spec=plan.spec,
         file_format=file_format,
         foreign=ForeignRows(index_for(plan.config), keys),
         rules=plan.rules,
-        memory=memory,
-        aside=plan.transaction.aside,
-        publisher=fence,
-        open_spill=open_spill,
         slices=slices,
         laying=laying,
     )
     logs = LogWriter(
-        storage=plan.storage,
-        instant_time=plan.instant_time,
-        token=token,
+        files=files,
         spec=plan.spec,
         file_format=_entry_format(plan, file_format),
         log_format=_log_format(plan),
         versions=versions,
         memory=memory,
-        aside=plan.transaction.aside,
-        publisher=fence,
         open_spill=open_spill,
         laying=laying,
         known=_known(plan, slices),

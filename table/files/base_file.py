@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -329,7 +329,7 @@ class BaseFileReader:
 
     def batches(
         self, schema: pa.Schema, *, batch_rows: int = 65_536, row_groups: Sequence[int] | None = None
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         """Yield the rows with exactly the columns of ``schema``; columns that the file lacks are null.
 
         Args:

@@ -22,7 +22,7 @@ from ..files.logs.delete_block import Deletes
 from ..files.logs.log_blocks import BlockType, LogBlock
 from ..files.logs.log_scan import effective_blocks
 from ..files.logs.whole_log import read_log
-from ..merging.meet import FOLDING_BYTES, Encounter
+from ..merging.meet import FOLDING_BYTES, Encounter, Laid
 from ..merging.merger import MergeCounts, MergeRules
 from ..merging.overlay import Overlay
 from ..schema.columns import RECORD_KEY, with_meta
@@ -167,18 +167,19 @@ class MergedSlice:
         rows = LogRows(
             self._storage, self.blocks, self._schema, self._schema, self._ordering, self._config.delete_marker
         )
-        encounter = self._encounter(spec)
-        if partial is not None:
-            # Deletes end what is laid together, and so have to be known there.
-            whole = LogSpec(self._ordering)
-            encounter.lay = lambda some: LaidEntries.of(whole, some, partial.given)
+        # Deletes end what is laid together, and so have to be known there.
+        whole = LogSpec(self._ordering)
+        lay = None if partial is None else lambda some: LaidEntries.of(whole, some, partial.given)
+        encounter = self._encounter(spec, lay)
         with closing(encounter.meet(rows, iter(()))) as all_met:
             for met in all_met:
                 yield parted(met.rows, self._ordering, self._piece.partition_path)
         self.counts.records = rows.records
         self.counts.merge = encounter.counts
 
-    def _encounter(self, spec: LogSpec, kept: Sequence[str] | None = None) -> Encounter:
+    def _encounter(
+        self, spec: LogSpec, lay: Callable[[pa.RecordBatch], Laid] | None, kept: Sequence[str] | None = None
+    ) -> Encounter:
         where = f"the file group {self._piece.file_id} of partition {self._piece.partition_path!r}"
         return Encounter(
             spec,
@@ -187,6 +188,7 @@ class MergedSlice:
             self._open_spill,
             where,
             row_bytes=FOLDING_BYTES,
+            lay=lay,
             kept=kept,
         )
 
@@ -203,9 +205,12 @@ class MergedSlice:
         rows = LogRows(
             self._storage, self.blocks, read, self._schema, self._ordering, marker, numbered=partial is not None
         )
-        encounter = self._encounter(spec, columns.names)
-        if partial is not None:
-            encounter.lay = lambda whole: Overlay(spec, partial.begun(spec, whole), partial.given, columns.names)
+        given = (
+            None
+            if partial is None
+            else lambda whole: Overlay(spec, partial.begun(spec, whole), partial.given, columns.names)
+        )
+        encounter = self._encounter(spec, given, columns.names)
         old = iter(()) if base is None else _rows_of(base, read, row_groups)
         kept = with_dictionaries(columns, frozenset() if base is None else base.dictionaries)
         with closing(encounter.meet(rows, old)) as all_met:

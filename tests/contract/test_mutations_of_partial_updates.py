@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyhudi.table.merging.overlay import Overlay
-from pyhudi.writer.log_handle import LogFormat
+from pyhudi.writer.data_files import LogFormat
 from support.drawn.partial_checks import (
     check_deletes_and_partial_rows,
     check_late_partial_rows,

@@ -176,7 +176,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "rows of an arrival": "writer.arrivals:ARRIVAL_ROWS",
     "cut rows into chunks": "writer.rows:rechunk",
     "write a file group": "writer.group_writer:GroupWriter.write",
-    "column of one value": "writer.base_output:constant",
+    "column of one value": "writer.data_files:constant",
     "deletes without an ordering value in a write": "writer.log_handle:LogHandle._resets",
     "make writers of a task": ("operations.write.own_groups:writers", "operations.write.merge_spills:writers"),
     "versions of log files of a task": "operations.write.own_groups:versions_of_task",
@@ -292,7 +292,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "whether a log compaction takes a slice": "operations.services.compaction.log_plan:LogPlanner._is_wanted",
     "whether an instant may append log files": "operations.services.compaction.log_plan:_may_append",
     "compact the log files of a slice": "operations.services.compaction.log_compactor:LogCompactor.execute",
-    "join delete blocks": "operations.services.compaction.log_compactor:joined",
+    "join delete blocks": "writer.data_files:joined",
     # --- inspection
     "validate a table": "operations.inspect.validate:validate",
     "most hashes of a duplicate check": "operations.checks.duplicates:MOST_HASHES",

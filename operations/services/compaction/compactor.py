@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ....index.registry import noted_index_for
-from ....storage.base import Storage, join
+from ....storage.base import Storage
 from ....table.arrow.spill import local_spills
 from ....table.files.base_file import BaseFileReader
 from ....table.files.bloom_filter import BloomSettings
 from ....table.files.file_group import FileSlice
-from ....table.files.names import BaseFileName
 from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, avro_schema, with_meta
 from ....table.slices.merged_slice import LogCounts
 from ....timeline.writers.markers import MarkerType
-from ....writer.base_output import BaseOutput, FileFormat
+from ....writer.data_files import DataFiles, FileFormat, write_base_file
 from ....writer.foreign import ForeignRows
 from ....writer.slice_reader import SliceReader
 from ...transaction.fence import Fence
@@ -104,43 +101,28 @@ class Compactor:
 
     def _merge(self, piece: FileSlice, local: Storage) -> Compacted:
         began = time.monotonic()
-        name = BaseFileName(piece.file_id, new_token(self.work), self.work.instant_time).format()
-        path = join(piece.partition_path, name)
-        storage = self.work.storage
-        reader = SliceReader(storage, self.work.config, self.schema, every_block, self.memory, local_spills(local))
+        work = self.work
+        reader = SliceReader(work.storage, work.config, self.schema, every_block, self.memory, local_spills(local))
         merged = reader.merged(piece)
         kept = pa.schema([one for one in with_meta(self.schema) if one.name != FILE_NAME])
         foreign = self._foreign(piece)
-        passed = frozenset[str]() if foreign else self._passed_through(kept)
         form = FileFormat(
             schema=self.schema,
-            avro_schema=avro_schema(self.schema, self.work.config.name, meta=True),
+            avro_schema=avro_schema(self.schema, work.config.name, meta=True),
             compression=self.compression,
             row_group_bytes=self.row_group_bytes,
             bloom=self.bloom,
             stamped=foreign is None or foreign.index is not None,
         )
-        with ExitStack() as stack:
-            staged = storage.stage(path, self.work.aside)
-            stack.callback(staged.discard)
-            batches = stack.enter_context(closing(merged.batches(kept, dictionaries=passed)))
-            first = next(batches, None)
-            # What the base file holds encoded comes so, and goes on so.
-            columns = () if first is None else first.schema
-            encoded = [one.name for one in columns if pa.types.is_dictionary(one.type)]
-            output = BaseOutput(form, name, staged.stream, frozenset(encoded))
-            stack.callback(output.abandon)
-            for batch in chain(() if first is None else (first,), batches):
-                if foreign is not None:
-                    foreign.check(batch, piece.group, piece.data_files[-1])
-                output.keep(batch)
-            output.close()
-            fence = Fence(self.work, 0)
-            kind = MarkerType.CREATE if piece.base is None else MarkerType.MERGE
-            size = fence.publish(staged, piece.partition_path, path, kind)
-            fence.finish()
+        batches = merged.batches(kept, dictionaries=frozenset() if foreign else self._passed_through(kept))
+        fence = Fence(work, 0)
+        files = DataFiles(work.storage, work.instant_time, new_token(work), work.aside, fence)
+        kind = MarkerType.CREATE if piece.base is None else MarkerType.MERGE
+        rows = batches if foreign is None else foreign.checked(batches, piece)
+        made = write_base_file(files, piece.group, form, rows, kind)
+        fence.finish()
         data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
-        return Compacted(piece, path, size, output.file.rows, merged.counts, data_bytes, time.monotonic() - began)
+        return Compacted(piece, made.path, made.size, made.rows, merged.counts, data_bytes, time.monotonic() - began)
 
     def _foreign(self, piece: FileSlice) -> ForeignRows | None:
         """Return what checks the rows of a slice; None where pyhudi wrote all of its files.

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ....storage.base import Storage, join
+from ....storage.base import Storage
 from ....table.arrow.spill import local_spills
-from ....table.files.base_file import file_schema
 from ....table.files.file_group import FileSlice
-from ....table.files.logs.delete_block import Deletes, joined
 from ....table.files.logs.log_blocks import BlockType
-from ....table.files.logs.log_file import LogFileWriter
-from ....table.files.names import LogFileName
 from ....table.schema.columns import avro_schema
 from ....table.slices.merged_slice import LogCounts
-from ....timeline.writers.markers import MarkerType
-from ....writer.arrivals import encoded_as
+from ....writer.data_files import DataFiles, FileFormat, LogFormat, write_log_file
 from ....writer.slice_reader import SliceReader
 from ...transaction.fence import Fence
 from ...transaction.transaction import Transaction
@@ -118,47 +112,20 @@ class LogCompactor:
                 f"the log files of the file group {piece.file_id} of partition {piece.partition_path!r} stay: {why}"
             )
             return done(path="", size=0, rows=0, deletes=0, seconds=time.monotonic() - began, skipped=skipped)
-        name = LogFileName(piece.file_id, self.work.instant_time, 1, new_token(self.work)).format()
-        path = join(piece.partition_path, name)
-        with ExitStack() as stack:
-            staged = storage.stage(path, self.work.aside)
-            stack.callback(staged.discard)
-            file = LogFileWriter(
-                staged.stream,
-                instant_time=self.work.instant_time,
-                schema=file_schema(self.schema),
-                avro_schema=avro_schema(self.schema, self.work.config.name, meta=True),
-                data_format=self.data_format,
-                compression=self.compression,
-                block_bytes=self.block_bytes,
-                row_group_bytes=self.row_group_bytes,
-                replaces=tuple(dict.fromkeys(one.instant_time for one in blocks)),
-            )
-            stack.callback(file.abandon)
-            rows, deletes = self._write(file, stack.enter_context(closing(logs.entries())))
-            fence = Fence(self.work, 0)
-            size = fence.publish(staged, piece.partition_path, path, MarkerType.CREATE)
-            fence.finish()
-        return done(path=path, size=size, rows=rows, deletes=deletes, seconds=time.monotonic() - began)
-
-    def _write(self, file: LogFileWriter, entries: Iterator[tuple[pa.RecordBatch, Deletes]]) -> tuple[int, int]:
-        """Write rows as they come and deletes behind them, and return how many there were."""
-        schema = file_schema(self.schema)
-        counts, waiting = [0, 0], []
-        for batch, gone in entries:
-            columns = [encoded_as(batch.column(one.name), one.type) for one in schema]
-            file.add_rows(pa.RecordBatch.from_arrays(columns, schema=schema))
-            counts[0] += batch.num_rows
-            counts[1] += len(gone)
-            if len(gone):
-                waiting.append(gone)
-            if sum(one.nbytes for one in waiting) > self.block_bytes:
-                file.add_deletes(joined(waiting))
-                waiting = []
-        if waiting:
-            file.add_deletes(joined(waiting))
-        file.close()
-        return counts[0], counts[1]
+        form = FileFormat(
+            schema=self.schema,
+            avro_schema=avro_schema(self.schema, self.work.config.name, meta=True),
+            compression=self.compression,
+            row_group_bytes=self.row_group_bytes,
+        )
+        fence = Fence(self.work, 0)
+        files = DataFiles(storage, self.work.instant_time, new_token(self.work), self.work.aside, fence)
+        replaces = tuple(dict.fromkeys(one.instant_time for one in blocks))
+        log_format = LogFormat(self.data_format, self.block_bytes)
+        made = write_log_file(files, piece.group, form, log_format, logs.entries(), replaces)
+        fence.finish()
+        seconds = time.monotonic() - began
+        return done(path=made.path, size=made.size, rows=made.rows, deletes=made.deletes, seconds=seconds)
 
 
 def _stat(one: Joined) -> WriteStat:

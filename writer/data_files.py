@@ -1,0 +1,373 @@
+"""Base and log files in the making: named for one attempt at an instant, written aside, and published when whole.
+
+No other package writes data files: writes, compactions and log compactions give their rows to the classes here.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from ..storage.base import Staged, Storage, join, split
+from ..table.files.base_file import BaseFileReader, BaseFileWriter, constant, file_schema
+from ..table.files.bloom_filter import BloomSettings
+from ..table.files.logs.delete_block import Deletes, joined
+from ..table.files.logs.log_blocks import BlockType
+from ..table.files.logs.log_file import LogFileWriter
+from ..table.files.names import BaseFileName, FileGroupId, LogFileName, WriteToken
+from ..table.schema.columns import FILE_NAME
+from ..timeline.writers.markers import MarkerType
+from .arrivals import Arrivals, encoded_as
+from .sort import RowSorter
+
+Self = TypeVar("Self", bound="NewFile")
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """How base files, and the rows in log files, look.
+
+    Attributes:
+        schema: The data columns, canonical types.
+        avro_schema: The Avro schema with meta columns, JSON, for the footer.
+        compression: Parquet codec.
+        row_group_bytes: Arrow bytes of one row group.
+        sort_columns: Columns that the rows of a file are sorted by; none for the order in which they come.
+        bloom: What kind of bloom filter each file gets; None for none.
+        stamped: Whether files say that their rows are where the table's index has them.
+    """
+
+    schema: pa.Schema
+    avro_schema: str
+    compression: str
+    row_group_bytes: int
+    sort_columns: tuple[str, ...] = ()
+    bloom: BloomSettings | None = None
+    stamped: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LogFormat:
+    """How log files look, beside what they have in common with base files.
+
+    Attributes:
+        data_format: `BlockType.PARQUET` or `BlockType.AVRO`.
+        block_bytes: Arrow bytes of rows after which a block ends.
+        file_bytes: Bytes after which a log file ends.
+        partial: Whether rows leave the columns that data blocks lack as they are.
+    """
+
+    data_format: BlockType
+    block_bytes: int
+    file_bytes: int = sys.maxsize
+    partial: bool = False
+
+
+class Publisher(Protocol):
+    """Names data files before they are there, and lets them through only while their write is open."""
+
+    def announce(self, files: Iterable[tuple[str, MarkerType]]) -> None:
+        """Name files in one request, each by its path and what the write does to it."""
+        ...
+
+    def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
+        """Make a whole file visible, having named it and made its partition known, and return its size in bytes.
+
+        Raises:
+            WriteSealedError: The write was committed or given up meanwhile; the file is gone again.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """The data files that one attempt makes for an instant.
+
+    Attributes:
+        storage: Rooted at the table.
+        instant_time: The instant that the files belong to.
+        token: Names the attempt.
+        aside: Folder in which files grow before they are published.
+        publisher: Lets finished files through.
+    """
+
+    storage: Storage
+    instant_time: str
+    token: WriteToken
+    aside: str
+    publisher: Publisher
+
+    def base_path(self, group: FileGroupId) -> str:
+        """Return the path of the base file of a group."""
+        return join(group.partition_path, BaseFileName(group.file_id, self.token, self.instant_time).format())
+
+    def log_path(self, group: FileGroupId, version: int) -> str:
+        """Return the path of a log file of a group."""
+        name = LogFileName(group.file_id, self.instant_time, version, self.token)
+        return join(group.partition_path, name.format())
+
+    def where(self, group: FileGroupId) -> str:
+        """Return the partition of a group and the table, for errors."""
+        return f"partition {group.partition_path!r} of the table {self.storage.path}"
+
+
+class NewFile(ABC):
+    """A data file of a file group, which grows aside until it is published; left before that, it is discarded."""
+
+    def __init__(self, files: DataFiles, group: FileGroupId, path: str) -> None:
+        self.group = group
+        self.path = path
+        self.size = 0
+        self._publisher = files.publisher
+        self._staged = files.storage.stage(path, files.aside)
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def publish(self, kind: MarkerType) -> None:
+        """Finish the file and make it visible.
+
+        Raises:
+            WriteSealedError: The write was committed or given up meanwhile; the file is gone again.
+        """
+        self._close()
+        self.size = self._publisher.publish(self._staged, self.group.partition_path, self.path, kind)
+
+    def discard(self) -> None:
+        """Give the file up unless it is published."""
+        self._abandon()
+        self._staged.discard()
+
+    @abstractmethod
+    def _close(self) -> None: ...
+
+    @abstractmethod
+    def _abandon(self) -> None: ...
+
+
+class BaseOutput(NewFile):
+    """The rows of one new base file, with their meta columns set, sorted where they are to be.
+
+    Args:
+        files: Where the file goes.
+        group: Its file group.
+        form: How it looks.
+        dictionaries: Columns that are written as they come encoded; None for those of the first rows that are kept.
+        arrivals: What is said of rows of this instant; None where there are none.
+        sorter: Brings the rows into order; None where they are written as they come.
+        previous: The open file whose rows are kept; None for none.
+    """
+
+    def __init__(
+        self,
+        files: DataFiles,
+        group: FileGroupId,
+        form: FileFormat,
+        dictionaries: frozenset[str] | None = frozenset(),
+        *,
+        arrivals: Arrivals | None = None,
+        sorter: RowSorter | None = None,
+        previous: BaseFileReader | None = None,
+    ) -> None:
+        super().__init__(files, group, files.base_path(group))
+        self._form = form
+        self._dictionaries = dictionaries
+        self._arrivals = arrivals
+        self._sorter = sorter
+        self._previous = previous
+
+    @property
+    def rows(self) -> int:
+        """How many rows were written."""
+        return self._file.rows
+
+    def expected(self, more: int) -> int:
+        """Return how many bytes the file will have with so many more Arrow bytes."""
+        return self._file.expected(more)
+
+    def keep(self, batch: pa.RecordBatch) -> None:
+        """Copy base rows: all stays as it was, but for the name of the file they are in now."""
+        if self._dictionaries is None:
+            self._dictionaries = frozenset(one.name for one in batch.schema if pa.types.is_dictionary(one.type))
+        columns = [
+            constant(self._name, batch.num_rows)
+            if one.name == FILE_NAME
+            else encoded_as(batch.column(one.name), one.type)
+            for one in self._schema
+        ]
+        self._add(pa.RecordBatch.from_arrays(columns, schema=self._schema), kept=True)
+
+    def arrive(self, rows: pa.RecordBatch) -> None:
+        """Add incoming rows as rows of this instant."""
+        said = self._arrivals
+        if said is None:
+            raise ValueError("no instant is said of which rows could arrive")
+        for batch in said.stamped(rows, self._schema, self._name):
+            self._add(batch, kept=False)
+
+    @cached_property
+    def _name(self) -> str:
+        return split(self.path)[1]
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return file_schema(self._form.schema, self._dictionaries or frozenset())
+
+    @cached_property
+    def _file(self) -> BaseFileWriter:
+        return BaseFileWriter(
+            self._staged.stream,
+            self._schema,
+            self._form.avro_schema,
+            compression=self._form.compression,
+            row_group_bytes=self._form.row_group_bytes,
+            bloom=self._form.bloom,
+            stamped=self._form.stamped,
+            # Rows that are sorted are no longer told apart.
+            previous=None if self._sorter is not None else self._previous,
+        )
+
+    def _add(self, batch: pa.RecordBatch, *, kept: bool) -> None:
+        if self._sorter is None:
+            self._file.write(batch, kept=kept)
+        else:
+            self._sorter.add(batch)
+
+    def _close(self) -> None:
+        if self._sorter is not None:
+            for batch in self._sorter.batches():
+                self._file.write(batch)
+        self._file.close()
+
+    def _abandon(self) -> None:
+        if self._sorter is not None:
+            self._sorter.discard()
+        if "_file" in self.__dict__:
+            self._file.abandon()
+
+
+class LogOutput(NewFile):
+    """The blocks of one new log file.
+
+    Args:
+        files: Where the file goes.
+        group: Its file group.
+        version: Its number among the files of the instant.
+        form: How rows look.
+        log_format: How the file looks.
+        replaces: Of log compaction: the instants whose blocks these stand for.
+    """
+
+    def __init__(
+        self,
+        files: DataFiles,
+        group: FileGroupId,
+        version: int,
+        form: FileFormat,
+        log_format: LogFormat,
+        replaces: Sequence[str] = (),
+    ) -> None:
+        super().__init__(files, group, files.log_path(group, version))
+        self.version = version
+        self.rows = 0
+        self.deletes = 0
+        self._format = log_format
+        self._schema = file_schema(form.schema)
+        self._blocks = LogFileWriter(
+            self._staged.stream,
+            instant_time=files.instant_time,
+            schema=self._schema,
+            avro_schema=form.avro_schema,
+            data_format=log_format.data_format,
+            compression=form.compression,
+            block_bytes=log_format.block_bytes,
+            row_group_bytes=form.row_group_bytes,
+            partial=log_format.partial,
+            replaces=replaces,
+        )
+
+    @property
+    def full(self) -> bool:
+        """Whether the blocks that are written make a file of the size at which it ends."""
+        return self._blocks.size >= self._format.file_bytes
+
+    def add_rows(self, batch: pa.RecordBatch) -> None:
+        """Add rows with their meta columns, in the schema of a base file or with plain strings."""
+        columns = [encoded_as(batch.column(one.name), one.type) for one in self._schema]
+        self._blocks.add_rows(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        self.rows += batch.num_rows
+
+    def rows_added(self, entries: Iterable[tuple[pa.RecordBatch, Deletes]]) -> Iterator[Deletes]:
+        """Add the rows of entries and yield the deletes that come with them."""
+        for rows, gone in entries:
+            self.add_rows(rows)
+            yield gone
+
+    def add_deletes(self, gone: Deletes) -> None:
+        """Add deletes behind the rows that were added so far.
+
+        Raises:
+            UnsupportedTypeError: An ordering value has no place in a delete block.
+        """
+        self._blocks.add_deletes(gone)
+        self.deletes += len(gone)
+
+    def end_block(self) -> None:
+        """Write the rows that wait, so that the next ones begin a block."""
+        self._blocks.close()
+
+    def _close(self) -> None:
+        self._blocks.close()
+
+    def _abandon(self) -> None:
+        self._blocks.abandon()
+
+
+def write_base_file(
+    files: DataFiles, group: FileGroupId, form: FileFormat, merged: Generator[pa.RecordBatch], kind: MarkerType
+) -> BaseOutput:
+    """Write and publish a base file of merged rows, whose columns stay encoded as they come."""
+    with BaseOutput(files, group, form, None) as output, closing(merged):
+        for batch in merged:
+            output.keep(batch)
+        output.publish(kind)
+    return output
+
+
+def write_log_file(
+    files: DataFiles,
+    group: FileGroupId,
+    form: FileFormat,
+    log_format: LogFormat,
+    entries: Generator[tuple[pa.RecordBatch, Deletes]],
+    replaces: Sequence[str],
+) -> LogOutput:
+    """Write and publish the one log file of an instant in a file group: rows as they come, deletes behind them."""
+    with LogOutput(files, group, 1, form, log_format, replaces) as output, closing(entries):
+        for gone in by_blocks(output.rows_added(entries), log_format.block_bytes):
+            output.add_deletes(gone)
+        output.publish(MarkerType.CREATE)
+    return output
+
+
+def by_blocks(found: Iterable[Deletes], block_bytes: int) -> Iterator[Deletes]:
+    """Yield deletes joined to as many as a block holds."""
+    waiting: list[Deletes] = []
+    for one in found:
+        if len(one):
+            waiting.append(one)
+        if sum(each.nbytes for each in waiting) > block_bytes:
+            yield joined(waiting)
+            waiting = []
+    if waiting:
+        yield joined(waiting)
