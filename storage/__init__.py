@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from .base import FileInfo, Folder, Staged, Storage
 from .local import LocalStorage
@@ -32,16 +32,30 @@ def open_storage(path: str, options: Mapping[str, str] | None = None, *, durable
         StorageError: The store cannot be reached.
     """
     refuse_password(path)
-    if path.startswith(MEMORY_SCHEME):
-        return MemoryStorage.open(path)
-    if path.partition("://")[0] in S3_SCHEMES:
-        # The clients of other stores are slow to import, and most processes need none.
-        from .objects import ObjectStorage  # noqa: PLC0415
-        from .s3 import connect  # noqa: PLC0415
-
-        return ObjectStorage.open(path, connect, options or {})
+    scheme = path.partition("://")[0]
+    if scheme in STORES:
+        return STORES[scheme](path, options or {})
     if _SCHEME.match(path) and not path.startswith("file:"):
-        from .remote import RemoteStorage  # noqa: PLC0415
+        from .remote import RemoteStorage  # noqa: PLC0415 (slow to import, and most processes need none)
 
         return RemoteStorage.open(path, options or {})
     return LocalStorage.open(path, durable=durable)
+
+
+def _open_memory(path: str, _: Mapping[str, str]) -> Storage:
+    return MemoryStorage.open(path)
+
+
+def _open_s3(path: str, options: Mapping[str, str]) -> Storage:
+    # The clients of other stores are slow to import, and most processes need none.
+    from .objects import ObjectStorage  # noqa: PLC0415
+    from .s3 import connect  # noqa: PLC0415
+
+    return ObjectStorage.open(path, connect, options)
+
+
+# By scheme, how pyhudi opens the stores that it writes to.
+STORES: dict[str, Callable[[str, Mapping[str, str]], Storage]] = {
+    MEMORY_SCHEME.removesuffix("://"): _open_memory,
+    **dict.fromkeys(S3_SCHEMES, _open_s3),
+}

@@ -20,6 +20,7 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ..result import ServiceResult
 from ..transaction.followers import check_retirable
+from ..transaction.outcome import Outcome
 from .clean_guard import read_pending
 from .clean_plan import CleanPlan, Survey, plan_clean
 from .clean_scope import SAVEPOINTS, Progress, find_progress, make_survey, read_savepoints, write_note
@@ -27,7 +28,7 @@ from .service import Threads, carry_out, request
 from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
 if TYPE_CHECKING:
-    from ...timeline.metadata.models import CleanerPlan, CleanMetadata
+    from ...timeline.metadata.models import CleanerPlan
 
 logger = logging.getLogger("pyhudi")
 
@@ -90,7 +91,7 @@ class Cleaner:
         self.storage.delete(*unit)
         return len(unit)
 
-    def result(self, plan: CleanPlan, at: str, done: Sequence[int], seconds: float) -> CleanMetadata:
+    def outcome(self, plan: CleanPlan, at: str, done: Sequence[int], seconds: float) -> Outcome:
         """Return what the clean did, as Apache Hudi writes it."""
         from ...timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415
 
@@ -105,7 +106,7 @@ class Cleaner:
             )
             for partition in {**plan.files, **plan.spared}
         }
-        return CleanMetadata(
+        body = CleanMetadata(
             start_clean_time=at,
             time_taken_in_millis=int(seconds * 1000),
             total_files_deleted=sum(done),
@@ -115,6 +116,7 @@ class Cleaner:
             bootstrap_partition_metadata={},
             extra_metadata=_extra(plan),
         )
+        return Outcome(body, removed=[path for paths in plan.files.values() for path in paths])
 
 
 def clean(

@@ -79,7 +79,10 @@ def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
             f"There is no savepoint {instant_time} of the table {storage.path} (savepoints: {there}).",
             "Name one that is there; deleting one that is gone already is not needed.",
         )
-    exclusive(table, partial(_let_go, table, timeline, instant_time), removes_files=False)
+    saved = Instant(instant_time, _ACTION, State.COMPLETED, "")
+    # Otherwise the next process that decides might make it again, where nothing was decided since.
+    abandon(table, lambda _: saved.at(State.INFLIGHT))
+    exclusive(table, partial(_take_off, timeline, saved), removes_files=False)
     return ServiceResult(storage.path, "delete_savepoint", instant_time, seconds=time.monotonic() - began)
 
 
@@ -132,13 +135,10 @@ def _metadata(slices: list[FileSlice], user: str, comment: str) -> SavepointMeta
     )
 
 
-def _let_go(table: Table, timeline: Timeline, at: str) -> None:
+def _take_off(timeline: Timeline, saved: Instant) -> None:
     """Take a savepoint off the timeline."""
-    saved = Instant(at, _ACTION, State.COMPLETED, "")
-    # Otherwise the next process that decides might make it again, where nothing was decided since.
-    abandon(table, lambda _: saved.at(State.INFLIGHT))
     for path in timeline.files.paths().get(saved.identity, {}).get(State.COMPLETED, ()):
-        table.storage.delete(path)
+        timeline.files.storage.delete(path)
     timeline.files.remove_pending(saved)
 
 

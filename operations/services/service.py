@@ -49,8 +49,8 @@ class TableService(Protocol[Plan_contra, Unit, Done]):
     def execute(self, unit: Unit) -> Done:
         """Do one part; it may have been done already, by halves, or at this very moment by somebody else."""
 
-    def result(self, plan: Plan_contra, at: str, done: Sequence[Done], seconds: float) -> InstantModel:
-        """Return what the completed file holds, `at` being the instant's requested time."""
+    def outcome(self, plan: Plan_contra, at: str, done: Sequence[Done], seconds: float) -> Outcome:
+        """Return what becomes of the instant, `at` being its requested time."""
 
 
 class NoTasksError(Exception):
@@ -151,7 +151,7 @@ def carry_out(
             return None
         if check is not None:
             check(timeline)
-        return Outcome(service.result(plan, instant.requested_time, done, time.monotonic() - began))
+        return service.outcome(plan, instant.requested_time, done, time.monotonic() - began)
 
     return complete(table, instant, outcome) is not None
 

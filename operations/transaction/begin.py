@@ -14,6 +14,7 @@ from ...timeline.writers import owner, reserve
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.markers import begin_markers
 from .left_overs import forget
+from .locks import lock_of
 from .transaction import Transaction
 
 _WAIT_FOR_FIRST_S = 30.0
@@ -174,11 +175,12 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
     swept = prepare()
     begin_markers(work.storage, work.instant_time)
     instants = work.table.instants
-    if swept.timeline.find(work.instant_time) is None:
-        # While an older one stands there, readers take what was archived after it for uncommitted.
-        _refuse_unseen(work, swept)
-    instants.request(work.inflight, requested(instants.codec))
-    timeline = _take_back_if_old(work)
+    with lock_of(work.table).hold(work.table):
+        if swept.timeline.find(work.instant_time) is None:
+            # While an older one stands there, readers take what was archived after it for uncommitted.
+            _refuse_unseen(work, swept)
+        instants.request(work.inflight, requested(instants.codec))
+        timeline = _take_back_if_old(work)
     instants.start(work.inflight)
     _take_back_if_given_up(work)
     return timeline

@@ -28,6 +28,17 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "folder of processes": "storage.process:_PROC",
     "describe a process": "storage.process:_describe",
     "id of the machine": "storage.process:machine_id",
+    "stores by scheme": "storage:STORES",
+    # --- what can be added
+    "versions that pyhudi writes": ("table.config.support:VERSIONS", "operations.planning.new_table:VERSIONS"),
+    "formats by version": "table.format:_FORMATS",
+    "slice rules by layout": "table.files.slice_rules:_RULES",
+    "lock of a table": (
+        "operations.transaction.begin:lock_of",
+        "operations.transaction.commit_path:lock_of",
+        "operations.transaction.decide:lock_of",
+    ),
+    "followers of a table": "operations.transaction.followers:FOLLOWERS",
     # --- timeline
     "time from which an instant is visible": "timeline.instants:Instant.visible_since",
     "timeline as of a request": "timeline.timeline:Timeline.as_of_request",

@@ -23,12 +23,13 @@ from ....writer.data_files import DataFiles, FileFormat, write_base_file
 from ....writer.foreign import ForeignRows
 from ....writer.slice_reader import SliceReader
 from ...transaction.fence import Fence
+from ...transaction.outcome import Outcome
 from ...transaction.transaction import Transaction
 from .executing import at_work, completed, every_block, largest_first, new_token
 from .plan import Plan
 
 if TYPE_CHECKING:
-    from ....timeline.metadata.models import CommitMetadata, WriteStat
+    from ....timeline.metadata.models import WriteStat
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,10 @@ class Compactor:
         with at_work(self.work) as local:
             return self._merge(unit, local)
 
-    def result(self, plan: Plan, at: str, done: Sequence[Compacted], seconds: float) -> CommitMetadata:
+    def outcome(self, plan: Plan, at: str, done: Sequence[Compacted], seconds: float) -> Outcome:
         """Return what the compaction did, as Apache Hudi writes it."""
-        return completed(self.work, self.schema, "COMPACT", ((one.piece, _stat(one)) for one in done), self.notes)
+        body = completed(self.work, self.schema, "COMPACT", ((one.piece, _stat(one)) for one in done), self.notes)
+        return Outcome(body, added=[one.path for one in done])
 
     def _merge(self, piece: FileSlice, local: Storage) -> Compacted:
         began = time.monotonic()

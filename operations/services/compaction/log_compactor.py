@@ -19,13 +19,14 @@ from ....table.slices.merged_slice import LogCounts
 from ....writer.data_files import DataFiles, FileFormat, LogFormat, write_log_file
 from ....writer.slice_reader import SliceReader
 from ...transaction.fence import Fence
+from ...transaction.outcome import Outcome
 from ...transaction.transaction import Transaction
 from .executing import at_work, completed, every_block, largest_first, new_token
 from .log_plan import why_left
 from .plan import Plan
 
 if TYPE_CHECKING:
-    from ....timeline.metadata.models import CommitMetadata, WriteStat
+    from ....timeline.metadata.models import WriteStat
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,11 @@ class LogCompactor:
         with at_work(self.work) as local:
             return self._join(unit, local)
 
-    def result(self, plan: Plan, at: str, done: Sequence[Joined], seconds: float) -> CommitMetadata:
-        """Return what was done, as Apache Hudi writes it."""
-        stats = ((one.piece, _stat(one)) for one in done if one.path)
-        return completed(self.work, self.schema, "LOG_COMPACT", stats)
+    def outcome(self, plan: Plan, at: str, done: Sequence[Joined], seconds: float) -> Outcome:
+        """Return what the log compaction did, as Apache Hudi writes it."""
+        joined = [one for one in done if one.path]
+        body = completed(self.work, self.schema, "LOG_COMPACT", ((one.piece, _stat(one)) for one in joined))
+        return Outcome(body, added=[one.path for one in joined])
 
     def _join(self, piece: FileSlice, local: Storage) -> Joined:
         began = time.monotonic()

@@ -1,0 +1,259 @@
+"""A lock, a table version, a store and a follower come in by the files that docs/architecture.md names, and no others.
+
+How a package adds an index, `test_own_index` tries; how a service comes in, `tests/unit/operations/test_registry` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from pyhudi.errors import UnsupportedTableError
+from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.compaction.compact import compact
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
+from pyhudi.operations.services.settings import (
+    ArchiveSettings,
+    CleanSettings,
+    CompactionSettings,
+    LogCompactionSettings,
+)
+from pyhudi.operations.transaction.outcome import Outcome
+from pyhudi.storage import Storage, open_storage
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.table.config import TableConfig, load_config
+from pyhudi.table.files.names import parse_data_name
+from pyhudi.table.table import Table
+from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.layout import LayoutV2
+from pyhudi.timeline.metadata.avro_codec import AvroCodec
+from support.attempts import IMPATIENT, PARTED, attempt, parted
+from support.drawn.upkept import OFF
+from support.drive import KEYED, carry_out, plan, rows_of, write
+from support.faults.traces import Trace, TracedStorage
+from support.made.compacting import IMPATIENT as PATIENCE
+from support.made.compacting import means
+from support.seams import patch_seam, read_seam
+
+_SETTINGS = replace(IMPATIENT, upkeep=OFF)
+_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+
+
+def _live(path: Path, made: TableSettings, act: Callable[[str, Callable[[Storage], object]], None]) -> None:
+    """Make each kind of instant of a table once."""
+
+    def upsert(rows: pa.Table, operation: str | None = None) -> Callable[[Storage], object]:
+        def commit(_: Storage) -> str:
+            planned = plan(path, rows.schema, operation=operation, table=made, settings=_SETTINGS)
+            instants.append(carry_out(planned, [rows]).instant)
+            return instants[-1]
+
+        return commit
+
+    instants: list[str] = []
+    act("upsert", upsert(parted("a", *range(20), value=1)))
+    act("upsert", upsert(parted("a", *range(9), value=2)))
+    act("upsert", upsert(parted("a", *range(9), value=3)))
+    act("savepoint", lambda storage: savepoint(storage, instants[-1]))
+    if made.table_type == "MERGE_ON_READ":
+        act("log compaction", lambda storage: compact(storage, LogCompactionSettings(blocks=2), means(storage)))
+        act("compaction", lambda storage: compact(storage, CompactionSettings(), means(storage)))
+    act("insert_overwrite", upsert(parted("a", 1, value=4), "insert_overwrite"))
+    act("rollback", lambda storage: rollback(storage, instants[-1], patience=PATIENCE))
+    act("delete_partition", upsert(parted("a", 1, value=0), "delete_partition"))
+    act("restore", lambda storage: restore(storage, instants[2], patience=PATIENCE))
+    act("deletion of the savepoint", lambda storage: delete_savepoint(storage, instants[2]))
+    for value in (5, 6):
+        act("upsert", upsert(parted("a", *range(20), value=value)))
+        if made.table_type == "MERGE_ON_READ":
+            act("compaction", lambda storage: compact(storage, CompactionSettings(), means(storage)))
+    act("clean", lambda storage: clean(storage, CleanSettings(commits=1)))
+    act("archiving", lambda storage: archive(storage, ArchiveSettings(min_commits=1, max_commits=2, batch=2)))
+
+
+@dataclass
+class _FakeLock:
+    """A lock that refuses to be taken twice, and knows whether it is held."""
+
+    held: bool = False
+    taken: int = 0
+
+    @contextmanager
+    def hold(self, table: Table) -> Iterator[None]:
+        assert not self.held
+        self.held, self.taken = True, self.taken + 1
+        try:
+            yield
+        finally:
+            self.held = False
+
+
+@dataclass
+class _WatchedTrace(Trace):
+    """A trace that asks at each call whether the lock is held."""
+
+    lock: _FakeLock = field(default_factory=_FakeLock)
+    outside: list[str] = field(default_factory=list)
+
+    def add(self, verb: str, *given: object, **named: object) -> None:
+        name = str(given[0]).removeprefix(".hoodie/timeline/") if given else ""
+        found = LayoutV2().parse(name)
+        if verb in {"create", "write"} and found is not None and found.state != State.INFLIGHT and not self.lock.held:
+            self.outside.append(f"{verb} {name}")
+
+
+@pytest.mark.parametrize("table_type", _TYPES)
+def test_each_instant_is_requested_and_completed_under_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
+) -> None:
+    trace = _WatchedTrace()
+    patch_seam(monkeypatch, "lock of a table", lambda _: trace.lock)
+    _watch_stores(monkeypatch, trace)
+    taken: dict[str, int] = {}
+
+    def act(title: str, operate: Callable[[Storage], object]) -> None:
+        before = trace.lock.taken
+        operate(cast(Storage, TracedStorage(open_storage(str(tmp_path / "t")), trace)))
+        taken[title] = trace.lock.taken - before
+
+    _live(tmp_path / "t", replace(PARTED, table_type=table_type), act)
+    assert not trace.outside
+    assert min(taken.values()) >= 1, taken
+
+
+def _watch_stores(patch: pytest.MonkeyPatch, trace: Trace) -> None:
+    from support.stores import wrap_stores
+
+    wrap_stores(patch, lambda storage: TracedStorage(storage, trace))
+
+
+@dataclass
+class _FakeFollower:
+    """A follower that keeps what it heard."""
+
+    asked: list[Outcome | None] = field(default_factory=list)
+    followed: list[Outcome] = field(default_factory=list)
+
+    def properties(self, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
+        self.asked.append(outcome)
+        return {"hoodie.fake.follower": str(len(self.followed) + 1)}
+
+    def completed(self, storage: Storage, outcome: Outcome) -> None:
+        assert load_config(storage).properties.get("hoodie.fake.follower") or outcome.properties.new_table
+        self.followed.append(outcome)
+
+
+@pytest.mark.parametrize("table_type", _TYPES)
+def test_a_follower_learns_of_each_file_that_instants_add_and_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
+) -> None:
+    follower = _FakeFollower()
+    patch_seam(monkeypatch, "followers of a table", (follower,))
+    path = tmp_path / "t"
+
+    def files() -> set[str]:
+        found = {str(one.relative_to(path)) for one in path.rglob("*") if ".hoodie/" not in str(one)}
+        return {one for one in found if parse_data_name(Path(one).name) is not None}
+
+    def act(title: str, operate: Callable[[Storage], object]) -> None:
+        follower.followed.clear()
+        before = files()
+        operate(open_storage(str(path)))
+        after = files()
+        added = {one for outcome in follower.followed for one in outcome.added}
+        removed = {one for outcome in follower.followed for one in outcome.removed}
+        assert added == after - before, title
+        # Archiving makes no instant; followers hear of the files that it removes beforehand.
+        assert removed == before - after or title == "archiving", title
+        replaces = any(outcome.replaced for outcome in follower.followed)
+        assert replaces == (title in {"insert_overwrite", "delete_partition"}), title
+        assert bool(follower.followed) == ("savepoint" not in title and title != "archiving"), title
+
+    _live(path, replace(PARTED, table_type=table_type), act)
+    assert None in follower.asked
+
+
+def test_a_follower_that_fails_is_logged_and_fails_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class _Broken(_FakeFollower):
+        def completed(self, storage: Storage, outcome: Outcome) -> None:
+            raise OSError("the catalog is gone")
+
+    patch_seam(monkeypatch, "followers of a table", (_Broken(),))
+    attempt(tmp_path / "t", [parted("a", 1, value=1)], _SETTINGS, table=PARTED)
+    assert len(rows_of(tmp_path / "t", "id")) == 1
+    assert "_Broken did not follow" in caplog.text
+
+
+@dataclass(frozen=True, slots=True)
+class _FakeLayout(LayoutV2):
+    """Names of instants that begin with a letter."""
+
+    def parse(self, name: str) -> Instant | None:
+        return LayoutV2.parse(self, name[1:]) if name.startswith("x") else None
+
+    def format(self, instant: Instant) -> str:
+        return "x" + LayoutV2.format(self, instant)
+
+
+class _FakeCodec(AvroCodec):
+    """Bodies of instants from their end to their beginning."""
+
+    def encode(self, model: Any) -> bytes:
+        return super().encode(model)[::-1]
+
+    def decode(self, kind: Any, data: bytes, where: str) -> Any:
+        return super().decode(kind, data[::-1], where)
+
+    def decode_summary(self, data: bytes, where: str, *, replaces: bool) -> Any:
+        return super().decode_summary(data[::-1], where, replaces=replaces)
+
+    def decode_files(self, data: bytes, where: str, *, replaces: bool) -> Any:
+        return super().decode_files(data[::-1], where, replaces=replaces)
+
+
+@pytest.mark.parametrize("table_type", _TYPES)
+def test_a_table_version_comes_in_by_its_number_and_its_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
+) -> None:
+    formats = read_seam("formats by version")
+    fake = replace(formats[8], layout=_FakeLayout, codec=_FakeCodec())
+    made = replace(PARTED, table_type=table_type, version=7)
+    path = tmp_path / "t"
+    with pytest.MonkeyPatch.context() as patch:
+        patch_seam(patch, "versions that pyhudi writes", (9, 8, 7))
+        patch_seam(patch, "formats by version", {**formats, 7: fake})
+        rules = read_seam("slice rules by layout")
+        patch_seam(patch, "slice rules by layout", {**rules, _FakeLayout: rules[LayoutV2]})
+        seen: list[list[str]] = []
+        _live(path, made, lambda _, operate: (operate(open_storage(str(path))), seen.append(_names(path)))[-1])
+        assert {name for names in seen for name in names}
+        assert all(name.startswith("x") for names in seen for name in names)
+        assert rows_of(path, "id", "value") == sorted((f"k{key}", 6) for key in range(20))
+    with pytest.raises(UnsupportedTableError, match="version=7"):
+        write(path, parted("a", 1, value=7), settings=_SETTINGS)
+
+
+def _names(path: Path) -> list[str]:
+    return [one.name for one in (path / ".hoodie/timeline").iterdir() if one.is_file()]
+
+
+def test_a_store_comes_in_by_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(path: str, options: Mapping[str, str]) -> Storage:
+        return MemoryStorage.open(path.replace("fake://", "memory://fake/"))
+
+    patch_seam(monkeypatch, "stores by scheme", {**read_seam("stores by scheme"), "fake": opened})
+    write("fake://t", pa.table({"id": ["k1"], "ts": [1], "value": [1]}), table=KEYED, settings=_SETTINGS)
+    write("fake://t", pa.table({"id": ["k1"], "ts": [2], "value": [2]}), settings=_SETTINGS)
+    assert rows_of("fake://t", "id", "value") == [("k1", 2)]
+    assert MemoryStorage.open("memory://fake/t").exists(".hoodie/hoodie.properties")
