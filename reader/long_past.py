@@ -49,7 +49,7 @@ def reach_back(table: Table, timeline: Timeline, time: str) -> Timeline | None:
     try:
         if not undone(history).isdisjoint(times):
             return None
-        read_written(table.storage, then)
+        read_written(then)
     except SilentArchiveError:
         return None
     return history

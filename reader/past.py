@@ -78,14 +78,12 @@ class ListedFiles:
             listings = {name: tuple(files) for name, files in zip(names, found, strict=True)}
         if not _names_all_cleans(now, time, listings):
             now = timeline.reload()
-        return cls(table, timeline, listings, now, read_cleans(storage, now, time), partitions is None)
+        return cls(table, timeline, listings, now, read_cleans(now, time), partitions is None)
 
     def at(self, timeline: Timeline, time: str) -> tuple[FileView, list[str]]:
         """Return the view of a moment, and the partitions in which it may show or miss something."""
         cleaned = cleaned_since(self.cleans, self.now, timeline, time)
-        view = FileView(
-            self.table.storage, timeline, read_written(self.table.storage, timeline), self.listings, cleaned
-        )
+        view = FileView(timeline, read_written(timeline), self.listings, cleaned)
         named = view.named_partitions() if self.everything else []
         return view, sorted({*self.listings, *cleaned, *named})
 
@@ -94,7 +92,7 @@ class ListedFiles:
 
         Of partitions that archived writes alone name nobody knows here.
         """
-        return read_written(self.table.storage, timeline).count_groups(self.listings) if self.everything else 0
+        return read_written(timeline).count_groups(self.listings) if self.everything else 0
 
     def taken(
         self, lost: Iterable[DataFile], timeline: Timeline, time: str, now: Timeline | None = None
@@ -115,7 +113,7 @@ class ListedFiles:
         named = {file.path for files in cleaned.values() for file in files}
         by_cleans = [one for one in lost if one.path in named]
         others = [one for one in lost if one.path not in named]
-        return [*by_cleans, *superseded(self.table.storage, timeline, others, now)]
+        return [*by_cleans, *superseded(timeline, others, now)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +284,7 @@ def _found(files: ListedFiles, moment: Moment, inside: SliceFilter, every: Slice
 
 def _listed(storage: Storage, timeline: Timeline, asked: Callable[[str], bool]) -> dict[str, tuple[FileInfo, ...]]:
     """Return the files of partitions, less those that nobody asks for: a write or its metafile tells that it is one."""
-    named = frozenset(read_written(storage, timeline).partitions)
+    named = frozenset(read_written(timeline).partitions)
     return walk_partitions(
         storage, lambda folder: not asked(folder) and (folder in named or storage.exists(metafile_of(folder)))
     )

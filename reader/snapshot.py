@@ -264,7 +264,7 @@ def open_snapshot(
 
 def _columns(table: Table, timeline: Timeline) -> pa.Schema:
     """Return all columns that a table has at a moment."""
-    schema = latest_schema(table.storage, table.config, timeline)
+    schema = latest_schema(table.config, timeline)
     if schema is None:
         # Apache Hudi's TRUNCATE TABLE leaves such a table where it was not made by CREATE TABLE.
         logger.warning(

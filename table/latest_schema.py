@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from ..storage.base import Storage
 from ..timeline import formats
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
@@ -23,15 +22,12 @@ from .schema.schema_history import check_history
 _KEEP_THE_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 
-def latest_schema(
-    storage: Storage, config: TableConfig, timeline: Timeline, *, writing: bool = False
-) -> pa.Schema | None:
+def latest_schema(config: TableConfig, timeline: Timeline, *, writing: bool = False) -> pa.Schema | None:
     """Return a table's data columns: those of its newest completed write that names some.
 
     Where none does, those that the table was created with, and where it says nothing either, those of a file.
 
     Args:
-        storage: Rooted at the table.
         config: The table's properties.
         timeline: The table's timeline, of now or of an earlier moment.
         writing: Whether the caller is going to write.
@@ -45,13 +41,13 @@ def latest_schema(
             which column of a file is which; or the table keeps such a history and is going to be written; or it is
             going to be written, and a newer release of pyhudi wrote its newest commit in a format of its own.
     """
-    check_history(storage, writing=writing)
+    check_history(timeline.storage, writing=writing)
     found = newest_schema(timeline, writing=writing)
     if found is not None:
         return found[1]
     if config.create_schema:
         return arrow_schema(config.create_schema)
-    return _schema_of_a_file(storage, timeline) if timeline.writes else None
+    return _schema_of_a_file(timeline) if timeline.writes else None
 
 
 def newest_schema(timeline: Timeline, *, writing: bool = False) -> tuple[Instant, pa.Schema] | None:
@@ -106,14 +102,14 @@ def refuse_newer_keys(timeline: Timeline, instant: Instant, extra_metadata: Mapp
     formats.refuse_newer(timeline.files.storage.path, what, number, formats.COMMIT_KEYS)
 
 
-def _schema_of_a_file(storage: Storage, timeline: Timeline) -> pa.Schema | None:
+def _schema_of_a_file(timeline: Timeline) -> pa.Schema | None:
     """Return the columns of a base file, or of the rows in a log file where there is none."""
-    slices = open_view(storage, timeline).all_slices()
+    slices = open_view(timeline).all_slices()
     for base in (one.base for one in slices if one.base is not None):
-        with BaseFileReader(storage, base.path) as reader:
+        with BaseFileReader(timeline.storage, base.path) as reader:
             return without_meta(canonical(reader.parquet.schema_arrow))
     for log in (log for one in slices for log in one.logs):
-        for block in read_log(storage, log):
+        for block in read_log(timeline.storage, log):
             if block.type in DATA_BLOCKS and not block.is_partial:
                 return without_meta(columns_of(block))
     return None

@@ -38,7 +38,7 @@ class SeenTable:
             CorruptInstantError: A completed instant cannot be parsed.
             StorageError: The store failed.
         """
-        return open_view(self.table.storage, self.timeline)
+        return open_view(self.timeline)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Travel without the view and without what follows from the instants."""

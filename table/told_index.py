@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import UnsupportedTableError
-from ..storage.base import Storage
 from .config import property_keys as key
 from .config.table_config import TableConfig
 from .files.names import FileGroupId, bucket_by_name
@@ -79,34 +78,26 @@ def told_index(view: FileView, partitions: Iterable[str]) -> ToldIndex:
     return ToldIndex(key.SIMPLE) if told.kind is None else told
 
 
-def look_up_index(config: TableConfig, storage: Storage) -> ToldIndex:
-    """Return the index that the file groups of a table tell as it is now; all its partitions are listed.
-
-    Args:
-        config: The table's properties.
-        storage: Rooted at the table.
-    """
-    timeline = Table(storage, config).timeline()
-    view = FileView(storage, timeline, read_written(storage, timeline))
+def look_up_index(table: Table) -> ToldIndex:
+    """Return the index that the file groups of a table tell as it is now; all its partitions are listed."""
+    timeline = table.timeline()
+    view = FileView(timeline, read_written(timeline))
     return told_index(view, view.partitions())
 
 
-def with_told_index(config: TableConfig, storage: Storage) -> TableConfig:
-    """Return a table's properties with the index that its file groups tell, where it says none.
-
-    Args:
-        config: The table's properties.
-        storage: Rooted at the table.
+def with_told_index(table: Table) -> Table:
+    """Return a table, in its properties the index that its file groups tell where they say none.
 
     Raises:
         UnsupportedTableError: Some file groups are buckets, and others are not.
     """
-    if not is_unnoted(config):
-        return config
-    told = look_up_index(config, storage)
+    if not is_unnoted(table.config):
+        return table
+    told = look_up_index(table)
     if told.kind is None:
-        raise mixed(told, storage.path)
-    return with_told(config, told)
+        raise mixed(told, table.path)
+    config = with_told(table.config, told)
+    return table if config is table.config else replace(table, config=config)
 
 
 def with_told(config: TableConfig, told: ToldIndex) -> TableConfig:

@@ -6,15 +6,14 @@ bare value in releases 0.14.1 to 1.0.2. Apache Hudi 1.2 is told by an option wha
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UnsupportedTableError
-from ..storage.base import Storage
 from .config import property_keys as key
-from .config.table_config import TableConfig
 from .files.lost import open_view
 from .keys.values import RECORD_KEY as ROLE
 from .keys.values import format_values
@@ -27,38 +26,34 @@ from .table import Table
 _SLICES_LOOKED_INTO = 8
 
 
-def with_told_spelling(config: TableConfig, storage: Storage) -> TableConfig:
-    """Return a table's properties with the spelling of its keys, looked up in some of its rows where nobody noted it.
+def with_told_spelling(table: Table) -> Table:
+    """Return a table, in its properties the spelling of its keys: looked up in some of its rows where they say none.
 
     Of a table without rows it is what the Apache Hudi release does whose own the table version is.
-
-    Args:
-        config: The table's properties.
-        storage: Rooted at the table.
 
     Raises:
         UnsupportedTableError: Some keys are spelt in one way and some in the other.
     """
-    if config.names_key_field is not None:
-        return config
-    return config.with_key_field(_look_up(config, storage))
+    if table.config.names_key_field is not None:
+        return table
+    return replace(table, config=table.config.with_key_field(_look_up(table)))
 
 
-def _look_up(config: TableConfig, storage: Storage) -> bool | None:
+def _look_up(table: Table) -> bool | None:
     """Return whether the keys in a table's files are spelt with the name of their field; None where there are none."""
-    timeline = Table(storage, config).timeline()
-    schema = latest_schema(storage, config, timeline)
-    [field] = config.record_key_fields
+    timeline = table.timeline()
+    schema = latest_schema(table.config, timeline)
+    [field] = table.config.record_key_fields
     if schema is None or find_field(schema, field) is None:
         return None
     wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), schema.field(root_of(field))])
     met: dict[bool, str] = {}
-    for piece in islice(open_view(storage, timeline).all_slices(), _SLICES_LOOKED_INTO):
-        for file, rows in some_rows(storage, piece, wanted):
+    for piece in islice(open_view(timeline).all_slices(), _SLICES_LOOKED_INTO):
+        for file, rows in some_rows(table.storage, piece, wanted):
             met |= dict.fromkeys(_spellings(rows, field), file.path)
     if len(met) > 1:
         raise UnsupportedTableError(
-            f"The table {storage.path} spells record keys as {field}:value in {met[True]} and as the bare value in "
+            f"The table {table.path} spells record keys as {field}:value in {met[True]} and as the bare value in "
             f"{met[False]}: releases of Apache Hudi wrote it that do not agree, and its rows may be there twice.",
             f"Rewrite the table with mode overwrite. If all of its keys are spelt alike by now, write {field}:value as "
             f"{key.COMPLEX_KEY_ENCODING}={key.FIELD_PREFIXED} and the bare value as {key.VALUE_ONLY} into its "

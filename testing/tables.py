@@ -123,16 +123,16 @@ class DrivenTable:
     def view(self) -> WholeView:
         """Return the table's file slices as they are now."""
         storage = self.storage
-        return open_view(storage, open_table(storage).timeline())
+        return open_view(open_table(storage).timeline())
 
     def read(self) -> pa.Table:
         """Return the table's rows with their meta columns, log files merged."""
         storage = self.storage
         config = load_config(storage)
         timeline = Table(storage, config).timeline()
-        schema = latest_schema(storage, config, timeline) or ROWS
+        schema = latest_schema(config, timeline) or ROWS
         shown, terms = with_meta(schema), MergeTerms(config)
-        slices = open_view(storage, timeline).all_slices()
+        slices = open_view(timeline).all_slices()
         batches = [one for piece in slices for one in merge_slice(storage, piece, shown, (), schema, terms, None)]
         return pa.Table.from_batches(batches, shown)
 

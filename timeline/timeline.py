@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
+from ..storage.base import Storage
 from .instant_files import InstantFiles
 from .instants import WRITE_ACTIONS, Instant, State
 from .watermark import Seen, Watermark
@@ -44,6 +45,11 @@ class Timeline:
     def reload(self) -> Timeline:
         """Read the same table's timeline as it is now."""
         return Timeline.load(self.files)
+
+    @property
+    def storage(self) -> Storage:
+        """The table's store."""
+        return self.files.storage
 
     @property
     def completed(self) -> tuple[Instant, ...]:

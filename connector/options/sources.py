@@ -185,12 +185,7 @@ def _without_claims(
     """
     named = {_topic(key) for key in (*given, *(one.key for one in about if _topic(one.key) == "index_type"))}
     of_buckets = [one for one in about if _topic(one.key) in _OF_BUCKETS]
-    if (
-        not of_buckets
-        or named & _UNNOTED
-        or not is_unnoted(table.config)
-        or look_up_index(table.config, table.storage).kind == BUCKET
-    ):
+    if not of_buckets or named & _UNNOTED or not is_unnoted(table.config) or look_up_index(table).kind == BUCKET:
         return about, []
     why = "the table says nothing of its index, and its file groups are no buckets"
     return [one for one in about if one not in of_buckets], [_because(one, why) for one in of_buckets]

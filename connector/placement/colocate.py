@@ -32,9 +32,8 @@ from ...operations.planning.adopted_table import changes_to
 from ...operations.planning.columns import key_schema
 from ...operations.planning.request import TableSettings
 from ...storage import open_storage
-from ...table.config import load_config
 from ...table.latest_schema import latest_schema
-from ...table.table import Table
+from ...table.table import Table, open_table
 from ...table.told_index import look_up_index
 from ...table.told_spelling import with_told_spelling
 from ..options.sources import READING, resolve_options
@@ -94,8 +93,8 @@ def colocate(
     spark = df.sparkSession
     path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
     storage = open_storage(path, _storage_options(spark, path, table))
-    found = with_told_spelling(load_config(storage), storage)
-    config, _ = changes_to(found, TableSettings(bucket_count=buckets), path, lambda: look_up_index(found, storage))
+    found = with_told_spelling(open_table(storage))
+    config, _ = changes_to(found.config, TableSettings(bucket_count=buckets), path, lambda: look_up_index(found))
     if config.generates_keys:
         return df
     if index_for(config).needs_lookup:
@@ -129,7 +128,7 @@ def placement_of(df: DataFrame, table: Table, tasks: int | None = None, *, numbe
         SchemaMismatchError: A key or partition column has a type in which keys would be spelt otherwise.
         DuplicateColumnError: Two columns have the name of one.
     """
-    known = latest_schema(table.storage, table.config, table.timeline())
+    known = latest_schema(table.config, table.timeline())
     undecided = Placement(table.config, None, tasks) if tasks else _uncounted(df.sparkSession, table)
     _refuse_twins(df, undecided.columns)
     given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))

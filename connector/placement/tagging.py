@@ -159,7 +159,7 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
     keep = _keeper(kept, caches=work.settings.lookup.caches)
     keyed = keep(with_keys(rows, placement))
     met = Met.of(keyed, work.target.table.path)
-    view = open_view(work.storage, timeline)
+    view = open_view(timeline)
     found: FoundKeys | None = None
     if work.looks_up:
         catch_up(index, work.target.table)

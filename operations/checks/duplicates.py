@@ -58,7 +58,7 @@ def _check_scope(subject: Subject, where: str, partition: str, pieces: list[File
         return
     found = [pa.Table.from_batches([], _COLUMNS.append(pa.field(_GROUP, pa.int64())))]
     logged = any(piece.logs for piece in pieces)
-    schema = latest_schema(subject.storage, subject.config, subject.timeline) if logged else None
+    schema = latest_schema(subject.config, subject.timeline) if logged else None
     for number, piece in enumerate(pieces):
         some = _of_keys(_rows(subject, [piece.base_file]), repeated)
         if some and piece.logs:

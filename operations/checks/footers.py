@@ -41,7 +41,7 @@ def check_footers(subject: Subject) -> None:
     """Look into the footer of every base file of a completed write, older slices included."""
     schema: pa.Schema | None = None
     with subject.findings.turning(NOT_CHECKED):
-        schema = latest_schema(subject.storage, subject.config, subject.timeline)
+        schema = latest_schema(subject.config, subject.timeline)
     listed = (base_file(info.path, info.size) for files in subject.folders.partitions.values() for info in files)
     wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
     for_each(subject.storage, lambda file: _check(subject, file, schema), wanted)

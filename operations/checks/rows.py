@@ -23,6 +23,7 @@ from ...table.files.logs.log_contents import columns_of, deletes_of, rows_of
 from ...table.keys.generator import KeyGenerator
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY, canonical
+from ...table.table import Table
 from ...table.told_spelling import with_told_spelling
 from .finding import Sickness
 from .footers import check_bounds
@@ -70,8 +71,8 @@ def check_rows(subject: Subject) -> None:
                 NOT_CHECKED, f"With {odd[0]}=true record keys and paths were not held against the rows."
             )
         else:
-            spelt = with_told_spelling(config, subject.storage)
-            keys = KeyGenerator(spelt, latest_schema(subject.storage, config, subject.timeline))
+            spelt = with_told_spelling(Table(subject.storage, config))
+            keys = KeyGenerator(spelt.config, latest_schema(config, subject.timeline))
     for_each(subject.storage, lambda group: _check(subject, group.newest, keys), subject.live)
 
 

@@ -165,7 +165,7 @@ class Subject:
 
     def view(self) -> FileView:
         """Return the file slices that readers see, going by the writes that could be parsed."""
-        return FileView(self.storage, self.timeline, self.said.written, self.folders.partitions)
+        return FileView(self.timeline, self.said.written, self.folders.partitions)
 
     @cached_property
     def _listed(self) -> frozenset[str]:

@@ -80,7 +80,7 @@ def _check_partitions(tags: Tags, rows: KeyedRows, table: Table) -> None:
 
 def _strange(group: FileGroupId, table: Table) -> CommitConflictError | IndexMisfitError:
     """Return the error of a file group that the write does not see: it came later, or was never of this table."""
-    now = open_view(table.storage, table.timeline())
+    now = open_view(table.timeline())
     if group.file_id in now.slices(group.partition_path):
         return CommitConflictError(
             f"The write to the table {table.path} cannot be committed: the file group {group.file_id} of partition "

@@ -49,9 +49,9 @@ def find_news(table: Table, known: str | None) -> News | None:
     if known == until:
         return None
     changed, undone = _changed(table, timeline, known)
-    view = open_view(table.storage, timeline)
+    view = open_view(timeline)
     groups = [one.group for one in view.all_slices()] if changed is None else sorted(changed)
-    schema = latest_schema(table.storage, table.config, timeline) or pa.schema([])
+    schema = latest_schema(table.config, timeline) or pa.schema([])
     return News(
         table=table.path,
         since=known,

@@ -49,7 +49,7 @@ def detail(storage: Storage) -> pa.Table:
     config = load_config(storage)
     check_supported(config, storage.path, writing=False)
     timeline = Table(storage, config).timeline()
-    view = FileView(storage, timeline, read_written(storage, timeline))
+    view = FileView(timeline, read_written(timeline))
     partitions = view.partitions()
     slices = [piece for partition in partitions for piece in view.slices(partition).values()]
     newest = timeline.writes[-1] if timeline.writes else None

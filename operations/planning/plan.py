@@ -214,7 +214,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
     target = find_target(request, storage)
     table, config, operation = target.table, target.config, target.operation.name
     now, timeline, watermark, going = _pin(table, request.write.based_on)
-    schema = latest_schema(storage, config, timeline, writing=True) if target.exists else None
+    schema = latest_schema(config, timeline, writing=True) if target.exists else None
     known, schema = schema, _columns(config, schema, request, operation)
     partial = partial_columns(config, known, request, target.operation)
     replays = None

@@ -74,12 +74,12 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     check_supported(found, storage.path, writing=True)
     if is_unnoted(found):
         refuse_recorded_buckets(storage)
-    spelt = with_told_spelling(found, storage)
+    spelt = with_told_spelling(Table(storage, found)).config
     config, changes = changes_to(
         spelt,
         request.table,
         storage.path,
-        lambda: look_up_index(found, storage),
+        lambda: look_up_index(Table(storage, found)),
         rewrites=operation.name == OVERWRITE_TABLE,
     )
     if config.index_type not in {None, BUCKET}:

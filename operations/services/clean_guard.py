@@ -116,7 +116,7 @@ def _sizes(storage: Storage, timeline: Timeline, instant: Instant, named: Mappin
         CorruptInstantError: The plan names the newest slice of a file group that is part of the table.
     """
     listings = dict(zip(named, map(tuple, for_each(storage, storage.list, named)), strict=True))
-    view = FileView(storage, timeline, read_replaced(storage, timeline), listings)
+    view = FileView(timeline, read_replaced(timeline), listings)
     for partition, paths in named.items():
         # By instant, not by path: what a write left beside its files, the change data, is kept with them.
         newest = {

@@ -98,14 +98,14 @@ def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progr
         listings = _listed(table.storage, named)
     if listings:
         written, held = (
-            read_replaced(table.storage, timeline),
+            read_replaced(timeline),
             frozenset(FileGroupId(*one) for one in clustered_groups(timeline)),
         )
     return Survey(
         timeline=timeline,
         earliest=earliest,
         listings=listings,
-        view=FileView(table.storage, timeline, written, listings),
+        view=FileView(timeline, written, listings),
         replaced_at=_replaced_at(written),
         savepoints=saved,
         held=held,

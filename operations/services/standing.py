@@ -147,7 +147,7 @@ def slices_at(
         SliceFilter(),
     )
     slices = every.slices(files, moment, time)
-    going = names_cleaned(table.storage, now)
+    going = names_cleaned(now)
     lost = [one.path for one in every.lost(files, moment, time)]
     lost += [path for one in slices for path in one.files if split(path)[1] in going]
     if lost:

@@ -217,7 +217,7 @@ def _check_cleaned(work: Transaction, since: Since, looked: NewKeys) -> None:
     if not partitions:
         return
     seen = since.timeline.as_of(since.seen)
-    view = FileView(work.storage, seen, read_written(work.storage, seen), cleaned=cleaned)
+    view = FileView(seen, read_written(seen), cleaned=cleaned)
     lost = [file for partition in partitions for file in view.lost(partition)]
     if lost:
         raise conflict(work, f"A clean took the {lost[0].kind} {lost[0].path} meanwhile, which a newer one replaced")

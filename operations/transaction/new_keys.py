@@ -92,7 +92,7 @@ def find_twin(
         groups = sorted(one for one in theirs if scope is None or one.partition_path == scope)
         if not groups:
             continue
-        view = view or FileView(storage, timeline, read_written(storage, timeline))
+        view = view or FileView(timeline, read_written(timeline))
         # What is gone was replaced by others of them, whose file groups hold its rows, or none does.
         pieces = [piece for one in groups if (piece := view.slices(one.partition_path).get(one.file_id)) is not None]
         search = _Search(storage, files, instant_time, pieces, frozenset(times))

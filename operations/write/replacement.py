@@ -50,8 +50,7 @@ class Replacement:
         Raises:
             ConcurrentWriteError: A pending clustering holds one of the file groups.
         """
-        storage, timeline = seen.storage, seen.timeline
-        view = FileView(storage, timeline, read_written(storage, timeline))
+        view = FileView(seen.timeline, read_written(seen.timeline))
         if self._plan.operation == OVERWRITE_TABLE or not self._plan.takes_rows:
             partitions = [one for one in sorted({*view.partitions(), *view.named_partitions()}) if self.covers(one)]
             self._warn_of_the_rest(partitions)
@@ -62,7 +61,7 @@ class Replacement:
             partition: sorted({*view.slices(partition), *(file.file_id for file in view.lost(partition))})
             for partition in partitions
         }
-        clustered = clustered_groups(timeline, own=self._plan.instant_time)
+        clustered = clustered_groups(seen.timeline, own=self._plan.instant_time)
         for partition, ids in found.items():
             for file_id in ids:
                 refuse_clustered(self._plan, clustered, FileGroupId(partition, file_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...storage.base import Storage, join
+from ...storage.base import join
 from ...storage.parallel import for_each
 from ...timeline.instants import Instant
 from ...timeline.metadata.models import CleanerPlan, CleanMetadata
@@ -14,29 +14,25 @@ from .file_group import DataFile, data_file
 Clean = CleanMetadata | CleanerPlan
 
 
-def read_cleans(storage: Storage, now: Timeline, time: str) -> list[tuple[Instant, Clean]]:
+def read_cleans(now: Timeline, time: str) -> list[tuple[Instant, Clean]]:
     """Return the cleans that were requested after a time, pending ones included, with what they took or will take.
 
     A clean takes away slices that newer ones had replaced by then, so that one from before a moment takes nothing that
     the moment shows.
 
     Args:
-        storage: Rooted at the table.
         now: The timeline as it is.
         time: The moment.
     """
     later = [one for one in now.instants if one.action == "clean" and one.requested_time > time]
-    found = for_each(storage, now.files.read_clean, later)
+    found = for_each(now.storage, now.files.read_clean, later)
     return [(instant, clean) for instant, clean in zip(later, found, strict=True) if clean is not None]
 
 
-def names_cleaned(storage: Storage, now: Timeline) -> frozenset[str]:
+def names_cleaned(now: Timeline) -> frozenset[str]:
     """Return the names of all files that the cleans of a timeline took, or are about to."""
     return frozenset(
-        name.rpartition("/")[2]
-        for _, clean in read_cleans(storage, now, "")
-        for _, names in deleted_by(clean)
-        for name in names
+        name.rpartition("/")[2] for _, clean in read_cleans(now, "") for _, names in deleted_by(clean) for name in names
     )
 
 

@@ -24,26 +24,23 @@ class WholeView(FileView):
             MissingFileError: A file that a completed write names is gone.
             StorageError: It was taken away rightly, but after this view's moment.
         """
-        lost = superseded(self._storage, self._timeline, self.lost(partition_path))
+        lost = superseded(self.timeline, self.lost(partition_path))
         if lost:
-            raise _taken_meanwhile(self._storage, lost[0], "was replaced by a newer one and removed")
+            raise _taken_meanwhile(self.storage, lost[0], "was replaced by a newer one and removed")
         return super().slices(partition_path)
 
 
-def open_view(storage: Storage, timeline: Timeline) -> WholeView:
+def open_view(timeline: Timeline) -> WholeView:
     """Return the view of the table as of ``timeline``, having read what its writes say of files."""
-    return WholeView(storage, timeline, read_written(storage, timeline))
+    return WholeView(timeline, read_written(timeline))
 
 
-def superseded(
-    storage: Storage, timeline: Timeline, lost: Iterable[DataFile], now: Timeline | None = None
-) -> list[DataFile]:
+def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | None = None) -> list[DataFile]:
     """Return those of the lost files that are none of the table as it is now, so that a clean may have taken them.
 
     Files that a clean of the timeline names are left out otherwise: it says by whom they were taken, though not why.
 
     Args:
-        storage: Rooted at the table.
         timeline: Of whatever moment.
         lost: What `FileView.lost` returned.
         now: The timeline as it is, after the files were listed; None where it is to be read.
@@ -58,27 +55,27 @@ def superseded(
     from .cleaned import names_cleaned  # noqa: PLC0415 (brings pydantic along, which tasks rarely need)
 
     now = now or timeline.reload()
-    view = FileView(storage, now, read_written(storage, now))
+    view = FileView(now, read_written(now))
     needed = {file.path for partition in {split(one.path)[0] for one in waiting} for file in view.lost(partition)}
     old = [one for one in waiting if now.is_committed(one.instant_time) and one.path not in needed]
     others = [one for one in waiting if one not in old]
-    cleaned = names_cleaned(storage, now) if others else frozenset()
+    cleaned = names_cleaned(now) if others else frozenset()
     missing = [one for one in others if split(one.path)[1] not in cleaned]
     if missing:
-        raise _missing(storage, now, missing)
+        raise _missing(now, missing)
     return old
 
 
-def _missing(storage: Storage, now: Timeline, missing: list[DataFile]) -> MissingFileError | StorageError:
+def _missing(now: Timeline, missing: list[DataFile]) -> MissingFileError | StorageError:
     going = on_the_way_out(now)
     for one in missing:
         found = now.find(one.instant_time)
         if found is None or found.state != State.COMPLETED or one.instant_time in going:
-            return _taken_meanwhile(storage, one, "was rolled back, or is being")
+            return _taken_meanwhile(now.storage, one, "was rolled back, or is being")
     first, more = missing[0], len(missing) - 1
     writer = now.find(first.instant_time)
     return MissingFileError(
-        f"The {first.kind} {first.path} of the table {storage.path} is gone, which the "
+        f"The {first.kind} {first.path} of the table {now.storage.path} is gone, which the "
         f"{writer.action if writer else 'write'} {first.instant_time} made and nothing has replaced since"
         + (f" (and so are {more} more)." if more else "."),
         "Restore the file from a backup, or roll back the commits from that one on; an overwrite of "

@@ -19,7 +19,6 @@ class FileView:
     """The file slices of a table as of one timeline.
 
     Args:
-        storage: Rooted at the table.
         timeline: Decides which instants are committed.
         written: What the timeline's completed writes say of files.
         listings: The files of partitions, by path, where they are known already.
@@ -28,14 +27,12 @@ class FileView:
 
     def __init__(
         self,
-        storage: Storage,
         timeline: Timeline,
         written: Written,
         listings: Mapping[str, tuple[FileInfo, ...]] | None = None,
         cleaned: Mapping[str, tuple[DataFile, ...]] | None = None,
     ) -> None:
-        self._storage = storage
-        self._timeline = timeline
+        self.timeline = timeline
         self._written = written
         self._replaced = written.replaced
         self._listings = dict(listings or {})
@@ -44,9 +41,14 @@ class FileView:
         self._rule = slice_rule(timeline.files.layout)
         self._completed_at = CompletionTimes(timeline)
 
+    @property
+    def storage(self) -> Storage:
+        """The table's store."""
+        return self.timeline.storage
+
     def partitions(self) -> list[str]:
         """Return the paths of all partitions, sorted; their files, which are found on the way, are kept."""
-        self._listings = walk_partitions(self._storage)
+        self._listings = walk_partitions(self.storage)
         return sorted(self._listings)
 
     def is_partition(self, partition_path: str) -> bool:
@@ -110,14 +112,14 @@ class FileView:
 
     def _files(self, partition_path: str) -> tuple[FileInfo, ...]:
         if partition_path not in self._listings:
-            self._listings[partition_path] = tuple(self._storage.list(partition_path))
+            self._listings[partition_path] = tuple(self.storage.list(partition_path))
         return self._listings[partition_path]
 
     def sees(self, instant_time: str) -> bool:
         """Return whether what an instant wrote is shown, given its requested time."""
         known = self._committed.get(instant_time)
         if known is None:
-            known = self._committed[instant_time] = self._timeline.is_committed(instant_time)
+            known = self._committed[instant_time] = self.timeline.is_committed(instant_time)
         return known
 
     def all_slices(self) -> list[FileSlice]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from ...errors import StorageError
-from ...storage.base import Storage, split
+from ...storage.base import split
 from ...storage.parallel import for_each
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles, Stat
@@ -145,7 +145,7 @@ class Written:
         return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest))
 
 
-def read_written(storage: Storage, timeline: Timeline) -> Written:
+def read_written(timeline: Timeline) -> Written:
     """Return what the completed writes of a timeline say; what a process has read once it need not read again.
 
     Raises:
@@ -155,13 +155,13 @@ def read_written(storage: Storage, timeline: Timeline) -> Written:
     writes = timeline.writes
     if not writes:
         return Written()
-    place, wanted = (storage.path, timeline.files.place), frozenset(writes)
+    place, wanted = (timeline.storage.path, timeline.files.place), frozenset(writes)
     first = writes[0].requested_time
     base = _best_known(place, wanted, first)
     if base.instants == wanted:
         return base
     fresh = [one for one in writes if one not in base.instants]
-    found = base.since(first).joined_by(zip(fresh, _read(storage, timeline, fresh), strict=True))
+    found = base.since(first).joined_by(zip(fresh, _read(timeline, fresh), strict=True))
     with _LOCK:
         _KNOWN.pop((place, base.instants), None)
         _KNOWN[place, wanted] = found
@@ -170,7 +170,7 @@ def read_written(storage: Storage, timeline: Timeline) -> Written:
     return found
 
 
-def read_replaced(storage: Storage, timeline: Timeline) -> Written:
+def read_replaced(timeline: Timeline) -> Written:
     """Return what the completed writes of a timeline say of replaced file groups, and perhaps no more.
 
     It reads as few bodies as that takes, where `read_written` reads all that the process has not read yet.
@@ -179,10 +179,10 @@ def read_replaced(storage: Storage, timeline: Timeline) -> Written:
         CorruptInstantError: A body cannot be parsed.
         StorageError: A body is gone, or the store failed.
     """
-    return _read_some(storage, timeline, lambda write: write.group == "replacecommit")
+    return _read_some(timeline, lambda write: write.group == "replacecommit")
 
 
-def read_stated(storage: Storage, timeline: Timeline, times: Container[str]) -> Written:
+def read_stated(timeline: Timeline, times: Container[str]) -> Written:
     """Return what the completed writes of some requested times say, and perhaps what others do.
 
     It reads no other bodies, where `read_written` reads all that the process has not read yet.
@@ -191,18 +191,18 @@ def read_stated(storage: Storage, timeline: Timeline, times: Container[str]) -> 
         CorruptInstantError: A body cannot be parsed.
         StorageError: A body is gone, or the store failed.
     """
-    return _read_some(storage, timeline, lambda write: write.requested_time in times)
+    return _read_some(timeline, lambda write: write.requested_time in times)
 
 
-def _read_some(storage: Storage, timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
+def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
     """Return what the process knows of the completed writes, and what those say that are wanted besides."""
     writes = timeline.writes
     if not writes:
         return Written()
-    place, first = (storage.path, timeline.files.place), writes[0].requested_time
+    place, first = (timeline.storage.path, timeline.files.place), writes[0].requested_time
     known = _best_known(place, frozenset(writes), first).since(first)
     fresh = [one for one in writes if wanted(one) and one not in known.instants]
-    return known.joined_by(zip(fresh, _read(storage, timeline, fresh), strict=True))
+    return known.joined_by(zip(fresh, _read(timeline, fresh), strict=True))
 
 
 def _best_known(place: _Place, wanted: frozenset[Instant], first: str) -> Written:
@@ -226,10 +226,10 @@ def _best_known(place: _Place, wanted: frozenset[Instant], first: str) -> Writte
     return max(usable, key=lambda one: len(one.instants & wanted), default=Written())
 
 
-def _read(storage: Storage, timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
+def _read(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
     """Return the bodies of some writes; of one that was archived since the timeline was read, an empty one."""
     try:
-        return for_each(storage, timeline.files.read_written_files, writes)
+        return for_each(timeline.storage, timeline.files.read_written_files, writes)
     except StorageError:
         now = timeline.reload()
         left = frozenset(now.instants)
@@ -237,7 +237,7 @@ def _read(storage: Storage, timeline: Timeline, writes: list[Instant]) -> list[C
         first = now.writes[0].requested_time if now.writes else ""
         if not gone or any(one.requested_time >= first for one in gone):
             raise
-        bodies = iter(_read(storage, now, [one for one in writes if one in left]))
+        bodies = iter(_read(now, [one for one in writes if one in left]))
         return [next(bodies) if one in left else CommitFiles() for one in writes]
 
 

@@ -78,7 +78,7 @@ def test_later_writes_add_files_and_touch_none(anywhere: Place, operation: str |
     assert {name: data_files(path)[name] for name in before} == before
     assert len(data_files(path)) == len(before) + 4
     assert len(set(keys_of(path))) == 60
-    view = open_view(open_storage(str(path)), open_snapshot(str(path)).timeline)
+    view = open_view(open_snapshot(str(path)).timeline)
     assert not [piece.file_id for piece in view.all_slices() if bucket_of(piece.file_id) is not None]
 
 

@@ -37,7 +37,7 @@ def request_compaction(path: Path, action: str = "compaction") -> str:
             file_id=piece.file_id,
             partition_path=piece.partition_path,
         )
-        for piece in open_view(storage, timeline).all_slices()
+        for piece in open_view(timeline).all_slices()
     ]
     now = time.time_ns() // 1_000_000 + 1  # after whatever was planned before
     asked = next_time(now, timeline.greatest_time(), "UTC")

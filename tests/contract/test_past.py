@@ -103,8 +103,8 @@ def overtaken_commits_show(patch: Patch) -> None:
 
 
 def what_is_replaced_later_is_gone_before(patch: Patch) -> None:
-    def of_the_present(storage: Any, timeline: Timeline) -> Any:
-        return read_written(storage, timeline.reload())
+    def of_the_present(timeline: Timeline) -> Any:
+        return read_written(timeline.reload())
 
     patch_seam(patch, "files of commits in the past", of_the_present)
 

@@ -90,13 +90,13 @@ def read(path: Path | str) -> pa.Table:
     storage = open_storage(str(path))
     config = load_config(storage)
     timeline = Table(storage, config).timeline()
-    schema = latest_schema(storage, config, timeline)
+    schema = latest_schema(config, timeline)
     assert schema is not None
     wanted = with_meta(schema)
     batches = []
     with tempfile.TemporaryDirectory() as folder:
         spills = local_spills(open_storage(folder, durable=False))
-        for piece in open_view(storage, timeline).all_slices():
+        for piece in open_view(timeline).all_slices():
             merged = MergedSlice(
                 storage, config, piece, schema, timeline.is_committed, memory=1 << 30, open_spill=spills
             )

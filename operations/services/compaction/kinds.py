@@ -222,7 +222,7 @@ def _refuse_undone(kind: Kind, work: Transaction, timeline: Timeline, plan: Plan
     since = Since.find(work, timeline)
     merged = {log.instant_time for one in plan for log in one.logs} | {one.base_time for one in plan}
     gone = sorted(merged & {one.instant_time for one in since.undone()})
-    replaced = replaced_since(work.storage, timeline, (one.group for one in plan))
+    replaced = replaced_since(timeline, (one.group for one in plan))
     gone += [f"{one.file_id} of {one.partition_path!r}" for one in replaced]
     if gone or since.restore is not None:
         what = f"{gone[0]}, which it merged," if gone else "what it merged"

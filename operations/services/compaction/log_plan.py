@@ -192,7 +192,7 @@ def read_log_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Pla
         UnsupportedTableError: It wants something that pyhudi does not do.
     """
     named, listings = named_slices(storage, timeline, instant, EXECUTOR)
-    view = FileView(storage, timeline, read_replaced(storage, timeline), listings)
+    view = FileView(timeline, read_replaced(timeline), listings)
     newest = {partition: view.slices(partition) for partition in listings}
     held = held_by_plans(timeline, but=instant)
     kept: list[FileSlice] = []

@@ -116,7 +116,7 @@ class Planner:
         """
         self._look(timeline)
         held = held_by_plans(timeline)
-        view = WholeView(self.storage, timeline, read_written(self.storage, timeline), self._listings)
+        view = WholeView(timeline, read_written(timeline), self._listings)
         return [
             piece
             for partition in among(sorted(self._listings))
@@ -206,11 +206,11 @@ def named_slices(
         )
     partitions = sorted({one.partition_path or "" for one in found.operations})
     listings = _listed(storage, partitions)
-    replaced = read_replaced(storage, timeline).replaced
+    replaced = read_replaced(timeline).replaced
     # What it would make of a replaced file group would be rows of the table again once the replacing is archived.
     kept = [one for one in found.operations if (one.partition_path or "", one.file_id or "") not in replaced]
     plan = tuple(_slice(storage, instant, one, listings) for one in kept)
-    written = read_stated(storage, timeline, {log.instant_time for piece in plan for log in piece.logs})
+    written = read_stated(timeline, {log.instant_time for piece in plan for log in piece.logs})
     return tuple(_stated(piece, written) for piece in plan), listings
 
 
@@ -231,9 +231,9 @@ def operations_of(plan: Plan) -> list[CompactionOperation]:
     ]
 
 
-def replaced_since(storage: Storage, timeline: Timeline, groups: Iterable[FileGroupId]) -> list[FileGroupId]:
+def replaced_since(timeline: Timeline, groups: Iterable[FileGroupId]) -> list[FileGroupId]:
     """Return those of some file groups that completed writes have replaced."""
-    replaced = read_replaced(storage, timeline).replaced
+    replaced = read_replaced(timeline).replaced
     return [one for one in groups if (one.partition_path, one.file_id) in replaced]
 
 
@@ -283,7 +283,7 @@ def _check_complete(
 ) -> None:
     """Refuse a plan that leaves out a log file that was complete before it: its rows would be in no slice any more."""
     completed_at = CompletionTimes(timeline)
-    view = FileView(storage, timeline, read_replaced(storage, timeline), listings)
+    view = FileView(timeline, read_replaced(timeline), listings)
     groups = {partition: view.groups(partition) for partition in listings}
     for piece in plan:
         group = groups[piece.partition_path].get(piece.file_id)

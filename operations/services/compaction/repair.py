@@ -182,7 +182,7 @@ class _Examiner:
 
     @classmethod
     def of(cls, table: Table, timeline: Timeline) -> _Examiner:
-        schema = latest_schema(table.storage, table.config, timeline, writing=True) or pa.schema([])
+        schema = latest_schema(table.config, timeline, writing=True) or pa.schema([])
         ordering = table.config.ordering_fields if table.config.merge_mode == EVENT_TIME_ORDERING else ()
         return cls(table.storage, timeline, with_meta(schema), ordering)
 
@@ -192,7 +192,7 @@ class _Examiner:
         Raises:
             InvalidOptionError: A path names no log file of a newest slice, or a file that is not damaged.
         """
-        view = open_view(self.storage, self.timeline)
+        view = open_view(self.timeline)
         pieces = [
             piece for folder in sorted({split(path)[0] for path in paths}) for piece in view.slices(folder).values()
         ]

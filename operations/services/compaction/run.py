@@ -206,8 +206,8 @@ class Run:
     def _carry_out(self, instant: Instant, plan: Plan) -> list[Done] | None:
         """Return what was done of a plan; None where somebody else has done it, or taken it back."""
         storage, means = self.table.storage, self.means
-        told = with_told_index(self.table.config, storage)
-        table = replace(self.table, config=with_told_spelling(told, storage))
+        told = with_told_index(self.table)
+        table = with_told_spelling(told)
         work = claim(table, instant, means.patience, application=means.application)
         if work is None:
             return None
@@ -217,12 +217,12 @@ class Run:
             heartbeat.HeartbeatThread(storage, work.instant_time, interval_s=means.patience.heartbeat_interval_s),
         ):
             timeline = table.timeline()
-            schema = latest_schema(storage, table.config, timeline, writing=True)
+            schema = latest_schema(table.config, timeline, writing=True)
             if schema is None:
                 raise UnsupportedTableError(
                     f"Nothing tells the columns of the table {storage.path}.", "Compact it with Apache Hudi."
                 )
-            claimed = Claimed(work, timeline, plan, schema, told_index=told is not self.table.config)
+            claimed = Claimed(work, timeline, plan, schema, told_index=told is not self.table)
             service = self.kind.service(claimed, means)
 
             def executed(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:

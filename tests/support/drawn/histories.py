@@ -224,7 +224,7 @@ def smallest_files(table: Place, bounds: WriteSettings) -> dict[str, str]:
         return {}
     timeline = Table(storage, config).timeline()
     held = held_groups(pending_compactions(timeline))
-    view = open_view(storage, timeline)
+    view = open_view(timeline)
     found = {}
     for path in view.partitions():
         small = [

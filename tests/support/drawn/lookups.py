@@ -62,7 +62,7 @@ def said(some: pa.Table, group: str) -> pa.Table:
 def slices(table: Place) -> list[FileSlice]:
     """Return the newest slices of the table."""
     storage = open_storage(str(table))
-    return open_view(storage, open_table(storage).timeline()).all_slices()
+    return open_view(open_table(storage).timeline()).all_slices()
 
 
 def homes(table: Place) -> Mapping[str, set[str]]:

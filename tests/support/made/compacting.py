@@ -98,9 +98,9 @@ def append(
     storage = open_storage(str(path))
     config = load_config(storage)
     timeline = Table(storage, config).timeline()
-    found = latest_schema(storage, config, timeline)
+    found = latest_schema(config, timeline)
     assert found is not None
-    index, keys, view = index_for(config), KeyGenerator(config, found), open_view(storage, timeline)
+    index, keys, view = index_for(config), KeyGenerator(config, found), open_view(timeline)
     everything = rows(*some, *((key, partition, 0, 0) for key, partition, _ in gone)).combine_chunks().to_batches()[0]
     record_keys, parts = keys.composed(everything)
     buckets = index.buckets(record_keys, parts).tolist()
@@ -211,15 +211,14 @@ def timeline_of(path: Path | str) -> Timeline:
 
 def slices(path: Path | str) -> list[FileSlice]:
     """Return the newest slice of each file group."""
-    storage = open_storage(str(path))
-    return open_view(storage, timeline_of(path)).all_slices()
+    return open_view(timeline_of(path)).all_slices()
 
 
 def merged(path: Path | str, *columns: str) -> list[tuple[Any, ...]]:
     """Return the table's rows, base and log files merged, as sorted tuples."""
     storage = open_storage(str(path))
     config = load_config(storage)
-    schema = latest_schema(storage, config, Table(storage, config).timeline())
+    schema = latest_schema(config, Table(storage, config).timeline())
     assert schema is not None
     wanted = with_meta(schema)
     names = columns or ("p", "id", "value")

@@ -164,12 +164,12 @@ class Logged:
         return next_time(int(time.time() * 1000), self.timeline.greatest_time(), "UTC")
 
     def partitions(self) -> list[str]:
-        return FileView(self.storage, self.timeline, read_written(self.storage, self.timeline)).partitions()
+        return FileView(self.timeline, read_written(self.timeline)).partitions()
 
     def slices(self, partition: str, as_of: Callable[[Timeline], Timeline] = lambda one: one) -> list[FileSlice]:
         """Return the newest slices of one partition, as of a moment."""
         timeline = as_of(self.timeline)
-        view = FileView(self.storage, timeline, read_written(self.storage, timeline))
+        view = FileView(timeline, read_written(timeline))
         return [*view.slices(partition).values()]
 
     def content(self, as_of: Callable[[Timeline], Timeline] = lambda one: one) -> Rows:

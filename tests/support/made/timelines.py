@@ -25,6 +25,6 @@ def timeline_in(storage: Storage, layout: Layout = LAYOUT) -> Timeline:
     return Timeline.load(instants_in(storage, layout))
 
 
-def timeline_of(instants: Iterable[Instant]) -> Timeline:
-    """Return a timeline of instants that have no files."""
-    return Timeline(tuple(instants), instants_in(MemoryStorage.open("memory:no-files")))
+def timeline_of(instants: Iterable[Instant], storage: Storage | None = None) -> Timeline:
+    """Return a timeline of instants that have no files, of an empty table where no store is given."""
+    return Timeline(tuple(instants), instants_in(storage or MemoryStorage.open("memory:no-files")))

@@ -94,7 +94,7 @@ def columns_of(path: Path) -> pa.Schema:
     """Return a table's columns as pyhudi tells them."""
     storage = open_storage(str(path))
     config = load_config(storage)
-    schema = latest_schema(storage, config, Table(storage, config).timeline())
+    schema = latest_schema(config, Table(storage, config).timeline())
     assert schema is not None
     return schema
 

@@ -98,10 +98,10 @@ def check_lost_log_is_missed(folder: Path) -> None:
     table.storage.delete(path)
 
     with pytest.raises(MissingFileError, match=rf"The log file {path} .* which the deltacommit {at} made"):
-        open_view(table.storage, table.timeline).slices("a")
+        open_view(table.timeline).slices("a")
     assert [(one["code"], one["file"]) for one in errors(table.path)] == [("LOST_FILE", path)]
     table.storage.write(path, copy)
     table.compact()
     table.storage.delete(path)
-    assert len(open_view(table.storage, table.timeline).slices("a")) == 2
+    assert len(open_view(table.timeline).slices("a")) == 2
     assert errors(table.path) == []

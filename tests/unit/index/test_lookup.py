@@ -142,7 +142,7 @@ def test_a_damaged_file_is_refused(index: TableLookup) -> None:
 def test_rows_of_apache_hudi_are_found_where_they_are(index: TableLookup, name: str, tmp_path: Path) -> None:
     path = unpack(name, tmp_path)
     storage = open_storage(path)
-    view = open_view(storage, open_table(storage).timeline())
+    view = open_view(open_table(storage).timeline())
     columns = ("_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name")
     rows = rows_of(path, *columns)
     assert rows

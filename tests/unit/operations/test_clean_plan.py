@@ -13,7 +13,6 @@ from pyhudi.operations.services.settings import (
     CleanSettings,
 )
 from pyhudi.storage.base import FileInfo
-from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.files.names import FileGroupId
 from pyhudi.table.files.view import FileView
 from pyhudi.table.files.written import Written
@@ -107,7 +106,7 @@ def name(hour: int, group: str = "g") -> str:
 def survey(timeline: Timeline, settings: CleanSettings, *paths: str, replaced: int = 0, **given: object) -> Survey:
     listing = tuple(FileInfo(path, 10, 0.0) for path in sorted(paths))
     taken = {write(replaced, "replacecommit"): frozenset({("p", "g-0")})} if replaced else {}
-    view = FileView(MemoryStorage.open("x"), timeline, Written(replaced_by=taken), {"p": listing})
+    view = FileView(timeline, Written(replaced_by=taken), {"p": listing})
     made = Survey(
         timeline=timeline,
         earliest=earliest_to_retain(timeline, settings, parse_time(t(12), "UTC"), "UTC"),

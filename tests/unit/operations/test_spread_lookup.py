@@ -75,7 +75,7 @@ class Made:
         self.seen = SeenTable(Table(self.storage, self.config), self.timeline)
 
     def view(self) -> Any:
-        return open_view(self.storage, self.timeline)
+        return open_view(self.timeline)
 
     def index(self, **settings: Any) -> TableLookup:
         found = lookup_for(self.config, LookupSettings(**settings))

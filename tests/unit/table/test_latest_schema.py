@@ -50,7 +50,7 @@ def config(**properties: str) -> TableConfig:
 
 
 def found(storage: Storage, table: TableConfig | None = None) -> str | None:
-    schema = latest_schema(storage, table or config(), timeline_in(storage))
+    schema = latest_schema(table or config(), timeline_in(storage))
     return None if schema is None else show(schema)
 
 
@@ -91,7 +91,7 @@ def test_an_earlier_moment_has_earlier_columns(storage: Storage) -> None:
     put(storage, "20260101000000003_20260101000000004.commit", "a int, b int")
     now = timeline_in(storage)
 
-    assert show(latest_schema(storage, config(), now.as_of(Seen(then)))) == "a int"
+    assert show(latest_schema(config(), now.as_of(Seen(then)))) == "a int"
 
 
 def test_where_nothing_tells_the_columns_a_base_file_does(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_where_nothing_tells_the_columns_a_base_file_does(tmp_path: Path) -> Non
     storage = open_storage(str(path))
     table = load_config(storage)
 
-    schema = latest_schema(storage, table, Table(storage, table).timeline())
+    schema = latest_schema(table, Table(storage, table).timeline())
     assert schema is not None
     assert show(schema) == "id int, s struct<a:string>"
 
@@ -116,7 +116,7 @@ def test_where_there_is_no_base_file_the_rows_of_a_log_file_tell_the_columns(tmp
     for base in table.path.rglob("*.parquet"):
         base.unlink()
 
-    schema = latest_schema(table.storage, table.config, table.timeline)
+    schema = latest_schema(table.config, table.timeline)
     assert schema is not None
     assert show(schema) == "id string, ts bigint, value bigint, p string"
 
@@ -159,7 +159,7 @@ def test_a_table_whose_columns_kept_their_names_is_read_and_not_written(storage:
 
     assert found(storage) == "a int"
     with pytest.raises(UnsupportedTableError, match=r"schema\.on\.read"):
-        latest_schema(storage, config(), timeline_in(storage), writing=True)
+        latest_schema(config(), timeline_in(storage), writing=True)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pyhudi.timeline.archive.lsm import Archive
 from pyhudi.timeline.archive.lsm_writer import Row, append
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
-from support.made.timelines import instants_in, timeline_of
+from support.made.timelines import timeline_of
 
 GROUP = FileGroupId("p", "a-0")
 Shown = list[tuple[str, bool, list[str]]]
@@ -105,7 +105,7 @@ def storage(tmp_path: Path) -> Storage:
 def view(storage: Storage, instants: list[Instant], *names: str) -> FileView:
     for name in names:
         storage.write(f"p/{name}", b"x")
-    return FileView(storage, Timeline(tuple(instants), instants_in(storage)), Written())
+    return FileView(timeline_of(instants, storage), Written())
 
 
 def delta(requested: str, completed: str | None) -> Instant:
@@ -137,15 +137,15 @@ def test_a_compaction_takes_over_when_its_base_file_is_committed(storage: Storag
     view(storage, instants, *names)
 
     def newest(timeline: Timeline) -> Shown:
-        return shown((FileView(storage, timeline, Written()).slices("p")["a-0"],))
+        return shown((FileView(timeline, Written()).slices("p")["a-0"],))
 
-    now = timeline_of(instants)
+    now = timeline_of(instants, storage)
     assert newest(now) == [("4", True, ["3.1_0-0-0", "7.1_0-0-0"])]
     assert newest(now.as_of_request("3")) == [("1", True, ["2.1_0-0-0", "3.1_0-0-0"])]
     assert newest(now.as_of_request("4")) == [("4", True, ["3.1_0-0-0"])]
     assert newest(now.as_of_completion("5")) == [("1", True, ["2.1_0-0-0", "3.1_0-0-0"])]
     assert newest(now.as_of_completion("6")) == [("4", True, ["3.1_0-0-0"])]
-    pending = timeline_of([*instants[:3], Instant("4", "compaction", State.INFLIGHT), instants[4]])
+    pending = timeline_of([*instants[:3], Instant("4", "compaction", State.INFLIGHT), instants[4]], storage)
     assert newest(pending) == [("1", True, ["2.1_0-0-0", "3.1_0-0-0", "7.1_0-0-0"])]
 
 

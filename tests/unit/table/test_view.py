@@ -27,7 +27,7 @@ def view(storage: Storage, *names: str) -> FileView:
     for name in names:
         storage.write(f"p/{GROUP.file_id}_{name}.parquet", name.encode())
     done = [Instant(time, "commit", State.COMPLETED, f"{time}5") for time in ("2", "3")]
-    return FileView(storage, timeline_of([*done, Instant("4", "commit", State.INFLIGHT)]), Written())
+    return FileView(timeline_of([*done, Instant("4", "commit", State.INFLIGHT)], storage), Written())
 
 
 def test_a_file_group_keeps_its_older_slices(storage: Storage) -> None:

@@ -50,7 +50,7 @@ def anew(storage: Storage, timeline: Timeline) -> Written:
     known = read_seam("written files that the process knows")
     before = known.copy()
     known.clear()
-    found = read_written(storage, timeline)
+    found = read_written(timeline)
     known.clear()
     known.update(before)
     return found
@@ -59,7 +59,7 @@ def anew(storage: Storage, timeline: Timeline) -> Written:
 def test_the_newest_file_of_each_group_and_what_was_replaced(storage: Storage) -> None:
     complete(storage, 1, ["a", "b"])
     last = complete(storage, 2, ["b"], replaced=["a"])
-    found = read_written(storage, timeline_in(storage))
+    found = read_written(timeline_in(storage))
 
     one, two = f"{1:017d}", f"{2:017d}"
     assert found.newest == {"p": {"a": f"a_0-0-0_{one}.parquet", "b": f"b_0-0-0_{two}.parquet"}}
@@ -83,7 +83,7 @@ def test_a_continued_answer_is_that_of_all_commits(storage: Storage, seed: int) 
             storage.delete(instants_in(storage).path(done.pop()))
         timeline = timeline_in(storage)
         for moment in (timeline, timeline.as_of_request(dice.choice(done).requested_time) if done else timeline):
-            assert read_written(storage, moment) == anew(storage, moment)
+            assert read_written(moment) == anew(storage, moment)
 
 
 def test_no_body_is_read_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_no_body_is_read_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch
         complete(storage, number, ["a"])
         if number > 3:
             storage.delete(instants_in(storage).path(timeline_in(storage).writes[0]))
-        read_written(storage, timeline_in(storage))
+        read_written(timeline_in(storage))
 
     assert read == [f"{number:017d}" for number in range(1, 8)]
 
@@ -108,7 +108,7 @@ def test_a_commit_that_is_archived_while_it_is_read_is_left_out(storage: Storage
     timeline = timeline_in(storage)
     storage.delete(instants_in(storage).path(first))
 
-    assert list(read_written(storage, timeline).newest["p"]) == ["b"]
+    assert list(read_written(timeline).newest["p"]) == ["b"]
     storage.delete(instants_in(storage).path(second))
     with pytest.raises(StorageError, match="archived or rolled back"):
         anew(storage, timeline)
@@ -128,7 +128,7 @@ def test_a_process_forgets_tables_that_it_looked_at_long_ago(storage: Storage, t
     for number in range(read_seam("most tables that the process knows") + 5):
         other = open_storage(str(tmp_path / str(number)))
         complete(other, 1, ["a"])
-        read_written(other, timeline_in(other))
+        read_written(timeline_in(other))
 
     assert len(read_seam("written files that the process knows")) == read_seam("most tables that the process knows")
 
@@ -136,12 +136,12 @@ def test_a_process_forgets_tables_that_it_looked_at_long_ago(storage: Storage, t
 def test_log_files_are_remembered_until_a_newer_base_file_takes_their_place(storage: Storage) -> None:
     """Each of ``complete`` takes 500 longer than it was requested: what completed before the base file is forgotten."""
     first, second, third = (complete(storage, number, []) for number in (1, 2, 600))
-    logs = read_written(storage, timeline_in(storage)).logs["p"]["logged"].values()
+    logs = read_written(timeline_in(storage)).logs["p"]["logged"].values()
     assert [log.instant for log in logs] == [first, second, third]
 
     complete(storage, 502, ["logged"])
 
-    found = read_written(storage, timeline_in(storage))
+    found = read_written(timeline_in(storage))
     assert [log.instant.requested_time for log in found.logs["p"]["logged"].values()] == [
         f"{number:017d}" for number in (2, 600, 502)
     ]
