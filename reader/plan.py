@@ -76,12 +76,15 @@ def plan_splits(
     return [*splits, Split(tuple(waiting))] if waiting else splits
 
 
+def whole(one: FileSlice) -> Piece:
+    """Return all of a slice as one piece."""
+    return Piece(one.files[0], one.partition_path, None, one.size, one if one.logs else None)
+
+
 def _pieces(one: FileSlice, known: Mapping[str, Sequence[RowGroup]], split_size: int) -> list[Piece]:
-    if one.logs:
-        return [Piece(one.files[0], one.partition_path, None, one.size, one)]
-    row_groups = known.get(one.base_file.path)
+    row_groups = None if one.logs else known.get(one.base_file.path)
     if row_groups is None:
-        return [Piece(one.base_file.path, one.partition_path, None, one.base_file.size)]
+        return [whole(one)]
     pieces: list[Piece] = []
     numbers: list[int] = []
     size = 0

@@ -1,21 +1,37 @@
 """What a reader is asked to find, and whether rows of which little is known may hold it; free of any engine.
 
-A predicate is a conjunct of a query's filter. It is only ever used to leave out what certainly holds no row that the
-filter keeps; which rows the filter keeps is the engine's to say. SQL's rules: a comparison with null keeps no row.
+A predicate is a conjunct of a query's filter. Where an engine reads, predicates only leave out what certainly holds no
+row that the filter keeps, and the engine evaluates the filter; without an engine `satisfied` does. SQL's rules: a
+comparison with null keeps no row. Spark's for NaN: it equals itself, and is greater than every number.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from typing import Any, Literal, Union
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InvalidOptionError
+from ..table.arrow.arrays import plain
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_DAY = _EPOCH.toordinal()
+_COMPARISONS = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +184,89 @@ def may_match_all(predicates: Iterable[Predicate], spans: Mapping[str, Span], sc
         schema: The table's columns, canonical.
     """
     return all(_may_match_one(one, spans, schema) for one in predicates)
+
+
+def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.BooleanArray:
+    """Return which of n rows satisfy every predicate.
+
+    Args:
+        rows: With the columns that the predicates are about.
+        predicates: Conjuncts.
+
+    Raises:
+        InvalidOptionError: A column is compared with a value of another type.
+    """
+    found = pa.array(np.ones(rows.num_rows, np.bool_))
+    for one in predicates:
+        if isinstance(one, AnyOf):
+            alternatives = [satisfied(rows, alternative) for alternative in one.alternatives]
+            kept = reduce(pc.or_, alternatives, pa.array(np.zeros(rows.num_rows, np.bool_)))
+        else:
+            kept = pc.fill_null(_satisfies(one, plain(rows.column(one.column))), False)
+        found = pc.and_(found, kept)
+    return found
+
+
+def _satisfies(one: OnColumn, column: pa.Array) -> pa.BooleanArray:
+    """Return which values satisfy a predicate; null or False where they do not."""
+    if isinstance(one, IsNull):
+        return column.is_null()
+    if isinstance(one, IsNotNull):
+        return column.is_valid()
+    if isinstance(one, StartsWith):
+        _check_comparable(one.prefix, one.column, column.type)
+        return pc.starts_with(column, one.prefix)
+    values = (one.value,) if isinstance(one, Compare) else one.values
+    known = [value for value in values if value is not None]
+    for value in known:
+        _check_comparable(value, one.column, column.type)
+    if (isinstance(one, Compare) and not known) or (isinstance(one, NoneOf) and len(known) < len(values)):
+        return pa.nulls(len(column), pa.bool_())
+    wide = column.cast(_widest(column.type))
+    if isinstance(one, Compare):
+        return _compares(wide, one.op, one.value)
+    among = pc.is_in(wide, pa.array(known, wide.type))
+    if any(map(_is_nan, known)):
+        among = pc.or_(among, pc.fill_null(pc.is_nan(wide), False))
+    return among if isinstance(one, OneOf) else pc.and_(column.is_valid(), pc.invert(among))
+
+
+def _compares(column: pa.Array, op: str, value: Any) -> pa.BooleanArray:
+    if not pa.types.is_floating(column.type):
+        return _COMPARISONS[op](column, pa.scalar(value, column.type))
+    is_last = pc.is_nan(column)
+    if _is_nan(value):
+        return _COMPARISONS[op](is_last, pa.scalar(True))
+    found = _COMPARISONS[op](column, pa.scalar(value, column.type))
+    return pc.if_else(is_last, pa.scalar(op in {">", ">=", "!="}), found)
+
+
+def _check_comparable(value: Any, name: str, kind: pa.DataType) -> None:
+    if comparable(value, kind) is not None or (_is_nan(value) and pa.types.is_floating(kind)):
+        try:
+            pa.scalar(value, _widest(kind))
+        except (pa.ArrowException, OverflowError):
+            pass
+        else:
+            return
+    raise InvalidOptionError(
+        f"The column {name!r} of type {kind} cannot be compared with {value!r}.", "Give a value of the column's type."
+    )
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _widest(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which all values that compare with a column's have a place."""
+    if pa.types.is_integer(kind):
+        return pa.int64()
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    if pa.types.is_decimal(kind):
+        return pa.decimal256(76, 38)
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
 
 
 def _may_match_one(one: Predicate, spans: Mapping[str, Span], schema: pa.Schema) -> bool:

@@ -1,25 +1,79 @@
-"""Reading one split: pieces of base files and whole slices in, record batches of exactly the requested columns out."""
+"""Reading: a snapshot, or pieces of it, in; record batches of exactly the requested columns out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..errors import CorruptFileError, UnsupportedTableError
+from ..errors import CorruptFileError, MissingColumnError, UnsupportedTableError
 from ..storage.base import Storage
 from ..table.config import load_config
 from ..table.files.base_file import BaseFileReader
 from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
 from .key_lookup import Search
-from .merging import MergeTerms, merge_slice
-from .plan import Piece, Split
-from .predicates import Predicate
+from .merging import GIB, MergeTerms, merge_slice
+from .plan import Piece, Split, whole
+from .predicates import Predicate, columns_of, satisfied
 from .window import COMMIT_TIME, CommitTimes
+
+if TYPE_CHECKING:
+    from .snapshot import Snapshot
 
 
 def scan(
+    snapshot: Snapshot,
+    columns: Sequence[str] | None = None,
+    predicates: Sequence[Predicate] = (),
+    *,
+    merge_memory: int = GIB,
+) -> Iterator[pa.RecordBatch]:
+    """Return the rows that a snapshot shows and that satisfy every predicate, by partition path and file id.
+
+    One file slice is read at a time, and its batches as they are asked for.
+
+    Args:
+        snapshot: The table as a query shows it.
+        columns: The columns wanted; None for all.
+        predicates: Conjuncts, with values of the columns' types.
+        merge_memory: Bytes that merging one slice may take.
+
+    Raises:
+        MissingColumnError: The table has no such column.
+        InvalidOptionError: A predicate compares a column with a value of another type.
+        PyHudiError: See `Snapshot.slices` and `read_split`.
+    """
+    schema = _selected(snapshot, snapshot.schema.names if columns is None else columns)
+    compared = _selected(snapshot, sorted({name for one in predicates for name in columns_of(one)}))
+    satisfied(pa.RecordBatch.from_pylist([], compared), predicates)
+    asked = pa.schema([*schema, *(one for one in compared if one.name not in schema.names)])
+    return _rows(snapshot, schema, asked, predicates, MergeTerms(snapshot.config, merge_memory))
+
+
+def _selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
+    for name in names:
+        if name not in snapshot.schema.names:
+            raise MissingColumnError(
+                f"The table {snapshot.storage.path} has no column {name!r}.",
+                f"It has {', '.join(snapshot.schema.names)}.",
+            )
+    return pa.schema([snapshot.schema.field(name) for name in names])
+
+
+def _rows(
+    snapshot: Snapshot, schema: pa.Schema, asked: pa.Schema, predicates: Sequence[Predicate], terms: MergeTerms
+) -> Iterator[pa.RecordBatch]:
+    for one in snapshot.slices_of_keys(predicates):
+        split = Split((whole(one),))
+        for batch in read_split(snapshot.storage, split, asked, predicates, snapshot.schema, snapshot.times, terms):
+            rows = batch.filter(satisfied(batch, predicates)) if predicates else batch
+            if rows.num_rows:
+                yield rows.select(schema.names) if len(asked) > len(schema) else rows
+
+
+def read_split(
     storage: Storage,
     split: Split,
     schema: pa.Schema,

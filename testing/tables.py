@@ -14,20 +14,17 @@ from ..index.settings import LookupSettings
 from ..operations.planning.plan import WritePlan, plan_write
 from ..operations.planning.request import TableSettings, WriteRequest, WriteSettings
 from ..operations.result import CommitResult
-from ..operations.write.abort import abort_write
-from ..operations.write.commit import commit_write
-from ..operations.write.task import TaskResult, run_task
-from ..reader.merging import MergeTerms, merge_slice
+from ..operations.write.run import LocalRun
+from ..operations.write.task import TaskResult
+from ..reader.scan import scan
+from ..reader.snapshot import open_snapshot
 from ..storage import open_storage
 from ..storage.base import Storage
-from ..table.config import load_config
 from ..table.files.lost import WholeView, open_view
-from ..table.files.names import WriteToken
-from ..table.latest_schema import latest_schema
-from ..table.schema.columns import with_meta
-from ..table.table import Table, open_table
+from ..table.table import open_table
 
 ROWS = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.string())])
+_ROWS_OF_A_BATCH = 7
 
 
 @dataclass
@@ -90,20 +87,15 @@ class DrivenTable:
 
     def task(self, planned: WritePlan, rows: pa.Table, number: int) -> TaskResult:
         """Run one task of a write over its rows, some at a time."""
-        token = WriteToken(number, 1, 100 + number)
-        return run_task(planned, iter(rows.to_batches(max_chunksize=7)), token)
+        return LocalRun(planned).task(rows.to_batches(max_chunksize=_ROWS_OF_A_BATCH), number)
 
     def commit(self, planned: WritePlan, parts: Sequence[pa.Table]) -> CommitResult:
         """Run one task for each part, and finish the write."""
-        return self.finish(planned, lambda: [self.task(planned, rows, number) for number, rows in enumerate(parts)])
+        return LocalRun(planned).write(rows.to_batches(max_chunksize=_ROWS_OF_A_BATCH) for rows in parts)
 
     def finish(self, planned: WritePlan, results: Callable[[], Sequence[TaskResult]]) -> CommitResult:
         """Commit what the tasks return; abort and raise where anything fails."""
-        try:
-            return commit_write(planned, results())
-        except BaseException:
-            abort_write(planned)
-            raise
+        return LocalRun(planned).finish(results)
 
     def write(self, *parts: pa.Table, operation: str = "upsert", **settings: Any) -> CommitResult:
         """Write the parts, one task each.
@@ -127,14 +119,8 @@ class DrivenTable:
 
     def read(self) -> pa.Table:
         """Return the table's rows with their meta columns, log files merged."""
-        storage = self.storage
-        config = load_config(storage)
-        timeline = Table(storage, config).timeline()
-        schema = latest_schema(config, timeline) or ROWS
-        shown, terms = with_meta(schema), MergeTerms(config)
-        slices = open_view(timeline).all_slices()
-        batches = [one for piece in slices for one in merge_slice(storage, piece, shown, (), schema, terms, None)]
-        return pa.Table.from_batches(batches, shown)
+        snapshot = open_snapshot(self.path)
+        return pa.Table.from_batches(scan(snapshot), snapshot.schema)
 
 
 def rows_of(*rows: tuple[str | None, str, int, str]) -> pa.Table:

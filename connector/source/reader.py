@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from ...reader.merging import MergeTerms
 from ...reader.plan import Split
 from ...reader.predicates import Predicate
-from ...reader.scan import scan
+from ...reader.scan import read_split
 from ...storage import open_storage
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class HudiReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one split."""
         storage = open_storage(self._path, self._storage_options)
-        yield from scan(
+        yield from read_split(
             storage, partition.value, self._schema, self._predicates, self._table_schema, self._times, self._terms
         )
 

@@ -19,8 +19,8 @@ from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.target import Target, find_target
 from ...operations.result import CommitResult, RowCounts, find_write, with_services
 from ...operations.services.compaction.means import Means
-from ...operations.write.alone import write_without_rows
 from ...operations.write.inline import means_of, run_inline
+from ...operations.write.run import write
 from ...operations.write_ids import GENERATED_ID
 from ...storage import Storage, open_storage
 from ...table.config import load_config
@@ -212,7 +212,7 @@ def delete_partitions(
     request = options.to_write_request(path, pa.schema([]), overwrite=False)
     settings = replace(request.write, partitions_to_delete=tuple(partitions))
     application = options.application or _application(spark)
-    return _told(write_without_rows(replace(request, write=settings, application=application)), began)
+    return _told(write(replace(request, write=settings, application=application)), began)
 
 
 def _application(spark: SparkSession) -> str:

@@ -16,7 +16,7 @@ from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.merging import MergeTerms
 from pyhudi.reader.predicates import Compare, OneOf, Predicate
-from pyhudi.reader.scan import scan
+from pyhudi.reader.scan import read_split
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
@@ -53,7 +53,9 @@ def found(snapshot: Snapshot, *predicates: Predicate) -> set[tuple[Any, ...]]:
     batches = [
         batch
         for split in splits
-        for batch in scan(snapshot.storage, split, snapshot.schema, predicates, snapshot.schema, snapshot.times, terms)
+        for batch in read_split(
+            snapshot.storage, split, snapshot.schema, predicates, snapshot.schema, snapshot.times, terms
+        )
     ]
     rows = pa.Table.from_batches(batches, snapshot.schema).select(["p", "id", "name"])
     return {tuple(row.values()) for row in rows.to_pylist()}

@@ -28,7 +28,7 @@ from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, 
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult, run_task
-from pyhudi.reader.scan import scan
+from pyhudi.reader.scan import read_split
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
@@ -109,7 +109,7 @@ class Job:
         batches = [
             batch
             for split in snapshot.plan(snapshot.schema, (), 1 << 27)
-            for batch in scan(snapshot.storage, split, snapshot.schema, (), snapshot.schema)
+            for batch in read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema)
         ]
         rows = pa.Table.from_batches(batches, snapshot.schema).select(SCHEMA.names).to_pylist()
         return sorted([row[name] for name in SCHEMA.names] for row in rows)

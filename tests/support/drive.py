@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,18 +12,11 @@ from pyhudi.errors import CommitConflictError
 from pyhudi.operations.planning.plan import WritePlan, plan_write
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.result import CommitResult
-from pyhudi.operations.write.abort import abort_write
-from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.run import LocalRun
 from pyhudi.operations.write.task import TaskResult, run_task
-from pyhudi.storage import open_storage
-from pyhudi.table.arrow.spill import local_spills
-from pyhudi.table.config import load_config
-from pyhudi.table.files.lost import open_view
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table.files.names import WriteToken
-from pyhudi.table.latest_schema import latest_schema
-from pyhudi.table.schema.columns import with_meta
-from pyhudi.table.slices.merged_slice import MergedSlice
-from pyhudi.table.table import Table
 
 NOTHING_SAID = TableSettings()
 DEFAULTS = WriteSettings()
@@ -55,19 +47,23 @@ def plan(
     return pickle.loads(pickle.dumps(plan_write(request)))  # noqa: S301
 
 
+class SparkLikeRun(LocalRun):
+    """A write whose results go through pickle, as Spark sends them; the batches of its tasks are small."""
+
+    def task(self, batches: Iterable[pa.RecordBatch], number: int, attempt: int | None = None) -> TaskResult:
+        """Run one task."""
+        token = WriteToken(number, 1, 100 + number if attempt is None else attempt)
+        return pickle.loads(pickle.dumps(run_task(self.plan, iter(batches), token)))  # noqa: S301
+
+
 def task(planned: WritePlan, rows: pa.Table, number: int, *, attempt: int | None = None) -> TaskResult:
     """Run one task over the rows, in batches of seven."""
-    token = WriteToken(number, 1, 100 + number if attempt is None else attempt)
-    return pickle.loads(pickle.dumps(run_task(planned, iter(rows.to_batches(max_chunksize=7)), token)))  # noqa: S301
+    return SparkLikeRun(planned).task(rows.to_batches(max_chunksize=7), number, attempt)
 
 
 def carry_out(planned: WritePlan, parts: Sequence[pa.Table]) -> CommitResult:
     """Run the tasks and commit; abort and raise when anything fails."""
-    try:
-        return commit_write(planned, [task(planned, rows, number) for number, rows in enumerate(parts)])
-    except BaseException:
-        abort_write(planned)
-        raise
+    return SparkLikeRun(planned).write(rows.to_batches(max_chunksize=7) for rows in parts)
 
 
 def write(path: Path | str, parts: Sequence[pa.Table] | pa.Table, **options: object) -> CommitResult:
@@ -86,22 +82,9 @@ def write_after_death(path: Path | str, parts: Sequence[pa.Table] | pa.Table, **
 
 
 def read(path: Path | str) -> pa.Table:
-    """Return the table's rows with their meta columns, by the file view and nothing else."""
-    storage = open_storage(str(path))
-    config = load_config(storage)
-    timeline = Table(storage, config).timeline()
-    schema = latest_schema(config, timeline)
-    assert schema is not None
-    wanted = with_meta(schema)
-    batches = []
-    with tempfile.TemporaryDirectory() as folder:
-        spills = local_spills(open_storage(folder, durable=False))
-        for piece in open_view(timeline).all_slices():
-            merged = MergedSlice(
-                storage, config, piece, schema, timeline.is_committed, memory=1 << 30, open_spill=spills
-            )
-            batches += list(merged.batches(wanted))
-    return pa.Table.from_batches(batches, wanted)
+    """Return the table's rows with their meta columns."""
+    snapshot = open_snapshot(str(path))
+    return pa.Table.from_batches(scan(snapshot), snapshot.schema)
 
 
 def rows_of(path: Path | str, *columns: str) -> list[tuple[object, ...]]:

@@ -377,7 +377,7 @@ def test_every_exception_from_the_io_rule_is_still_needed() -> None:
         (upward_imports_of_support, "tests/support/made/logged.py", "from ..models.model import Table"),
         (upward_imports_of_support, "tests/support/drive.py", "from support.made.logged import append"),
         (absolute_imports, "table/files/view.py", "from pyhudi.timeline.instants import Instant"),
-        (spark_imports, "operations/write/alone.py", "def f():\n    from pyspark.sql import SparkSession"),
+        (spark_imports, "operations/write/run.py", "def f():\n    from pyspark.sql import SparkSession"),
         (io_uses, "table/files/view.py", "import os.path"),
         (io_uses, "table/files/view.py", "from pathlib import Path"),
         (io_uses, "table/files/view.py", "from pyarrow import fs"),

@@ -13,7 +13,7 @@ from pyhudi.reader.merging import MergeTerms, merge_slice
 from pyhudi.reader.plan import Piece, Split
 from pyhudi.reader.predicates import Compare, Predicate
 from pyhudi.reader.query import Changes
-from pyhudi.reader.scan import scan
+from pyhudi.reader.scan import read_split
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.reader.window import CommitTimes
 from pyhudi.storage import open_storage
@@ -105,7 +105,7 @@ def test_base_rows_are_left_out_where_a_filter_denies_the_key_looked_for(storage
 
     def shown(key: str) -> list[str]:
         asked, terms = pa.schema([SCHEMA.field("id")]), MergeTerms(EVENT)
-        found = scan(storage, split, asked, [Compare("id", "=", key)], with_meta(SCHEMA), terms=terms)
+        found = read_split(storage, split, asked, [Compare("id", "=", key)], with_meta(SCHEMA), terms=terms)
         return [key for batch in found for key in batch.column(0).to_pylist()]
 
     assert shown("a51") == ["a51"] * logged

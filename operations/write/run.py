@@ -1,0 +1,134 @@
+"""One write carried out by this process, without an engine: planned, its tasks run here, committed or given up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing
+from threading import Event
+
+import pyarrow as pa
+
+from ...errors import WriteSealedError
+from ...table.files.names import WriteToken
+from ...timeline.writers import heartbeat
+from ..planning.plan import WritePlan, plan_write
+from ..planning.request import WriteRequest
+from ..result import CommitResult
+from .abort import abort_write
+from .commit import commit_write
+from .task import TaskResult, run_task
+
+logger = logging.getLogger("pyhudi")
+
+
+def write(request: WriteRequest, parts: Iterable[Iterable[pa.RecordBatch]] = (), *, threads: int = 1) -> CommitResult:
+    """Carry out one write in this process.
+
+    A table gets the rows that it would get if each part were the rows of one of Spark's partitions, in their order.
+
+    Args:
+        request: The write.
+        parts: The rows of each task, columns of the request's schema; none for a write that needs no rows. A part is
+            taken when its task begins, and each batch when the one before it is buffered.
+        threads: How many tasks run at once. Each of them may hold `WriteSettings.task_max_size` bytes of rows.
+
+    Raises:
+        PyHudiError: The write failed as a whole, and nothing of it is left; see `pyhudi.errors`.
+    """
+    return LocalRun(plan_write(request)).write(parts, threads=threads)
+
+
+class LocalRun:
+    """A planned write whose tasks run in this process.
+
+    Args:
+        plan: What `plan_write` returned.
+    """
+
+    def __init__(self, plan: WritePlan) -> None:
+        self.plan = plan
+
+    def task(self, batches: Iterable[pa.RecordBatch], number: int) -> TaskResult:
+        """Run one task, by its place among the parts."""
+        return run_task(self.plan, iter(batches), WriteToken(number, 0, number))
+
+    def write(self, parts: Iterable[Iterable[pa.RecordBatch]], *, threads: int = 1) -> CommitResult:
+        """Run one task for each part, and commit.
+
+        Raises:
+            PyHudiError: The write failed as a whole, and nothing of it is left.
+        """
+        return self.finish(lambda: self._run_all(parts, threads))
+
+    def finish(self, results: Callable[[], Sequence[TaskResult]]) -> CommitResult:
+        """Commit what tasks return; give the write up where they fail, or the commit does.
+
+        Raises:
+            PyHudiError: The write failed as a whole, and nothing of it is left.
+        """
+        try:
+            return commit_write(self.plan, results())
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Abort, without hiding the error for which that is done; what stays, the next write rolls back."""
+        try:
+            abort_write(self.plan)
+        except Exception:
+            logger.warning(
+                "table %s: left-overs of the failed write %s stay until the next write",
+                self.plan.path,
+                self.plan.instant_time,
+                exc_info=True,
+            )
+
+    def _run_all(self, parts: Iterable[Iterable[pa.RecordBatch]], threads: int) -> list[TaskResult]:
+        """Return the results of all tasks, in the order of the parts."""
+        storage, instant_time = self.plan.storage, self.plan.instant_time
+        interval = self.plan.transaction.patience.heartbeat_interval_s
+        results: list[TaskResult] = []
+        try:
+            with ExitStack() as stack:
+                running = self._one_by_one(parts) if threads < 2 else self._at_once(parts, threads)
+                for result in stack.enter_context(closing(running)):
+                    if result.rows and not any(one.rows for one in results):
+                        # Tasks touch the heartbeat while they have rows, and the next part may be long in coming.
+                        stack.enter_context(heartbeat.HeartbeatThread(storage, instant_time, interval_s=interval))
+                    results.append(result)
+        except WriteSealedError:
+            # What sealed the write has tidied up already, this heartbeat excepted.
+            heartbeat.delete(storage, instant_time)
+            raise
+        return sorted(results, key=lambda one: one.token)
+
+    def _one_by_one(self, parts: Iterable[Iterable[pa.RecordBatch]]) -> Generator[TaskResult, None, None]:
+        for number, batches in enumerate(parts):
+            yield self.task(batches, number)
+
+    def _at_once(self, parts: Iterable[Iterable[pa.RecordBatch]], threads: int) -> Generator[TaskResult, None, None]:
+        """Yield the results of tasks as they end; where one fails the others end with their next batch."""
+        over = Event()
+        running: set[Future[TaskResult]] = set()
+        with ThreadPoolExecutor(threads, thread_name_prefix=f"pyhudi-write-{self.plan.instant_time}") as pool:
+            try:
+                for number, batches in enumerate(parts):
+                    running.add(pool.submit(self.task, _until(over, batches), number))
+                    if len(running) == threads:
+                        done, running = wait(running, return_when=FIRST_COMPLETED)
+                        yield from (one.result() for one in done)
+                while running:
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    yield from (one.result() for one in done)
+            finally:
+                over.set()
+
+
+def _until(over: Event, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if over.is_set():
+            raise WriteSealedError("Another task of this write failed.", "See the error of that task.")
+        yield batch
