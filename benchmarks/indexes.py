@@ -39,6 +39,7 @@ from pyhudi.table.files.bloom_filter import FILTER, TYPE_CODE, BloomFilter, Bloo
 from pyhudi.table.files.file_group import BaseFile, FileSlice
 from pyhudi.table.files.key_footers import KeyFooters
 from pyhudi.table.files.names import BaseFileName, FileGroupId, WriteToken
+from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import RECORD_KEY, avro_schema
 
 # Rows of what indexes take; no format is one of them.
@@ -140,7 +141,7 @@ class Table:
         )
         sink = pa.BufferOutputStream()
         avro = avro_schema(_DATA, "t", meta=True)
-        writer = BaseFileWriter(sink, _SCHEMA, avro, compression="zstd", row_group_bytes=120 << 20, bloom=settings)
+        writer = BaseFileWriter(sink, _SCHEMA, avro, output=Output(row_group_bytes=120 << 20), bloom=settings)
         writer.write(batch)
         writer.close()
         body = sink.getvalue().to_pybytes()

@@ -89,6 +89,7 @@ def write(table: str, rows: int, ts: int, table_type: str, index: str, task_mib:
     from pyhudi.operations.write.commit import commit_write
     from pyhudi.operations.write.task import run_task
     from pyhudi.table.files.names import WriteToken
+    from pyhudi.table.files.output import Output
 
     request = WriteRequest(
         path=table,
@@ -103,7 +104,7 @@ def write(table: str, rows: int, ts: int, table_type: str, index: str, task_mib:
             index_type=index,
             bucket_count=1 if index == "BUCKET" else None,
         ),
-        write=WriteSettings(colocated=index == "BUCKET", task_max_size=task_mib * MIB),
+        write=WriteSettings(colocated=index == "BUCKET", output=Output(memory=task_mib * MIB)),
     )
     flushes = count_flushes()
     start = time.perf_counter()

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyhudi.connector.source.spark_types import to_arrow, to_spark
 from pyhudi.errors import UnsupportedTypeError
 from pyhudi.table.files.base_file import BaseFileWriter, file_schema
+from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import avro_schema, canonical
 from pyspark.sql import types as T  # noqa: N812
 
@@ -157,7 +158,7 @@ def parquet_leaves(stored: Stored) -> list[str]:
     """Return the columns of the Parquet file: path below the column, physical type, logical type."""
     schema = file_schema(stored.schema)
     sink = io.BytesIO()
-    BaseFileWriter(sink, schema, "{}", compression="zstd", row_group_bytes=1).close()
+    BaseFileWriter(sink, schema, "{}", output=Output(row_group_bytes=1)).close()
     parquet = pq.ParquetFile(sink).schema
     leaves = [parquet.column(number) for number in range(len(parquet))]
     return [_leaf(leaf) for leaf in leaves if leaf.path.partition(".")[0] == COLUMN]

@@ -15,6 +15,7 @@ from ..table.files.base_file import BaseFileReader
 from ..table.files.bloom_filter import BloomSettings
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.key_footers import FEW, FOOTERS, KeyFooter
+from ..table.files.output import Output
 from .lookup import TableLookup
 from .slice_keys import Hits, WantedKeys, hits_of_base, hits_of_logs
 
@@ -53,7 +54,7 @@ class BloomIndex(TableLookup):
             return hits_of_base(base, file, wanted.some(possible)).at(possible)
 
 
-def filters_for(config: TableConfig, settings: BloomSettings, asked: bool | None) -> BloomSettings | None:
+def filters_for(config: TableConfig, output: Output) -> BloomSettings | None:
     """Return which bloom filters a table's base files get, None where they get none.
 
     Under an index that looks into filters each file has one, whoever asks for none: Apache Hudi fails on a file
@@ -61,9 +62,8 @@ def filters_for(config: TableConfig, settings: BloomSettings, asked: bool | None
 
     Args:
         config: The table's properties.
-        settings: What kind of filter.
-        asked: Whether a writer wants filters (``hoodie.parquet.bloom.filter.enabled``); None for the index's default.
+        output: Says whether a writer wants filters, and of what kind.
     """
     if config.generates_keys:
         return None
-    return settings if asked or "BLOOM" in (config.index_type or "").upper() else None
+    return output.bloom if output.bloom_filter or "BLOOM" in (config.index_type or "").upper() else None

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..table.files.bloom_filter import BloomSettings
-
-__all__ = ["BloomSettings", "FileSizes", "LookupSettings"]
-
 MIB = 1 << 20
 
 
@@ -45,7 +41,6 @@ class LookupSettings:
             ``hoodie.simple.index.use.caching``).
         moves_rows: Whether a row whose partition changed moves there; else it is updated where it is. Of global
             indexes alone (``hoodie.bloom.index.update.partition.path``, ``hoodie.simple.index.update.partition.path``).
-        bloom: The filters that base files get.
         sizes: Where new keys go.
         own: Options of an index that another package offers, by its own names, lower-case; not shown, because secrets
             may be among them (``hoodie.pyhudi.index.*``).
@@ -55,6 +50,5 @@ class LookupSettings:
     keys_per_task: int = 10_000_000
     caches: bool = True
     moves_rows: bool = True
-    bloom: BloomSettings = field(default_factory=BloomSettings)
     sizes: FileSizes = field(default_factory=FileSizes)
     own: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -22,6 +22,7 @@ from ..table.files.logs.delete_block import Deletes, joined
 from ..table.files.logs.log_blocks import BlockType
 from ..table.files.logs.log_file import LogFileWriter
 from ..table.files.names import BaseFileName, FileGroupId, LogFileName, WriteToken
+from ..table.files.output import Output
 from ..table.schema.columns import FILE_NAME
 from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals, encoded_as
@@ -37,8 +38,7 @@ class FileFormat:
     Attributes:
         schema: The data columns, canonical types.
         avro_schema: The Avro schema with meta columns, JSON, for the footer.
-        compression: Parquet codec.
-        row_group_bytes: Arrow bytes of one row group.
+        output: The codec, and how large row groups are.
         sort_columns: Columns that the rows of a file are sorted by; none for the order in which they come.
         bloom: What kind of bloom filter each file gets; None for none.
         stamped: Whether files say that their rows are where the table's index has them.
@@ -46,8 +46,7 @@ class FileFormat:
 
     schema: pa.Schema
     avro_schema: str
-    compression: str
-    row_group_bytes: int
+    output: Output
     sort_columns: tuple[str, ...] = ()
     bloom: BloomSettings | None = None
     stamped: bool = True
@@ -229,8 +228,7 @@ class BaseOutput(NewFile):
             self._staged.stream,
             self._schema,
             self._form.avro_schema,
-            compression=self._form.compression,
-            row_group_bytes=self._form.row_group_bytes,
+            self._form.output,
             bloom=self._form.bloom,
             stamped=self._form.stamped,
             # Rows that are sorted are no longer told apart.
@@ -289,9 +287,8 @@ class LogOutput(NewFile):
             schema=self._schema,
             avro_schema=form.avro_schema,
             data_format=log_format.data_format,
-            compression=form.compression,
             block_bytes=log_format.block_bytes,
-            row_group_bytes=form.row_group_bytes,
+            output=form.output,
             partial=log_format.partial,
             replaces=replaces,
         )

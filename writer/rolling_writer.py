@@ -77,7 +77,8 @@ class RollingWriter:
     def form(self) -> FileFormat:
         """How the files look; a file has a whole row group before it is full, by which its size is told."""
         form = self.bases.file_format
-        return replace(form, row_group_bytes=min(form.row_group_bytes, self.largest), sort_columns=())
+        output = replace(form.output, row_group_bytes=min(form.output.row_group_bytes, self.largest))
+        return replace(form, output=output, sort_columns=())
 
 
 class _Files:

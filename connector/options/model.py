@@ -62,7 +62,7 @@ class HudiOptions(ReadOptions, UpkeepOptions, LookupOptions, WriteOptions, Table
             overwrite=overwrite,
             schema=schema,
             table=self.table_settings(),
-            write=replace(self.write_settings(), lookup=self.lookup_settings(), upkeep=self.upkeep()),
+            write=replace(self.write_settings(), upkeep=self.upkeep()),
             write_id=self.write_id,
             application=self.application,
             storage_options=dict(self.storage_options),

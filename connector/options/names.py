@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from . import types as option_types
 from .catalogue import CATALOGUE, Effect, Scope
@@ -80,8 +80,7 @@ def either(values: Iterable[Any]) -> str:
 
 
 def _describe(scope: Scope, name: str, kind: str) -> OptionInfo:
-    field = HudiOptions.model_fields[name]
-    extra: Any = field.json_schema_extra
+    field, extra = HudiOptions.model_fields[name], _described(name)
     supported = extra.get("supported")
     return OptionInfo(
         name=name,
@@ -97,6 +96,10 @@ def _describe(scope: Scope, name: str, kind: str) -> OptionInfo:
         doc=field.description or "",
         since=extra["since"],
     )
+
+
+def _described(name: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", HudiOptions.model_fields[name].json_schema_extra or {})
 
 
 def _type_words(kind: str, supported: Iterable[Any] | None) -> str:
@@ -132,6 +135,6 @@ OPTIONS: dict[str, OptionInfo] = {
     name: _describe(scope, name, kind)
     for scope, part in PARTS.items()
     for name, kind in part.__annotations__.items()
-    if HudiOptions.model_fields[name].json_schema_extra
+    if "key" in _described(name)
 }
 _NAMES: dict[str, str] = {key: name for name, info in OPTIONS.items() for key in info.keys}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from ...errors import MissingOptionError, OptionConflictError
-from ...operations.planning.request import GIB, MIB
 from ...reader.query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
+from ...table.files.output import GIB, MIB
 from .types import Fields, PathGlob, QueryBegin, QueryTime, QueryType, Size, option
 
 QUERY_TYPE = "hoodie.datasource.query.type"

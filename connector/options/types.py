@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from ...errors import UnsupportedTableError
 from ...index.registry import is_offered
@@ -16,6 +18,8 @@ from ...table.config.key_types import KeyGeneratorType, split_partition_field
 from ...table.config.payloads import Payload
 from ...table.config.property_keys import INDEXES_NOT_DONE
 from ...timeline.clock import query_time
+
+Settings = TypeVar("Settings")
 
 _SINCE = "0.1.0"
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -200,6 +204,44 @@ QueryBegin = Annotated[str, AfterValidator(_check_begin)]
 Codec = Annotated[Literal["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"], BeforeValidator(_lower)]
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsField:
+    """The field of a settings value that an option sets.
+
+    Attributes:
+        kind: The value's class.
+        name: The field.
+        default: The option's default.
+        by: Makes the field's value of the option's; None where they are the same.
+    """
+
+    kind: type
+    name: str
+    default: Any
+    by: Callable[[Any], Any] | None = None
+
+    def of(self, by: Callable[[Any], Any], **default: Any) -> SettingsField:
+        """Return the field as an option sets it that is given in other words, with a default in them."""
+        return replace(self, by=by, **default)
+
+
+class FieldsOf:
+    """The fields of a settings value, as attributes, for the options that set them.
+
+    Args:
+        kind: The value's class.
+    """
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    def __getattr__(self, name: str) -> SettingsField:
+        for one in fields(self._kind):
+            if one.name == name:
+                return SettingsField(self._kind, name, one.default)
+        raise AttributeError(f"{self._kind.__name__} has no field {name!r}")
+
+
 def option(
     default: Any,
     doc: str,
@@ -214,7 +256,8 @@ def option(
     """Describe one option.
 
     Args:
-        default: Its value when nothing is said; None leaves the choice to the table.
+        default: Its value when nothing is said, or the field of a settings value that it sets and whose default it has;
+            None leaves the choice to the table.
         doc: One sentence for people.
         key: Hudi's own name, or ours below ``hoodie.pyhudi``.
         aliases: Other names, Hudi's first.
@@ -225,6 +268,41 @@ def option(
         since: The version of pyhudi that has it first.
     """
     extra: Any = {"key": key, "aliases": list(aliases), "since": since, "otherwise": otherwise}
+    if isinstance(default, SettingsField):
+        extra["sets"], default = default, default.default
     if supported is not None:
         extra |= {"supported": list(supported), "unsupported": list(unsupported), "instead": instead}
     return Field(default, description=doc, json_schema_extra=extra)
+
+
+def family(field: SettingsField, *, secret: bool = False) -> Any:
+    """Describe what a family of keys fills together, and not a key of its own."""
+    return Field(default_factory=dict, repr=not secret, json_schema_extra=cast(Any, {"sets": field}))
+
+
+def settings_of(kind: type[Settings], options: BaseModel, **worked_out: Any) -> Settings:
+    """Return a settings value, and the values nested in it, as the options say that set their fields.
+
+    Args:
+        kind: Its class.
+        options: The options.
+        worked_out: Fields that more than one option decide, or none.
+    """
+    options_by_field = _options_by_field(type(options))
+    for one in fields(cast(Any, kind)):
+        if one.name in worked_out:
+            continue
+        if (kind, one.name) in options_by_field:
+            name, by = options_by_field[kind, one.name]
+            value = getattr(options, name)
+            worked_out[one.name] = value if by is None else by(value)
+        elif is_dataclass(one.default_factory):
+            worked_out[one.name] = settings_of(cast(Any, one.default_factory), options)
+    return kind(**worked_out)
+
+
+@cache
+def _options_by_field(model: type[BaseModel]) -> dict[tuple[type, str], tuple[str, Callable[[Any], Any] | None]]:
+    described = ((name, cast(Any, info.json_schema_extra) or {}) for name, info in model.model_fields.items())
+    found = ((name, extra["sets"]) for name, extra in described if "sets" in extra)
+    return {(one.kind, one.name): (name, one.by) for name, one in found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from pydantic import BaseModel
 
@@ -22,12 +23,23 @@ from ...operations.services.settings import (
     LogCompactionSettings,
     Upkeep,
 )
-from .types import CleanPolicy, CleanTrigger, CompactionStrategy, CompactionTrigger, Count, Pattern, Threshold, option
+from .types import (
+    CleanPolicy,
+    CleanTrigger,
+    CompactionStrategy,
+    CompactionTrigger,
+    Count,
+    FieldsOf,
+    Pattern,
+    Threshold,
+    option,
+    settings_of,
+)
 
 logger = logging.getLogger("pyhudi")
 
-CLEAN, ARCHIVE, COMPACTION = CleanSettings(), ArchiveSettings(), CompactionSettings()
-LOG_COMPACTION = LogCompactionSettings()
+CLEAN, ARCHIVE = FieldsOf(CleanSettings), FieldsOf(ArchiveSettings)
+COMPACTION, LOG_COMPACTION = FieldsOf(CompactionSettings), FieldsOf(LogCompactionSettings)
 COMMITS, LEAST, MOST = "hoodie.clean.commits.retained", "hoodie.keep.min.commits", "hoodie.keep.max.commits"
 
 # So many more stay than those whose slices a clean keeps.
@@ -188,42 +200,11 @@ class UpkeepOptions(BaseModel):
                 f"{most + more}."
             )
             least, most = least + more, most + more
-        return Upkeep(
-            CleanSettings(
-                automatic=self.clean_automatic and self.table_services,
-                policy=self.clean_policy,
-                commits=self.clean_commits,
-                file_versions=self.clean_file_versions,
-                hours=self.clean_hours,
-                after_commits=self.clean_after_commits,
-                incremental=self.clean_incremental,
-            ),
-            ArchiveSettings(
-                automatic=self.archive_automatic and self.table_services,
-                min_commits=least,
-                max_commits=most,
-                batch=self.archive_batch,
-                # By the clock alone nobody counts them.
-                delta_commits=None if self.compact_trigger == TIME_ELAPSED else self.compact_delta_commits,
-            ),
-            self._compaction(),
-            LogCompactionSettings(self.log_compact_inline and self.table_services, self.log_compact_blocks),
-        )
-
-    def _compaction(self) -> CompactionSettings:
-        return CompactionSettings(
-            inline=self.compact_inline and self.table_services,
-            schedule_inline=self.compact_schedule_inline and self.table_services,
-            trigger=self.compact_trigger,
-            delta_commits=self.compact_delta_commits,
-            delta_seconds=self.compact_delta_seconds,
-            strategy=self.compaction_strategy,
-            target_io_mb=self.compaction_target_io,
-            log_bytes=self.compaction_log_bytes,
-            log_files=self.compaction_log_files,
-            partitions=self.compaction_partitions,
-            partition_regex=self.compaction_partition_regex,
-        )
+        made = settings_of(Upkeep, self)
+        # By the clock alone nobody counts them.
+        counted = None if self.compact_trigger == TIME_ELAPSED else self.compact_delta_commits
+        made = replace(made, archive=replace(made.archive, min_commits=least, max_commits=most, delta_commits=counted))
+        return made if self.table_services else made.called_for()
 
 
 def _tell(words: str) -> None:

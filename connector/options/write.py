@@ -7,7 +7,10 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from ...operations.planning.partial_update import PARTIAL_UPDATE
-from ...operations.planning.request import LogSettings, WriteSettings
+from ...operations.planning.request import WriteSettings
+from ...operations.services.settings import Upkeep
+from ...table.files.logs.block_format import LogSettings
+from ...table.files.output import Output
 from ...table.schema.casts import NUMBER_TO_TEXT
 from ...timeline.writers.patience import Patience
 from .types import (
@@ -16,6 +19,7 @@ from .types import (
     DupPolicy,
     FailedWrites,
     Fields,
+    FieldsOf,
     LogBlocks,
     LogLevel,
     Operation,
@@ -24,10 +28,12 @@ from .types import (
     Placing,
     Size,
     SortMode,
+    family,
     option,
+    settings_of,
 )
 
-DEFAULTS = WriteSettings()
+WRITE, OUTPUT, LOGS, PATIENCE = map(FieldsOf, (WriteSettings, Output, LogSettings, Patience))
 
 
 class WriteOptions(BaseModel):
@@ -55,7 +61,7 @@ class WriteOptions(BaseModel):
         otherwise="upsert",
     )
     combine_before_upsert: bool = option(
-        DEFAULTS.combine_before_upsert,
+        WRITE.combine_before_upsert,
         "Whether rows of one key are folded into one where an upsert in mode overwrite replaces the table; where rows "
         "are merged they always are.",
         "hoodie.combine.before.upsert",
@@ -67,112 +73,114 @@ class WriteOptions(BaseModel):
         otherwise="what hoodie.datasource.write.insert.drop.duplicates says",
     )
     insert_dup_policy: DupPolicy = option(
-        DEFAULTS.insert_dup_policy,
+        WRITE.insert_dup_policy,
         "What an insert makes of a row whose key is there: both stay, the new one is dropped, or the write fails.",
         "hoodie.datasource.insert.dup.policy",
     )
     insert_drop_duplicates: bool = option(
-        DEFAULTS.insert_drop_duplicates,
+        WRITE.insert_drop_duplicates,
         "The older name of the policy drop, which folds incoming rows of one key too.",
         "hoodie.datasource.write.insert.drop.duplicates",
     )
     allow_duplicates_on_insert: bool = option(
-        DEFAULTS.allow_duplicates_on_insert,
+        WRITE.allow_duplicates_on_insert,
         "Whether an insert adds rows without looking their keys up; it merges as an upsert does otherwise.",
         "hoodie.merge.allow.duplicate.on.inserts",
     )
     delete_missing_ok: bool = option(
-        DEFAULTS.delete_missing_ok,
+        WRITE.delete_missing_ok,
         "Whether a key to be deleted may be absent; the write fails otherwise.",
         "hoodie.pyhudi.delete.missing.ok",
         "missing_ok",
     )
     based_on: str = option(
-        DEFAULTS.based_on,
+        WRITE.based_on,
         "Completion time of the newest instant that the rows were made from; a commit since then that changed the same "
         "file groups is a conflict.",
         "hoodie.pyhudi.write.based.on",
     )
     overwrite_mode: OverwriteMode | None = option(
-        None,
+        WRITE.overwrite_mode,
         "What mode overwrite replaces when no operation is given: the partitions that rows belong to (dynamic), or the "
         "whole table, which is the default.",
         "hoodie.datasource.overwrite.mode",
         otherwise="static",
     )
     partitions_to_delete: Patterns | None = option(
-        None,
+        WRITE.partitions_to_delete,
         "The partition paths that delete_partition deletes, with `*` for anything; those of the rows without it.",
         "hoodie.datasource.write.partitions.to.delete",
         otherwise="those of the rows",
     )
     bulk_insert_sort_mode: SortMode = option(
-        DEFAULTS.bulk_insert_sort_mode,
+        WRITE.bulk_insert_sort_mode,
         "GLOBAL_SORT and PARTITION_SORT order the rows of each file by record key; the others concern Spark's "
         "partitions, which decide nothing in a table of buckets.",
         "hoodie.bulkinsert.sort.mode",
     )
     bulk_insert_sort_columns: Fields | None = option(
-        None,
+        WRITE.bulk_insert_sort_columns.of(lambda columns: columns or (), default=None),
         "Columns by which a bulk insert orders the rows of each file, in place of the record key.",
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
     )
     reconcile_schema: bool = option(
-        DEFAULTS.reconcile_schema,
+        WRITE.reconcile_schema,
         "Whether nullable columns that the rows lack become null; see [Schema](schema.md).",
         "hoodie.datasource.write.reconcile.schema",
     )
     set_null_for_missing: bool = option(
-        DEFAULTS.set_null_for_missing,
+        WRITE.set_null_for_missing,
         "Whether every column that the rows lack becomes null, NOT NULL or not; see [Schema](schema.md).",
         "hoodie.write.set.null.for.missing.columns",
     )
     number_to_text: bool = option(
-        DEFAULTS.number_to_text,
+        WRITE.number_to_text,
         "Whether columns change their types as in Apache Hudi: numbers become text where the rows have text, and key, "
         "partition and ordering columns may become wider. Without it rows are brought to the table's types, see "
         "[Schema](schema.md#text-for-numbers).",
         NUMBER_TO_TEXT,
     )
     partial_update: bool = option(
-        DEFAULTS.partial_update,
+        WRITE.partial_update,
         "Whether an upsert leaves the columns that the rows lack as they are; every key must be in the table then. See "
         "[Operations](operations.md#partial-upserts).",
         PARTIAL_UPDATE,
         "partial",
     )
     allow_empty_commit: bool = option(
-        DEFAULTS.allow_empty_commit, "Whether a write without rows leaves an instant.", "hoodie.allow.empty.commit"
+        WRITE.allow_empty_commit,
+        "Whether a write without rows leaves an instant.",
+        "hoodie.allow.empty.commit",
     )
     metadata_enable: bool | None = option(
-        None,
+        WRITE.metadata_enable,
         "False agrees to a write taking Apache Hudi's metadata table away; pyhudi keeps none yet.",
         "hoodie.metadata.enable",
     )
     failed_writes: FailedWrites | None = option(
-        None,
+        PATIENCE.eager.of(lambda policy: policy == "EAGER", default=None),
         "EAGER counts pending instants of other writers as dead at once.",
         "hoodie.clean.failed.writes.policy",
         "hoodie.cleaner.policy.failed.writes",
     )
     heartbeat_interval_ms: Count = option(
-        int(DEFAULTS.patience.heartbeat_interval_s * 1000),
+        PATIENCE.heartbeat_interval_s.of(lambda ms: ms / 1000, default=int(Patience().heartbeat_interval_s * 1000)),
         "Milliseconds between two signs of life of a running write.",
         "hoodie.client.heartbeat.interval_in_ms",
     )
     heartbeat_misses: Count = option(
-        DEFAULTS.patience.heartbeat_misses,
+        PATIENCE.heartbeat_misses,
         "After how many missed signs of life a write counts as dead.",
         "hoodie.client.heartbeat.tolerable.misses",
     )
     foreign_age_s: Annotated[float, Field(ge=0)] | None = option(
-        DEFAULTS.patience.foreign_age_s,
+        PATIENCE.foreign_age_s,
         "Seconds without a change after which another writer's pending instant without a heartbeat counts as dead.",
         "hoodie.pyhudi.foreign.pending.max.age.seconds",
         otherwise="never",
     )
     colocated: bool = option(
-        DEFAULTS.colocated,
+        WRITE.colocated,
         "Promises that every file group's rows sit in one task, as `pyhudi.colocate` leaves them.",
         "hoodie.pyhudi.colocated",
     )
@@ -183,7 +191,7 @@ class WriteOptions(BaseModel):
         "hoodie.pyhudi.place.rows",
     )
     commit_merge_max_bytes: Size = option(
-        DEFAULTS.commit_merge_max_bytes,
+        WRITE.commit_merge_max_bytes,
         "Bytes that the commit of a write that was not colocated may merge by itself; no bound for `HudiTable`, which "
         "decides by itself what is left to the commit.",
         "hoodie.pyhudi.commit.merge.max.bytes",
@@ -193,51 +201,53 @@ class WriteOptions(BaseModel):
     )
     application: str = option("", "Name of the application, shown to other writers.", "hoodie.write.application.id")
     batch_size: Size = option(
-        DEFAULTS.batch_size,
+        WRITE.batch_size,
         "Buffered bytes of one file group before they are spilled, or written to its log file.",
         "hoodie.write.batch.size",
     )
     task_max_size: Size = option(
-        DEFAULTS.task_max_size,
+        OUTPUT.memory,
         "Buffered bytes of one task before the largest file group's are spilled, or written to its log file; a quarter "
         "of it stays free for merging.",
         "hoodie.write.task.max.size",
     )
     compression: Codec = option(
-        DEFAULTS.compression, "Parquet codec of base files.", "hoodie.parquet.compression.codec"
+        OUTPUT.compression.of(lambda codec: "none" if codec == "uncompressed" else codec),
+        "Parquet codec of base files.",
+        "hoodie.parquet.compression.codec",
     )
     row_group_bytes: Size = option(
-        DEFAULTS.row_group_bytes, "Bytes that a row group aims at.", "hoodie.parquet.block.size"
+        OUTPUT.row_group_bytes, "Bytes that a row group aims at.", "hoodie.parquet.block.size"
     )
     log_block_format: LogBlocks | None = option(
-        DEFAULTS.logs.block_format,
+        LOGS.block_format,
         "What the rows in log files are encoded as; always avro where a string column is an ordering field.",
         "hoodie.logfile.data.block.format",
         supported=["parquet", "avro"],
         otherwise="parquet",
     )
     log_block_bytes: Size = option(
-        DEFAULTS.logs.block_bytes,
+        LOGS.block_bytes,
         "Bytes of rows, in memory, after which a block of a log file ends.",
         "hoodie.logfile.data.block.max.size",
     )
     log_file_bytes: Size = option(
-        DEFAULTS.logs.file_bytes, "Bytes after which a log file ends and another begins.", "hoodie.logfile.max.size"
+        LOGS.file_bytes, "Bytes after which a log file ends and another begins.", "hoodie.logfile.max.size"
     )
     logs_per_group: Count = option(
-        DEFAULTS.logs.per_group,
+        LOGS.per_group,
         "How many tasks of a write that was not colocated append to one file group, each with log files of its own; "
         "what further tasks have for it goes into one more, which the commit appends.",
         "hoodie.pyhudi.log.files.per.group",
     )
     durable: bool = option(
-        DEFAULTS.durable,
+        WRITE.durable,
         "Whether a write waits until the disk keeps it, so that a power cut takes nothing of what is done; stores of "
         "objects always keep it.",
         "hoodie.pyhudi.durable",
     )
     bloom_filter: bool | None = option(
-        None,
+        OUTPUT.bloom_filter,
         "Whether base files carry a bloom filter of their keys; a bucket index needs none.",
         "hoodie.parquet.bloom.filter.enabled",
         otherwise="as the index asks",
@@ -254,49 +264,10 @@ class WriteOptions(BaseModel):
         "hoodie.datasource.write.commitmeta.key.prefix",
     )
 
-    # Filled from a family of keys, not from a key of its own.
-    extra_metadata: dict[str, str] = Field(default_factory=dict)
+    extra_metadata: dict[str, str] = family(WRITE.extra_metadata)
 
     def write_settings(self) -> WriteSettings:
-        """Return how the write is to go about its work."""
-        fold_inserts = self.combine_before_insert
-        return WriteSettings(
-            batch_size=self.batch_size,
-            task_max_size=self.task_max_size,
-            commit_merge_max_bytes=self.commit_merge_max_bytes,
-            colocated=self.colocated,
-            combine_before_upsert=self.combine_before_upsert,
-            combine_before_insert=self.insert_drop_duplicates if fold_inserts is None else fold_inserts,
-            insert_dup_policy=self.insert_dup_policy,
-            insert_drop_duplicates=self.insert_drop_duplicates,
-            allow_duplicates_on_insert=self.allow_duplicates_on_insert,
-            delete_missing_ok=self.delete_missing_ok,
-            based_on=self.based_on,
-            overwrite_mode=self.overwrite_mode,
-            partitions_to_delete=self.partitions_to_delete,
-            bulk_insert_sort_mode=self.bulk_insert_sort_mode,
-            bulk_insert_sort_columns=self.bulk_insert_sort_columns or (),
-            reconcile_schema=self.reconcile_schema,
-            set_null_for_missing=self.set_null_for_missing,
-            number_to_text=self.number_to_text,
-            partial_update=self.partial_update,
-            allow_empty_commit=self.allow_empty_commit,
-            metadata_enable=self.metadata_enable,
-            patience=Patience(
-                heartbeat_interval_s=self.heartbeat_interval_ms / 1000,
-                heartbeat_misses=self.heartbeat_misses,
-                foreign_age_s=self.foreign_age_s,
-                eager=self.failed_writes == "EAGER",
-            ),
-            compression="none" if self.compression == "uncompressed" else self.compression,
-            row_group_bytes=self.row_group_bytes,
-            logs=LogSettings(
-                block_format=self.log_block_format,
-                block_bytes=self.log_block_bytes,
-                file_bytes=self.log_file_bytes,
-                per_group=self.logs_per_group,
-            ),
-            durable=self.durable,
-            bloom_filter=self.bloom_filter,
-            extra_metadata=dict(self.extra_metadata),
-        )
+        """Return how the write is to go about its work, but for what is done to the table after it."""
+        fold = self.combine_before_insert
+        fold = self.insert_drop_duplicates if fold is None else fold
+        return settings_of(WriteSettings, self, combine_before_insert=fold, upkeep=Upkeep())

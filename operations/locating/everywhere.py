@@ -129,7 +129,7 @@ class StandingTask:
         """
         plan = self.plan
         storage, view = self.table.storage, self.table.view
-        memory = int(plan.settings.task_max_size * MERGE_RESERVE)
+        memory = int(plan.settings.output.memory * MERGE_RESERVE)
         pieces = Pieces(view)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             spills = local_spills(open_storage(folder, durable=False))

@@ -171,5 +171,5 @@ def _placed(
 def open_buffers(plan: WritePlan, local: Storage, name: str) -> RowBuffers:
     """Return buffers for rows that are being cut, which spill to a folder of this process."""
     settings = plan.settings
-    limit = settings.task_max_size // SHARE
+    limit = settings.output.memory // SHARE
     return RowBuffers(min(settings.batch_size, limit), limit, partial(SpillWriter, local, f"{name}.spill", ""))

@@ -168,7 +168,7 @@ class _Lookup:
 
     def sort(self, spilled: Mapping[Route, GroupRows]) -> SortedRows:
         """Look all rows up, and cut them by what was found."""
-        nbytes = min(self._plan.settings.task_max_size // SHARE, _MOST_BYTES)
+        nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
         try:
             for held in passes(_units(self._index, spilled), self._spec.deciding, nbytes):
                 self._pass(held)
@@ -234,7 +234,7 @@ class _Lookup:
     def _old_rows(self, *, judges: bool) -> OldRows:
         plan = self._plan
         sees = (lambda _: True) if self._view is None else self._view.sees
-        memory = int(plan.settings.task_max_size * MERGE_RESERVE)
+        memory = int(plan.settings.output.memory * MERGE_RESERVE)
         reader = SliceReader(self._storage, plan.config, plan.schema, sees, memory, self._open_spill)
         return OldRows(self._storage, self._spec, judges, self._piece, reader.read)
 

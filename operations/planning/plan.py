@@ -266,9 +266,9 @@ def _with_filters(settings: WriteSettings, target: Target) -> WriteSettings:
 
     Apache Hudi gives all files of such a table one, and with its bloom index fails on a file without.
     """
-    if not target.told or settings.bloom_filter is not None:
+    if not target.told or settings.output.bloom_filter is not None:
         return settings
-    return replace(settings, bloom_filter=True)
+    return replace(settings, output=replace(settings.output, bloom_filter=True))
 
 
 def _action(config: TableConfig, operation: str) -> str:

@@ -11,13 +11,11 @@ from ...index.base import LookupFigures
 from ...index.settings import LookupSettings
 from ...table.config.key_types import KeyGeneratorType, PartitionType
 from ...table.config.payloads import Payload
-from ...table.files.logs.log_blocks import BlockType
+from ...table.files.logs.block_format import LogSettings
+from ...table.files.output import GIB, MIB, Output
 from ...timeline.writers.patience import Patience
 from ..result import RowCounts
 from ..services.settings import Upkeep
-
-MIB = 1 << 20
-GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +58,11 @@ class TableSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSettings:
-    """How the log files of one write look.
-
-    Attributes:
-        block_format: What rows are encoded as: ``parquet`` or ``avro``; None for ``parquet``, and ``avro`` where a
-            string orders rows.
-        block_bytes: Arrow bytes of rows after which a block ends.
-        file_bytes: Bytes after which a log file ends.
-        per_group: How many tasks append to one file group where its rows are in several.
-    """
-
-    block_format: str | None = None
-    block_bytes: int = 256 * MIB
-    file_bytes: int = GIB
-    per_group: int = 8
-
-    @property
-    def data_format(self) -> BlockType:
-        """What rows are encoded as where no ordering field forbids it."""
-        return BlockType[(self.block_format or BlockType.PARQUET.name).upper()]
-
-
-@dataclass(frozen=True, slots=True)
 class WriteSettings:
     """How this one write goes about its work; nothing here is kept in the table.
 
     Attributes:
         batch_size: Bytes of buffered rows of one file group after which they are spilled.
-        task_max_size: Bytes of buffered rows in one task after which the largest buffer is spilled.
         commit_merge_max_bytes: Bytes of spills and touched base files that ``commit`` may merge by itself.
         colocated: True when every file group's rows are promised to sit in one task.
         combine_before_upsert: Whether rows of one key are folded into one where an upsert replaces the table; where
@@ -113,20 +87,17 @@ class WriteSettings:
         allow_empty_commit: Whether a write without rows still makes an instant.
         metadata_enable: None when not said; False lets a write retire an expensive metadata table.
         patience: When another writer counts as dead.
-        compression: Parquet codec of base files.
-        row_group_bytes: Uncompressed bytes that one row group aims at.
+        output: How files look, and how many bytes of rows one task buffers before it spills.
         logs: How log files look.
         durable: Whether the write outlasts a power cut once it is done.
         lookup: How keys are looked up and where new ones go, under an index that has to.
         looked_up: What it took to find the file groups of rows that say them; None where the rows do not.
         counted: What becomes of the rows; None where nobody has counted, as nobody does who did not look at the table.
-        bloom_filter: None for the default of the index.
         extra_metadata: Additional key-values for the instant's extraMetadata.
         upkeep: What is done to the table after the write.
     """
 
     batch_size: int = 256 * MIB
-    task_max_size: int = GIB
     commit_merge_max_bytes: int = 8 * GIB
     colocated: bool = False
     combine_before_upsert: bool = True
@@ -147,14 +118,12 @@ class WriteSettings:
     allow_empty_commit: bool = True
     metadata_enable: bool | None = None
     patience: Patience = field(default_factory=Patience)
-    compression: str = "zstd"
-    row_group_bytes: int = 120 * MIB
+    output: Output = field(default_factory=Output)
     logs: LogSettings = field(default_factory=LogSettings)
     durable: bool = True
     lookup: LookupSettings = field(default_factory=LookupSettings)
     looked_up: LookupFigures | None = None
     counted: RowCounts | None = None
-    bloom_filter: bool | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     upkeep: Upkeep = field(default_factory=Upkeep)
 

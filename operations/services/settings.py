@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...timeline.delta_commits import MAKE_COMPACTION_DUE
 
@@ -127,3 +127,12 @@ class Upkeep:
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     log_compaction: LogCompactionSettings = field(default_factory=LogCompactionSettings)
+
+    def called_for(self) -> Upkeep:
+        """Return the same for services that run where they are called for alone, after no write."""
+        return Upkeep(
+            replace(self.clean, automatic=False),
+            replace(self.archive, automatic=False),
+            replace(self.compaction, inline=False, schedule_inline=False),
+            replace(self.log_compaction, inline=False),
+        )

@@ -84,16 +84,11 @@ def means_of(
     share = MERGE_RESERVE if executor is None else 1.0
     return Means(
         patience=settings.patience,
-        compression=settings.compression,
-        row_group_bytes=settings.row_group_bytes,
-        memory=int(settings.task_max_size * share),
+        output=replace(settings.output, memory=int(settings.output.memory * share)),
+        logs=settings.logs,
         executor=executor,
         most_bytes=most_bytes,
         application=application,
-        bloom=settings.lookup.bloom,
-        bloom_filter=settings.bloom_filter,
-        data_format=settings.logs.data_format,
-        block_bytes=settings.logs.block_bytes,
     )
 
 

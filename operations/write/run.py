@@ -32,7 +32,7 @@ def write(request: WriteRequest, parts: Iterable[Iterable[pa.RecordBatch]] = (),
         request: The write.
         parts: The rows of each task, columns of the request's schema; none for a write that needs no rows. A part is
             taken when its task begins, and each batch when the one before it is buffered.
-        threads: How many tasks run at once. Each of them may hold `WriteSettings.task_max_size` bytes of rows.
+        threads: How many tasks run at once. Each of them may hold `Output.memory` bytes of rows.
 
     Raises:
         PyHudiError: The write failed as a whole, and nothing of it is left; see `pyhudi.errors`.

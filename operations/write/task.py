@@ -169,7 +169,7 @@ class _Task:
         own.announce(routes)
         progress = Progress(self._phases, "merge", len(routes))
         outcomes: list[Outcome] = []
-        few = int(self._plan.settings.task_max_size * MERGE_RESERVE) // THREADS
+        few = int(self._plan.settings.output.memory * MERGE_RESERVE) // THREADS
         waiting: list[tuple[Route, GroupRows]] = []
         for number, route in enumerate(routes):
             progress.tell(number - len(waiting))
@@ -204,7 +204,7 @@ class _Task:
         self, batches: Iterator[pa.RecordBatch], open_spill: Callable[[], SpillWriter], flush: Flush | None = None
     ) -> RowBuffers:
         settings = self._plan.settings
-        buffers = RowBuffers(settings.batch_size, settings.task_max_size, open_spill, flush)
+        buffers = RowBuffers(settings.batch_size, settings.output.memory, open_spill, flush)
         # As `pyhudi.colocate` counts: the partition in the upper bits, the row's place in it in the lower 33.
         reader = RowReader(self._plan.spec, self._router(), self._token.partition << 33)
         with self._phases.phase("gather") as facts:

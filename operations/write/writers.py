@@ -100,7 +100,7 @@ def writers(
         timeline: As of the write's watermark.
         versions: The numbers of log files.
     """
-    memory = int(plan.settings.task_max_size * MERGE_RESERVE)
+    memory = int(plan.settings.output.memory * MERGE_RESERVE)
     files = DataFiles(plan.storage, plan.instant_time, token, plan.transaction.aside, fence)
     file_format = _file_format(plan)
     laying = _laying(plan)
@@ -151,10 +151,9 @@ def _file_format(plan: WritePlan) -> FileFormat:
     return FileFormat(
         schema=plan.schema,
         avro_schema=avro_schema(plan.schema, plan.config.name, meta=True),
-        compression=plan.settings.compression,
-        row_group_bytes=plan.settings.row_group_bytes,
+        output=plan.settings.output,
         sort_columns=plan.sort_columns,
-        bloom=filters_for(plan.config, plan.settings.lookup.bloom, plan.settings.bloom_filter),
+        bloom=filters_for(plan.config, plan.settings.output),
     )
 
 

@@ -19,6 +19,7 @@ from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, with_meta
 from ..schema.conform import conform
 from .bloom_filter import BloomSettings, FileFilter, checksum
 from .encodings import dictionary_columns, statistics_columns
+from .output import Output
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -86,8 +87,7 @@ class BaseFileWriter:
         stream: Where the bytes go.
         schema: What `file_schema` returned.
         avro_schema: The Avro schema of the rows with meta columns, JSON.
-        compression: Parquet codec.
-        row_group_bytes: Arrow bytes that are gathered before a row group is written.
+        output: The codec, and how large row groups are.
         bloom: What kind of bloom filter over the record keys the footer gets; None for none.
         previous: The open file whose rows are kept, from whose filter this one's may go on; None for none.
         stamped: Whether the footer says that pyhudi wrote the file, so that nobody looks at its keys again.
@@ -99,9 +99,8 @@ class BaseFileWriter:
         stream: Any,
         schema: pa.Schema,
         avro_schema: str,
+        output: Output,
         *,
-        compression: str,
-        row_group_bytes: int,
         bloom: BloomSettings | None = None,
         previous: BaseFileReader | None = None,
         stamped: bool = True,
@@ -109,11 +108,10 @@ class BaseFileWriter:
     ) -> None:
         self._stream = stream
         self._notes = {**({STAMP.decode(): VERSION} if stamped else {}), **(notes or {})}
-        self._compression = compression
+        self._output = output
         self._parquet: pq.ParquetWriter | None = None
         self._schema = schema
         self._avro_schema = avro_schema
-        self._row_group_bytes = row_group_bytes
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._least: str | None = None
@@ -131,7 +129,7 @@ class BaseFileWriter:
         The rows of a file that none have been written to yet count as large as they are in memory. They are written
         when they would be too many for a row group by that, so that it is known from then on.
         """
-        if not self._flushed_bytes and self._waiting_bytes + more > self._row_group_bytes:
+        if not self._flushed_bytes and self._waiting_bytes + more > self._output.row_group_bytes:
             self._flush()
         waiting = self._waiting_bytes + more
         if not self._flushed_bytes:
@@ -157,7 +155,7 @@ class BaseFileWriter:
         self.rows += batch.num_rows
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
-        if self._waiting_bytes >= self._row_group_bytes:
+        if self._waiting_bytes >= self._output.row_group_bytes:
             self._flush()
 
     def close(self) -> None:
@@ -197,7 +195,7 @@ class BaseFileWriter:
         self._parquet = pq.ParquetWriter(
             self._stream,
             self._schema,
-            compression=self._compression,
+            compression=self._output.compression,
             store_schema=False,
             use_dictionary=dictionary_columns(rows.drop_columns(sorted(_UNIQUE))),
             write_statistics=statistics_columns(self._schema),

@@ -7,12 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.table.files.output import Output
 from support.drive import KEYED, rows_of, write
 from support.places import Place, below
 from support.seams import patch_seam
 
 # A quarter of a task's memory is for merging: 50 kB, of which the 200 rows below take 400.
-BOUNDS: dict[str, Any] = {"batch_size": 30_000, "task_max_size": 200_000}
+BOUNDS: dict[str, Any] = {"batch_size": 30_000, "output": Output(memory=200_000)}
 
 
 def rows(keys: range, *, ts: int, mark: str, times: int = 1) -> pa.Table:

@@ -14,6 +14,7 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.config.property_keys import MERGE_ON_READ
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import FILTER, TYPE_CODE, BloomFilter, BloomFilterBuilder, BloomSettings
+from pyhudi.table.files.output import Output
 from support.attempts import rows
 from support.drive import DEFAULTS, KEYED, write
 from support.made.compacting import append, new_table, run, slices
@@ -22,7 +23,7 @@ from support.seams import patch_seam, read_seam
 
 BLOOM = BloomSettings(entries=4, false_positives=0.01, most_entries=8)
 LOGGED = replace(KEYED, table_type=MERGE_ON_READ)
-ASKED = replace(DEFAULTS, bloom_filter=True, lookup=replace(DEFAULTS.lookup, bloom=BLOOM))
+ASKED = replace(DEFAULTS, output=Output(bloom=BLOOM, bloom_filter=True))
 
 
 def filters_of(path: Path, *, anew: bool = True) -> list[bool]:
@@ -59,7 +60,7 @@ def test_each_base_file_of_a_write_has_a_filter_over_all_its_keys(tmp_path: Path
 
 def test_keys_that_stay_are_not_put_into_filters_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t"
-    settings = replace(ASKED, lookup=replace(DEFAULTS.lookup, bloom=BloomSettings(entries=100)))
+    settings = replace(ASKED, output=replace(ASKED.output, bloom=BloomSettings(entries=100)))
     write(path, rows(*range(100), value=1), table=KEYED, settings=settings)
     added: list[str] = []
     add = read_seam("add keys to a bloom filter")
@@ -104,7 +105,7 @@ def test_a_compaction_writes_filters(tmp_path: Path) -> None:
     new_table(path, *[(f"k{number}", "a", 1, number) for number in range(10)])
     append(path, ("k1", "a", 20, 100), ("k11", "a", 5, 101), gone=[("k3", "a", 30)])
 
-    run(path, bloom=BLOOM, bloom_filter=True)
+    run(path, output=ASKED.output)
 
     assert all(filters_of(path))
     assert not any(piece.logs for piece in slices(path))
@@ -148,10 +149,10 @@ def test_a_compaction_writes_filters_where_nothing_says_which_index_a_table_has(
 def test_who_gets_filters(index: str | None, asked: bool | None, expected: BloomSettings | None) -> None:
     config = TableConfig.new(name="t", record_key_fields=("id",), index_type=index)
 
-    assert filters_for(config, BLOOM, asked) == expected
+    assert filters_for(config, Output(bloom=BLOOM, bloom_filter=asked)) == expected
 
 
 def test_rows_without_keys_of_their_own_get_none() -> None:
     keyless = TableConfig.new(name="t", record_key_fields=(), index_type=None)
 
-    assert filters_for(keyless, BLOOM, asked=True) is None
+    assert filters_for(keyless, ASKED.output) is None

@@ -15,7 +15,7 @@ import pytest
 from pyhudi.connector.jobs import WRONG, main
 from pyhudi.errors import CorruptFileError, InvalidOptionError, PyHudiError, UndoError
 from pyhudi.operations.inspect.history import history
-from pyhudi.operations.planning.request import LogSettings, WriteSettings
+from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import RepairedLog, ServiceResult
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.compaction.repair import repair
@@ -25,8 +25,10 @@ from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.inline import means_of
 from pyhudi.storage import open_storage
 from pyhudi.table.files import written
+from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import MAGIC, LogBlock
 from pyhudi.table.files.logs.log_file import read_blocks
+from pyhudi.table.files.output import Output
 from support.attempts import parted, rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, read, rows_of, write
@@ -157,7 +159,7 @@ INDEXES = ["BUCKET", "SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"]
 def test_a_repaired_file_group_takes_the_next_upsert(tmp_path: Path, index: str) -> None:
     """Reads, lookups and compactions refuse the damaged file; its older rows, and other log files, stay."""
     made = replace(TABLE, index_type=index, bucket_count=1 if index == "BUCKET" else None)
-    settings = WriteSettings(bloom_filter=True if "BLOOM" in index else None)
+    settings = WriteSettings(output=Output(bloom_filter=True if "BLOOM" in index else None))
     write(tmp_path, rows(1, 2, 3, value=0), table=made, settings=settings)
     write(tmp_path, rows(1, value=1, ts=2))
     lost = write(tmp_path, rows(2, value=2, ts=2)).instant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import BaseFileName
+from pyhudi.table.files.output import Output
 from support.drive import plan, read, rows_of, task, write
 
 LARGEST = 100_000
@@ -41,7 +43,8 @@ def files_of(path: Path) -> list[Path]:
 @pytest.mark.parametrize("spilled", [False, True])
 @pytest.mark.parametrize("row_group_bytes", [50_000, 1 << 27])
 def test_files_are_filled_up_to_the_largest_size(tmp_path: Path, spilled: bool, row_group_bytes: int) -> None:
-    bounds = {"batch_size": 50_000, "task_max_size": 200_000} if spilled else {}
+    output = replace(Output(memory=200_000) if spilled else Output(), row_group_bytes=row_group_bytes)
+    bounds = {"batch_size": 50_000} if spilled else {}
     given = [rows(1000), rows(300, seed=1)]
 
     result = write(
@@ -49,7 +52,7 @@ def test_files_are_filled_up_to_the_largest_size(tmp_path: Path, spilled: bool, 
         given,
         operation="bulk_insert",
         table=KEYLESS,
-        settings=WriteSettings(lookup=SIZES, row_group_bytes=row_group_bytes, **bounds),  # type: ignore[arg-type]
+        settings=WriteSettings(lookup=SIZES, output=output, **bounds),  # type: ignore[arg-type]
     )
 
     files = files_of(tmp_path / "t")
@@ -76,9 +79,9 @@ def test_rows_stay_in_their_order_where_nothing_is_sorted(tmp_path: Path) -> Non
     assert [id_ for file in found for id_ in file] == given["id"].to_pylist()
 
 
-@pytest.mark.parametrize("task_max_size", [1 << 30, 400_000])
-def test_a_sort_is_across_the_files_of_a_task(tmp_path: Path, task_max_size: int) -> None:
-    settings = WriteSettings(lookup=SIZES, bulk_insert_sort_columns=("id",), task_max_size=task_max_size)
+@pytest.mark.parametrize("memory", [1 << 30, 400_000])
+def test_a_sort_is_across_the_files_of_a_task(tmp_path: Path, memory: int) -> None:
+    settings = WriteSettings(lookup=SIZES, bulk_insert_sort_columns=("id",), output=Output(memory=memory))
     write(tmp_path / "t", rows(1000), operation="bulk_insert", table=KEYLESS, settings=settings)
 
     found = [pq.read_table(one, columns=["id"])["id"].to_pylist() for one in files_of(tmp_path / "t")]

@@ -18,6 +18,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.base_file import BaseFileReader
 from pyhudi.table.files.bloom_filter import FILTER, BloomSettings
 from pyhudi.table.files.key_footers import KeyFooters
+from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import with_meta
 from support.drive import KEYED, write
 from support.made.keyed_files import KeyedFiles, keyed
@@ -56,7 +57,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("flipped") / "t"
     with pytest.MonkeyPatch.context() as patch:
         patch_seam(patch, "rows of an arrival", ROWS // 6)
-        write(path, rows(0.37), table=replace(KEYED, bucket_count=1), settings=WriteSettings(row_group_bytes=100_000))
+        write(
+            path,
+            rows(0.37),
+            table=replace(KEYED, bucket_count=1),
+            settings=WriteSettings(output=Output(row_group_bytes=100_000)),
+        )
     return path
 
 

@@ -18,12 +18,13 @@ from pyhudi.table.config import property_keys as key
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import bucket_of
+from pyhudi.table.files.output import Output
 from support.drive import plan, read, rows_of, task, write
 from support.places import ALSO_ON_S3, Place, below, files_below, some_on_s3
 
 ROWS = pa.table({"id": list(range(20)), "p": ["x", "y"] * 10, "v": [n * 10 for n in range(20)]})
 SAME = TableSettings(partition_fields=("p",))
-TINY = WriteSettings(batch_size=200, task_max_size=400)
+TINY = WriteSettings(batch_size=200, output=Output(memory=400))
 SETTINGS = {"spilled": TINY, "plain": WriteSettings(), "colocated": WriteSettings(colocated=True)}
 
 

@@ -12,9 +12,11 @@ import fastavro
 import pyarrow as pa
 import pytest
 from pyhudi.storage import open_storage
+from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock
 from pyhudi.table.files.logs.log_contents import columns_of, rows_of
 from pyhudi.table.files.logs.log_file import read_blocks
+from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import META_COLUMNS
 from support.made.compacting import (
     join,
@@ -38,7 +40,7 @@ def test_tables_of_apache_hudi_read_as_before(
     path = unpack(name, tmp_path)
     before = in_order(shown(path, "snapshot"))
 
-    join(path, data_format=BlockType[format], memory=1 if format == "AVRO" else 1 << 24)
+    join(path, logs=LogSettings(block_format=format), output=Output(memory=1 if format == "AVRO" else 1 << 24))
 
     assert in_order(shown(path, "snapshot")) == before
     pending = {one.action for one in timeline_of(path).pending}
@@ -103,7 +105,7 @@ def test_a_plan_of_apache_hudi_is_carried_out_as_it_does(tmp_path: Path) -> None
     without(path, JOINED_AT, "20261122130030789")
     Path(path, f".hoodie/timeline/{JOINED_AT}.logcompaction.requested").write_bytes(requested)
 
-    done = join(path, data_format=BlockType.AVRO)
+    done = join(path, logs=LogSettings(block_format="avro"))
 
     assert done.instant == JOINED_AT
     for piece in slices(path):

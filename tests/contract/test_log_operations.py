@@ -15,8 +15,9 @@ from pyhudi.errors import (
     PlacementError,
     SchemaMismatchError,
 )
-from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.settings import CompactionSettings, Upkeep
+from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.schema.columns import META_COLUMNS
 from support.attempts import parted, rows
 from support.drive import KEYED, read, rows_of, write

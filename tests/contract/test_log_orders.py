@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import UnsupportedTypeError
-from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.storage import open_storage
+from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import BlockType
 from pyhudi.table.files.logs.log_file import read_blocks
 from support.drawn.upkept import OFF

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.storage import open_storage
+from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.names import LogFileName
+from pyhudi.table.files.output import Output
 from pyhudi.table.table import open_table
 from pyhudi.timeline.metadata.models import WriteStat
 from support.attempts import rows
@@ -135,10 +138,12 @@ def test_a_log_file_ends_where_it_is_large_enough(tmp_path: Path) -> None:
     assert {value for _, value in found} == {7}
 
 
-@pytest.mark.parametrize("bounds", [{"batch_size": 400}, {"task_max_size": 1200}], ids=["of a group", "of a task"])
+@pytest.mark.parametrize(
+    "bounds", [{"batch_size": 400}, {"output": Output(memory=1200)}], ids=["of a group", "of a task"]
+)
 @pytest.mark.parametrize("ordering", [("ts",), ()], ids=["event time", "commit time"])
 def test_rows_that_memory_has_no_place_for_go_into_blocks_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounds: dict[str, int], ordering: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounds: dict[str, Any], ordering: tuple[str, ...]
 ) -> None:
     """No row waits on the task's disk; those of one key that are in several blocks are told apart by readers."""
     patch_seam(monkeypatch, "append rows to a spill", None)

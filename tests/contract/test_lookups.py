@@ -17,6 +17,7 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
+from pyhudi.table.files.output import Output
 from pyhudi.timeline.metadata.models import CommitMetadata
 from support.drawn.lookups import APART, LOGGED, TABLE, assert_healthy, home, homes, planned, rows, slices
 from support.drive import carry_out, plan, rows_of, task, write
@@ -51,7 +52,7 @@ def test_rows_go_to_the_file_groups_that_hold_their_keys(tmp_path: Path, made: T
 
 def test_each_pass_holds_as_many_keys_as_there_is_memory_for(tmp_path: Path) -> None:
     """Rows of one key meet in one pass, whichever tasks they come from, and files are searched once a pass."""
-    tiny = replace(APART, batch_size=3000, task_max_size=6000)
+    tiny = replace(APART, batch_size=3000, output=Output(memory=6000))
     write(tmp_path, [rows(*range(500), value=1), rows(*range(300), value=1, p="b")], table=TABLE, settings=APART)
     parts = [rows(*range(start, 700, 2), value=start + 2) for start in (0, 1)]
     done = write(tmp_path, [*parts, rows(*range(0, 700, 2), value=9), rows(*range(5), value=5, p="b")], settings=tiny)
@@ -164,7 +165,7 @@ def test_new_keys_fill_small_files_up_together_with_what_is_found_there(tmp_path
 def test_many_new_keys_open_several_file_groups_by_the_size_of_a_row(tmp_path: Path) -> None:
     """Two tasks and a commit that does it again name the same file groups."""
     sizes = FileSizes(small=0, largest=100_000, record_bytes=1000)
-    settings = WriteSettings(lookup=LookupSettings(sizes=sizes), batch_size=5000, task_max_size=20_000)
+    settings = WriteSettings(lookup=LookupSettings(sizes=sizes), batch_size=5000, output=Output(memory=20_000))
     done = write(
         tmp_path, [rows(*range(0, 1000, 2), value=1), rows(*range(1, 1000, 2), value=1)], table=TABLE, settings=settings
     )

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from pyhudi.errors import CorruptFileError
-from pyhudi.operations.planning.request import LogSettings
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import MAGIC, PREFIX, BlockType, LogBlock, Read
 from pyhudi.table.files.names import LogFileName
 from pyhudi.table.slices import log_rows

@@ -194,7 +194,7 @@ SORTS = {
 def test_a_bulk_insert_sorts_the_rows_of_each_file(anywhere: Place, sort: str, colocated: bool, spilled: bool) -> None:
     """Those that the file had before among them, and within the bounds of a task."""
     table = below(anywhere, "t")
-    bounds = {"batch_size": TINY.batch_size, "task_max_size": TINY.task_max_size} if spilled else {}
+    bounds = {"batch_size": TINY.batch_size, "output": TINY.output} if spilled else {}
     settings, columns = SORTS[sort]
     settings = replace(settings, colocated=colocated, **bounds)
     first = [row(f"k{n * 37 % 100}", ts=n % 3, value=n * 61 % 7) for n in range(100)]

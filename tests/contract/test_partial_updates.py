@@ -27,6 +27,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.config.payloads import PAYLOADS
 from pyhudi.table.files.base_file import BaseFileReader
+from pyhudi.table.files.output import Output
 from support.drawn.partial_checks import (
     MODES,
     PARTIAL,
@@ -87,7 +88,7 @@ def test_histories_give_what_the_dicts_say(
     how: str,
 ) -> None:
     """Whole and partial rows, deletes and compactions, however rows are dealt out and whatever the memory."""
-    tiny = replace(SETTINGS, batch_size=400, task_max_size=1200) if how == "tiny" else SETTINGS
+    tiny = replace(SETTINGS, batch_size=400, output=Output(memory=1200)) if how == "tiny" else SETTINGS
     bounds = replace(tiny, colocated=how == "alone")
     path = tmp_path_factory.mktemp("t") / "t"
     table = made(mode, logs=logs, ordered=ordered)

@@ -21,12 +21,13 @@ from pyhudi.operations.planning.plan import WritePlan, plan_write
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
+from pyhudi.operations.services.compaction.compact import compact, schedule_compaction
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.service import Threads
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings, Upkeep
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.inline import means_of
 from pyhudi.operations.write.task import TaskResult, run_task
 from pyhudi.reader.scan import read_split
 from pyhudi.reader.snapshot import open_snapshot
@@ -84,7 +85,7 @@ class Job:
     def compact(self) -> int:
         """Carry out what is pending, plan a compaction and carry it out; return the number of base files."""
         storage = open_storage(self._path)
-        means = Means(IMPATIENT, "zstd", 1 << 20, 1 << 24, executor=Threads(storage))
+        means = replace(means_of(WriteSettings(patience=IMPATIENT)), executor=Threads(storage))
         return compact(storage, CompactionSettings(), means).files
 
     def schedule(self) -> str:

@@ -15,6 +15,7 @@ from ....table.arrow.spill import local_spills
 from ....table.files.base_file import BaseFileReader
 from ....table.files.bloom_filter import BloomSettings
 from ....table.files.file_group import FileSlice
+from ....table.files.output import Output
 from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, avro_schema, with_meta
 from ....table.slices.merged_slice import LogCounts
@@ -64,9 +65,7 @@ class Compactor:
     Attributes:
         work: The compaction's instant, claimed by this process.
         schema: The table's data columns.
-        compression: Parquet codec.
-        row_group_bytes: Uncompressed bytes that one row group aims at.
-        memory: Arrow bytes of log entries that may be merged at once.
+        output: How base files look, and how many bytes of log entries may be merged at once.
         ours: Requested times of the delta commits that are known to be pyhudi's.
         bloom: What kind of bloom filter base files get; None for none.
         notes: Further entries of the completed instant's extraMetadata.
@@ -74,9 +73,7 @@ class Compactor:
 
     work: Transaction
     schema: pa.Schema
-    compression: str
-    row_group_bytes: int
-    memory: int
+    output: Output
     ours: frozenset[str]
     bloom: BloomSettings | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -104,15 +101,15 @@ class Compactor:
     def _merge(self, piece: FileSlice, local: Storage) -> Compacted:
         began = time.monotonic()
         work = self.work
-        reader = SliceReader(work.storage, work.config, self.schema, every_block, self.memory, local_spills(local))
+        memory, spills = self.output.memory, local_spills(local)
+        reader = SliceReader(work.storage, work.config, self.schema, every_block, memory, spills)
         merged = reader.merged(piece)
         kept = pa.schema([one for one in with_meta(self.schema) if one.name != FILE_NAME])
         foreign = self._foreign(piece)
         form = FileFormat(
             schema=self.schema,
             avro_schema=avro_schema(self.schema, work.config.name, meta=True),
-            compression=self.compression,
-            row_group_bytes=self.row_group_bytes,
+            output=self.output,
             bloom=self.bloom,
             stamped=foreign is None or foreign.index is not None,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -145,15 +145,15 @@ class Compaction:
     def service(self, claimed: Claimed, means: Means) -> Compactor:
         """Return what merges slices."""
         # Where nobody knows the index, Apache Hudi's files have filters (see planning/plan.py).
-        asked = True if means.bloom_filter is None and claimed.told_index else means.bloom_filter
+        output = means.output
+        if output.bloom_filter is None and claimed.told_index:
+            output = replace(output, bloom_filter=True)
         return Compactor(
             work=claimed.work,
             schema=claimed.schema,
-            compression=means.compression,
-            row_group_bytes=means.row_group_bytes,
-            memory=means.memory,
+            output=output,
             ours=_ours(claimed.timeline, claimed.plan),
-            bloom=filters_for(claimed.work.config, means.bloom, asked),
+            bloom=filters_for(claimed.work.config, output),
         )
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
@@ -195,11 +195,9 @@ class LogCompaction:
         return LogCompactor(
             work=claimed.work,
             schema=claimed.schema,
-            compression=means.compression,
-            row_group_bytes=means.row_group_bytes,
-            data_format=safe_format(means.data_format, claimed.work.config, claimed.schema),
-            block_bytes=means.block_bytes,
-            memory=means.memory,
+            output=means.output,
+            data_format=safe_format(means.logs.data_format, claimed.work.config, claimed.schema),
+            block_bytes=means.logs.block_bytes,
         )
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:

@@ -14,6 +14,7 @@ from ....storage.base import Storage
 from ....table.arrow.spill import local_spills
 from ....table.files.file_group import FileSlice
 from ....table.files.logs.log_blocks import BlockType
+from ....table.files.output import Output
 from ....table.schema.columns import avro_schema
 from ....table.slices.merged_slice import LogCounts
 from ....writer.data_files import DataFiles, FileFormat, LogFormat, write_log_file
@@ -63,20 +64,16 @@ class LogCompactor:
     Attributes:
         work: Its instant, claimed by this process.
         schema: The table's data columns.
-        compression: Parquet codec.
-        row_group_bytes: Uncompressed bytes that one row group aims at.
+        output: How their Parquet looks, and how many bytes of log entries may be folded at once.
         data_format: What rows are encoded as: `BlockType.PARQUET` or `BlockType.AVRO`.
         block_bytes: Arrow bytes of rows after which a block ends.
-        memory: Arrow bytes of log entries that may be folded at once.
     """
 
     work: Transaction
     schema: pa.Schema
-    compression: str
-    row_group_bytes: int
+    output: Output
     data_format: BlockType
     block_bytes: int
-    memory: int
 
     def units(self, plan: Plan) -> Sequence[FileSlice]:
         """Return the slices, those with the most bytes of log files first."""
@@ -102,7 +99,8 @@ class LogCompactor:
     def _join(self, piece: FileSlice, local: Storage) -> Joined:
         began = time.monotonic()
         storage = self.work.storage
-        reader = SliceReader(storage, self.work.config, self.schema, every_block, self.memory, local_spills(local))
+        memory, spills = self.output.memory, local_spills(local)
+        reader = SliceReader(storage, self.work.config, self.schema, every_block, memory, spills)
         logs = reader.merged(piece)
         blocks = logs.blocks
         done = partial(
@@ -117,8 +115,7 @@ class LogCompactor:
         form = FileFormat(
             schema=self.schema,
             avro_schema=avro_schema(self.schema, self.work.config.name, meta=True),
-            compression=self.compression,
-            row_group_bytes=self.row_group_bytes,
+            output=self.output,
         )
         fence = Fence(self.work, 0)
         files = DataFiles(storage, self.work.instant_time, new_token(self.work), self.work.aside, fence)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ....storage.process import cores
-from ....table.files.bloom_filter import BloomSettings
-from ....table.files.logs.log_blocks import BlockType
+from ....table.files.logs.block_format import LogSettings
+from ....table.files.output import Output
 from ....timeline.writers.patience import Patience
 from ..service import Executor
 
@@ -25,32 +25,22 @@ class Means:
 
     Attributes:
         patience: When somebody else who carries one out counts as dead.
-        compression: Parquet codec of base files.
-        row_group_bytes: Uncompressed bytes that one row group aims at.
-        memory: Arrow bytes of log entries that may be merged at once, in each task.
-        bloom: What kind of bloom filter base files get, where they get one.
-        bloom_filter: Whether they get one; None where the table's index decides.
+        output: How base files look, and how many bytes of log entries may be merged at once, in each task.
+        logs: How joined log files look.
         executor: Where file slices are merged; None for this process.
         most_bytes: What is beyond so many bytes of base and log files is planned and left; None for no bound.
         application: Name of the application.
         without_tasks: With what this process does it where the executor turns out to have no tasks; None where it is
             left then.
-        data_format: What the rows of joined log files are encoded as, where no ordering field forbids it.
-        block_bytes: Arrow bytes of rows after which a block of such a file ends.
     """
 
     patience: Patience
-    compression: str
-    row_group_bytes: int
-    memory: int
+    output: Output
+    logs: LogSettings = field(default_factory=LogSettings)
     executor: Executor | None = None
     most_bytes: int | None = None
     application: str = ""
-    bloom: BloomSettings = field(default_factory=BloomSettings)
-    bloom_filter: bool | None = None
     without_tasks: Means | None = None
-    data_format: BlockType = BlockType.PARQUET
-    block_bytes: int = 256 << 20
 
 
 def here(call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:

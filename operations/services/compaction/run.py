@@ -263,7 +263,7 @@ class Run:
                 service.work.instant_time,
                 error,
             )
-            return here(replace(service, memory=own.memory).execute, units)
+            return here(replace(service, output=own.output).execute, units)
 
     def _close(self, work: Transaction, plan: Plan, done: Sequence[Done]) -> None:
         """Let nothing more be published, and delete what nobody reported: files of attempts that ran twice.

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from ....errors import CorruptFileError, StorageError, UnsupportedTableError
 from ....storage.base import Storage, storage_errors
 from ..base_file import BaseFileWriter
+from ..output import Output
 from . import avro_rows, block_checksum, delete_block
 from .delete_block import Deletes
 from .log_blocks import MAGIC, BlockType, Header, LogBlock, head, parse, sound_end, tail
@@ -132,6 +133,9 @@ class _Blocks:
         return self._window[start : start + length]
 
 
+_OUTPUT = Output()
+
+
 class LogFileWriter:
     """Writes rows and deletes as the blocks of one log file; a block is written when it is full.
 
@@ -141,9 +145,8 @@ class LogFileWriter:
         schema: The schema in which rows are given, as `file_schema` returned it.
         avro_schema: The Avro schema of the rows with meta columns, JSON.
         data_format: `BlockType.PARQUET` or `BlockType.AVRO`.
-        compression: Parquet codec.
         block_bytes: Arrow bytes of rows after which a block is closed.
-        row_group_bytes: As for `BaseFileWriter`.
+        output: As for `BaseFileWriter`.
         partial: Whether the rows leave the columns that ``schema`` lacks as they are.
         replaces: Of log compaction: the instants whose blocks these stand for.
 
@@ -160,9 +163,8 @@ class LogFileWriter:
         schema: pa.Schema,
         avro_schema: str,
         data_format: BlockType = BlockType.PARQUET,
-        compression: str = "zstd",
         block_bytes: int = 256 << 20,
-        row_group_bytes: int = 128 << 20,
+        output: Output = _OUTPUT,
         partial: bool = False,
         replaces: Sequence[str] = (),
     ) -> None:
@@ -173,9 +175,8 @@ class LogFileWriter:
         self._schema = schema
         self._avro_schema = avro_schema
         self._format = data_format
-        self._compression = compression
         self._block_bytes = block_bytes
-        self._row_group_bytes = row_group_bytes
+        self._output = output
         self._partial = partial
         self._content: _ParquetContent | _AvroContent | None = None
         self.size = 0
@@ -218,9 +219,7 @@ class LogFileWriter:
     def _begin(self) -> _ParquetContent | _AvroContent:
         if self._format == BlockType.AVRO:
             return _AvroContent()
-        return _ParquetContent(
-            self._schema, self._avro_schema, self._compression, self._row_group_bytes, self._headers_of_rows
-        )
+        return _ParquetContent(self._schema, self._avro_schema, self._output, self._headers_of_rows)
 
     @property
     def _headers_of_rows(self) -> Mapping[Header, str]:
@@ -247,21 +246,12 @@ class LogFileWriter:
 class _ParquetContent:
     """The content of one data block in the making: a whole Parquet file."""
 
-    def __init__(
-        self,
-        schema: pa.Schema,
-        avro_schema: str,
-        compression: str,
-        row_group_bytes: int,
-        headers: Mapping[Header, str],
-    ) -> None:
+    def __init__(self, schema: pa.Schema, avro_schema: str, output: Output, headers: Mapping[Header, str]) -> None:
         self._pieces = _Pieces()
         self._headers = headers
         notes = {block_checksum.KEY: block_checksum.PLACEHOLDER}
         sink = pa.PythonFile(self._pieces, mode="w")
-        self._writer = BaseFileWriter(
-            sink, schema, avro_schema, compression=compression, row_group_bytes=row_group_bytes, notes=notes
-        )
+        self._writer = BaseFileWriter(sink, schema, avro_schema, output, notes=notes)
         self.given = 0
 
     def add(self, batch: pa.RecordBatch) -> None:

@@ -18,6 +18,7 @@ from pyhudi.errors import ColumnValueError, PyHudiError, SchemaMismatchError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.scan import read_split
 from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.table.files.output import Output
 from pyhudi.table.schema.evolution import Evolution, EvolutionRules, Role, evolve
 from pyhudi.table.schema.types import children
 from support.drive import carry_out, plan
@@ -55,7 +56,7 @@ class Step:
             set_null_for_missing=self.rules.set_null,
             number_to_text=self.rules.number_to_text,
             colocated=self.colocated,
-            row_group_bytes=400,
+            output=Output(row_group_bytes=400),
         )
 
 

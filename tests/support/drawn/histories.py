@@ -25,6 +25,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.property_keys import GLOBAL_INDEXES, LOOKUP_INDEXES
 from pyhudi.table.files.lost import open_view
+from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import FILE_GROUP, FILE_NAME, PARTITION_PATH, POSITION
 from pyhudi.table.table import Table
 from pyhudi.timeline.held import held_groups, pending_compactions
@@ -49,7 +50,7 @@ MERGE_ON_READ = "MERGE_ON_READ"
 LOGGED = replace(TABLE, table_type=MERGE_ON_READ)
 UNORDERED = replace(TABLE, ordering_fields=())
 ROOMY = WriteSettings()
-TINY = WriteSettings(batch_size=400, task_max_size=1200)
+TINY = WriteSettings(batch_size=400, output=Output(memory=1200))
 COLUMNS = ("p", "id", "ts", "value")
 # Inserts add rows without looking.
 TOLD_OF_HEALTHY = {"KEY_ADDED_TWICE"}
@@ -267,7 +268,7 @@ def _assert_healthy(table: Place, *, whole: bool) -> None:
 def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:
     """Return what a step's options ask for, within the bounds."""
     settings = parse_options(step.options).write_settings()
-    kept = ("batch_size", "task_max_size", "colocated", "patience", "logs", "lookup", "based_on", "counted")
+    kept = ("batch_size", "output", "colocated", "patience", "logs", "lookup", "based_on", "counted")
     return replace(settings, **{name: getattr(bounds, name) for name in kept})
 
 
@@ -437,7 +438,7 @@ def check_abort(folder: Place) -> None:
 def check_many_row_groups(folder: Place) -> None:
     """Assert that files of several row groups are written and merged whole."""
     table = below(folder, "t")
-    tiny_groups = replace(ROOMY, row_group_bytes=1000)
+    tiny_groups = replace(ROOMY, output=Output(row_group_bytes=1000))
     carry_out(plan(table, SCHEMA, table=TABLE, settings=tiny_groups), [_many(range(400), value=1)])
     carry_out(plan(table, SCHEMA, settings=tiny_groups), [_many(range(0, 400, 20), value=2)])
 

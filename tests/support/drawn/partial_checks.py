@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.errors import KeyNotFoundError
-from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.storage import open_storage
+from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import LogBlock
 from pyhudi.table.files.logs.log_contents import columns_of
 from pyhudi.table.files.logs.log_file import read_blocks

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.table.config.property_keys import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING
+from pyhudi.table.files.output import Output
 from support.drawn.spread_everywhere import write_spread
 from support.drive import rows_of, write
 
@@ -155,7 +156,7 @@ def shapes(index: str, table_type: str, *, spread: bool = False) -> st.SearchStr
 def check_history(path: Path, shape: Shape, steps: list[Any]) -> None:
     """Live through a history, and hold the table against the model after each step."""
     model = Model(shape.moves, shape.ordered)
-    bounds = {"batch_size": 500, "task_max_size": 2000, "row_group_bytes": 1} if shape.tiny else {}
+    bounds = {"batch_size": 500, "output": Output(memory=2000, row_group_bytes=1)} if shape.tiny else {}
     settings = how(shape.moves, shape.small, **bounds)
     said = table(shape.index, shape.table_type, EVENT_TIME_ORDERING if shape.ordered else COMMIT_TIME_ORDERING)
     # A log file remembers how new a delete was, and a base file what was deleted since; a dict does neither.

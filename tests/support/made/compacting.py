@@ -28,6 +28,7 @@ from pyhudi.table.files.logs.delete_block import Deletes
 from pyhudi.table.files.logs.log_file import LogFileWriter
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.names import LogFileName, WriteToken, bucket_of, new_bucket_file_id
+from pyhudi.table.files.output import Output
 from pyhudi.table.files.partitions import write_partition_metafile
 from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.latest_schema import latest_schema
@@ -171,7 +172,7 @@ def _write_log(
 
 def means(storage: Storage, **changes: Any) -> Means:
     """Return means by which everything happens in one thread, and other processes count as dead at once."""
-    given = {"patience": IMPATIENT, "compression": "zstd", "row_group_bytes": 1 << 20, "memory": 1 << 24}
+    given = {"patience": IMPATIENT, "output": Output(row_group_bytes=1 << 20, memory=1 << 24)}
     return Means(**{**given, "executor": Threads(storage), **changes})
 
 

@@ -17,6 +17,7 @@ from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile
 from pyhudi.table.files.logs.delete_block import Deletes
 from pyhudi.table.files.logs.log_file import LogFileWriter
 from pyhudi.table.files.names import BaseFileName, FileGroupId, LogFileName, WriteToken
+from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import RECORD_KEY, avro_schema
 
 DATA = pa.schema([pa.field("value", pa.string())])
@@ -78,7 +79,7 @@ class KeyedFiles:
         """Add a file group with a base file."""
         group = self._new_group(partition)
         sink = pa.BufferOutputStream()
-        writer = BaseFileWriter(sink, SCHEMA, AVRO, compression="zstd", row_group_bytes=1, bloom=bloom)
+        writer = BaseFileWriter(sink, SCHEMA, AVRO, output=Output(row_group_bytes=1), bloom=bloom)
         for start in range(0, len(keys), rows_a_group):
             writer.write(_rows(keys[start : start + rows_a_group]))
         writer.close()

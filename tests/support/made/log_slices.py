@@ -17,6 +17,7 @@ from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile
 from pyhudi.table.files.logs.delete_block import Deletes
 from pyhudi.table.files.logs.log_file import LogFileWriter
 from pyhudi.table.files.names import FileGroupId, LogFileName
+from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import avro_schema, with_meta
 from pyhudi.table.slices.merged_slice import MergedSlice
 
@@ -64,8 +65,7 @@ class Slice:
             sink,
             file_schema(self.schema),
             self._avro(),
-            compression="zstd",
-            row_group_bytes=row_group_bytes,
+            output=Output(row_group_bytes=row_group_bytes),
             bloom=bloom,
         )
         for start in range(0, len(rows), 100):

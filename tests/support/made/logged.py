@@ -19,6 +19,7 @@ from pyhudi.table.files.logs.log_blocks import BlockType
 from pyhudi.table.files.logs.log_contents import deletes_of, rows_of
 from pyhudi.table.files.logs.log_file import LogFileWriter, read_blocks
 from pyhudi.table.files.names import BaseFileName, FileGroupId, LogFileName, WriteToken
+from pyhudi.table.files.output import Output
 from pyhudi.table.files.view import FileView
 from pyhudi.table.files.written import read_written
 from pyhudi.table.schema.columns import META_COLUMNS, avro_schema, with_meta
@@ -131,7 +132,7 @@ class Logged:
             rows = rows.set_column(4, "_hoodie_file_name", [pa.array([name] * len(rows))])
             sink, schema = pa.BufferOutputStream(), file_schema(SCHEMA)
             base = BaseFileWriter(
-                sink, schema, avro_schema(SCHEMA, "t", meta=True), compression="zstd", row_group_bytes=1 << 20
+                sink, schema, avro_schema(SCHEMA, "t", meta=True), output=Output(row_group_bytes=1 << 20)
             )
             for batch in rows.cast(schema).to_batches():
                 base.write(batch)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.table.files.output import Output
 from support.drive import rows_of, write
 from support.places import Place, below
 from support.rules.checks import assert_whole
@@ -15,7 +16,7 @@ TWO_FIELDS = TableSettings(record_key_fields=("id",), ordering_fields=("a", "b")
 MARKED = TableSettings(
     record_key_fields=("id",), ordering_fields=("ts",), bucket_count=2, delete_field="op", delete_marker="D"
 )
-TINY = WriteSettings(batch_size=400, task_max_size=1200)
+TINY = WriteSettings(batch_size=400, output=Output(memory=1200))
 
 Row = tuple[object, ...]
 

@@ -149,7 +149,7 @@ def test_options_of_an_index_of_ones_own_may_be_settings(table: str, defaults: P
 
     resolved = resolve(table, {"hoodie.pyhudi.index.path": "/mine.db"})
 
-    assert resolved.options.lookup_settings().own == {"path": "/mine.db", "password": "hunter2"}
+    assert resolved.options.write_settings().lookup.own == {"path": "/mine.db", "password": "hunter2"}
     shown = explain(resolved, None)
     assert [shown.find(f"hoodie.pyhudi.index.{name}").value for name in ("path", "password")] == ["/mine.db", STARS]
     assert not any(one.note for one in shown if one.key == "hoodie.pyhudi.index.path" and one.source == "given")

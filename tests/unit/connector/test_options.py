@@ -19,10 +19,13 @@ from pyhudi.errors import (
     UnknownOptionError,
     UnsupportedOptionError,
 )
-from pyhudi.index.settings import BloomSettings, FileSizes, LookupSettings
-from pyhudi.operations.planning.request import LogSettings, TableSettings, WriteSettings
+from pyhudi.index.settings import FileSizes, LookupSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.table.config.payloads import PAYLOADS
+from pyhudi.table.files.bloom_filter import BloomSettings
+from pyhudi.table.files.logs.block_format import LogSettings
+from pyhudi.table.files.output import Output
 from pyhudi.table.keys.generator import KeyGeneratorType
 from pyhudi.timeline.writers.patience import Patience
 from support.seams import patch_seam
@@ -438,7 +441,6 @@ def test_every_write_setting_can_be_said() -> None:
 
     assert parse_options(said).to_write_request("/t", SCHEMA, overwrite=False).write == WriteSettings(
         batch_size=MIB,
-        task_max_size=2 * MIB,
         commit_merge_max_bytes=3 * MIB,
         colocated=True,
         combine_before_upsert=False,
@@ -455,9 +457,7 @@ def test_every_write_setting_can_be_said() -> None:
         allow_empty_commit=False,
         metadata_enable=False,
         patience=Patience(heartbeat_interval_s=1.5, heartbeat_misses=3, foreign_age_s=5.0, eager=True),
-        compression="none",
-        row_group_bytes=4 * MIB,
-        bloom_filter=False,
+        output=Output(compression="none", row_group_bytes=4 * MIB, bloom_filter=False, memory=2 * MIB),
         logs=LogSettings(block_format="avro", block_bytes=5 * MIB, file_bytes=6 * MIB, per_group=7),
         extra_metadata={"_a": "b"},
     )
@@ -481,12 +481,14 @@ def test_how_keys_are_looked_up_can_be_said() -> None:
         "hoodie.pyhudi.index.Path": "/var/keys.db",
     }
 
-    assert parse_options(said).to_write_request("/t", SCHEMA, overwrite=False).write.lookup == LookupSettings(
+    write = parse_options(said).to_write_request("/t", SCHEMA, overwrite=False).write
+
+    assert write.output.bloom == BloomSettings(entries=100, false_positives=0.01, dynamic=False, most_entries=200)
+    assert write.lookup == LookupSettings(
         prunes_by_ranges=False,
         keys_per_task=5,
         caches=False,
         moves_rows=False,
-        bloom=BloomSettings(entries=100, false_positives=0.01, dynamic=False, most_entries=200),
         sizes=FileSizes(small=MIB, largest=2 * MIB, record_bytes=64, telling=0.5, most_rewritten=3),
         own={"path": "/var/keys.db"},
     )

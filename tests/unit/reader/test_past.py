@@ -16,6 +16,7 @@ from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
+from pyhudi.table.files.output import Output
 from support.drive import write
 from support.made.cleaning import archive, clean
 from support.models.past import TIMELINE, Past, rows_of
@@ -372,7 +373,7 @@ def test_files_are_chosen_by_a_path_pattern(past: Past) -> None:
 
 
 def test_row_groups_without_a_row_of_the_window_are_left_out(tmp_path: Path) -> None:
-    settings = WriteSettings(row_group_bytes=1, batch_size=1 << 20)
+    settings = WriteSettings(output=Output(row_group_bytes=1), batch_size=1 << 20)
     asked = TableSettings(record_key_fields=("id",), bucket_count=1)
     parts = [pa.table({"id": range(start, start + 70_000)}) for start in (0, 70_000)]
     write(tmp_path / "t", parts, table=asked, settings=settings)

@@ -14,6 +14,7 @@ from pyhudi.reader.scan import read_split
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, create_config, load_config, update_config
+from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import META_COLUMNS
 from support.drive import write
 from support.recorded.fixture_tables import unpack
@@ -154,7 +155,7 @@ def test_a_key_is_looked_for_in_its_bucket_alone(tmp_path: Path) -> None:
 
 def test_a_large_file_is_cut_between_row_groups(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    settings = WriteSettings(row_group_bytes=1, batch_size=MIB)
+    settings = WriteSettings(output=Output(row_group_bytes=1), batch_size=MIB)
     asked = TableSettings(record_key_fields=("id",), bucket_count=1)
     write(path, [table(range(start, start + 70_000), 1) for start in (0, 70_000)], table=asked, settings=settings)
     snapshot = open_snapshot(str(path))

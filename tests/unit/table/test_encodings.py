@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.table.files.base_file import BaseFileWriter, file_schema
 from pyhudi.table.files.encodings import dictionary_columns, estimate_distinct
+from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import META_COLUMNS, with_meta
 
 ROWS = 300_000
@@ -66,7 +67,7 @@ def test_all_but_floating_point_numbers_have_statistics() -> None:
     row = {"n": 1, "d": 1.0, "f": 1.0, "when": 0, "pair": {}, "pairs": [[{"name": "a"}]], "ratios": [("k", 1.0)]}
     rows = pa.RecordBatch.from_pylist([row | dict.fromkeys(META_COLUMNS, "m")], with_meta(schema))
     sink = pa.BufferOutputStream()
-    writer = BaseFileWriter(sink, schema, "{}", compression="zstd", row_group_bytes=1 << 20)
+    writer = BaseFileWriter(sink, schema, "{}", output=Output(row_group_bytes=1 << 20))
     writer.write(rows.cast(schema))
     writer.close()
 
@@ -79,7 +80,7 @@ def test_all_but_floating_point_numbers_have_statistics() -> None:
 def test_a_file_of_any_number_of_rows_is_whole(rows: int) -> None:
     schema = pa.schema([("n", pa.int64())])
     sink = pa.BufferOutputStream()
-    writer = BaseFileWriter(sink, file_schema(schema), "{}", compression="zstd", row_group_bytes=1 << 20)
+    writer = BaseFileWriter(sink, file_schema(schema), "{}", output=Output(row_group_bytes=1 << 20))
     for number in range(rows):
         columns = [pa.array([number if one.name == "n" else "x"]) for one in file_schema(schema)]
         arrays = [
