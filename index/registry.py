@@ -73,6 +73,19 @@ def noted_index_for(config: TableConfig) -> Index | None:
     return index_for(config) if says else None
 
 
+def placing_index_for(config: TableConfig) -> ComputedIndex | None:
+    """Return the index that a table's properties name, where the key alone tells a row's file group; else None.
+
+    Reads leave out file groups by it. They load no index of another package, which may need options of its own.
+
+    Raises:
+        PyHudiError: See `index_for`.
+    """
+    if config.generates_keys or config.index_type != BUCKET or config.bucket_count is None:
+        return None
+    return _bucket(config)
+
+
 def computed_index_for(config: TableConfig) -> ComputedIndex:
     """Return the index of a table whose keys alone tell where they are.
 

@@ -8,28 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..storage.base import join
 from ..table.files.cleaned import files_of
 from ..table.files.file_group import data_file
 from ..table.files.names import PARQUET
 from ..table.files.written import logs_in, read_written, time_in
-from ..table.table import Table
+from ..table.seen_table import SeenTable
 from ..timeline.archive.history import SilentArchiveError, undone, with_archived
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from .past import ListedFiles, SliceFilter
+from .listed_files import ListedFiles, Moment, SliceFilter
 
 
-def reach_back(table: Table, timeline: Timeline, time: str) -> Timeline | None:
+def reach_back(seen: SeenTable, time: str) -> Timeline | None:
     """Return a timeline with the archived instants, by which a moment before its first write can be told.
 
     Args:
-        table: The table.
-        timeline: As of the moment at which the query was made.
+        seen: The table as of the moment at which the query was made.
         time: The moment.
 
     Returns:
@@ -39,7 +35,7 @@ def reach_back(table: Table, timeline: Timeline, time: str) -> Timeline | None:
         CorruptInstantError: The archive, or an instant, cannot be read.
         StorageError: The archive was merged meanwhile, or the store failed.
     """
-    history = with_archived(table.archive, timeline)
+    history = with_archived(seen.table.archive, seen.timeline)
     if history is None:
         return None
     then = history.as_of_request(time)
@@ -53,6 +49,38 @@ def reach_back(table: Table, timeline: Timeline, time: str) -> Timeline | None:
     except SilentArchiveError:
         return None
     return history
+
+
+def first_whole(seen: SeenTable, after: str, wanted: SliceFilter | None = None) -> Instant:
+    """Return the first completed write from a time on as of which the whole table can be shown.
+
+    Args:
+        seen: The table as of the moment at which the query was made.
+        after: A time before the first write of the timeline.
+        wanted: What has to be shown; None for everything.
+    """
+    wanted = wanted or SliceFilter()
+    first = seen.timeline.writes[0].requested_time
+    history = with_archived(seen.table.archive, seen.timeline)
+    begun = [one for one in history.writes if after <= one.requested_time < first] if history else []
+    if history is not None and begun and reach_back(seen, begun[0].requested_time) is not None:
+        try:
+            then = SeenTable(seen.table, history.as_of_request(after))
+            files = ListedFiles.find(then, history, after)
+        except SilentArchiveError:
+            files = None
+        archived = files and _first_whole_archived(files, history, wanted, after, first)
+        if archived:
+            return archived
+    return next_whole(ListedFiles.find(seen, seen.timeline, first), wanted, first)
+
+
+def next_whole(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
+    """Return the first write requested at a time or later as of which nothing is lost; the newest at the latest."""
+    timeline = files.seen.timeline
+    later = [one for one in timeline.writes if one.requested_time >= time]
+    whole = (one for one in later if not wanted.lost(files, Moment.of_request(timeline, one.requested_time)))
+    return next(whole, later[-1])
 
 
 def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
@@ -79,18 +107,10 @@ def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
     return min(times, default="")
 
 
-def first_whole_archived(
+def _first_whole_archived(
     files: ListedFiles, history: Timeline, wanted: SliceFilter, after: str, before: str
 ) -> Instant | None:
-    """Return the first archived write as of which nothing is lost and everything is told; None where there is none.
-
-    Args:
-        files: The files as they are, and the cleans since a moment that is no later than ``after``.
-        history: A timeline with the archived instants.
-        wanted: Which files matter.
-        after: The write was requested at this time or later.
-        before: And before this time.
-    """
+    """Return the first archived write within [after, before) as of which nothing is lost and everything is told."""
     end = first_untold(files, wanted)
     end = min(end, before) if end else before
     present = {info.path for infos in files.listings.values() for info in infos}
@@ -103,7 +123,7 @@ def first_whole_archived(
     try:
         for instant in _whole(history, end, is_lost):
             time = instant.requested_time
-            if time >= after and not wanted.lost(files, history.as_of_request(time), time):
+            if time >= after and not wanted.lost(files, Moment.of_request(history, time)):
                 return instant
     except SilentArchiveError:
         pass  # what comes later is not told either

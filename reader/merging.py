@@ -14,9 +14,9 @@ from ..table.arrow.spill import local_spills
 from ..table.config import TableConfig
 from ..table.files.file_group import FileSlice
 from ..table.slices.merged_slice import MergedSlice
-from .key_lookup import Search
 from .predicates import Predicate
-from .pruning import settled_by_key
+from .pruning import Pruning
+from .search import Search
 from .window import COMMIT_TIME, CommitTimes
 
 GIB = 1 << 30
@@ -76,7 +76,7 @@ def merge_slice(
             memory=max(int(terms.memory * _ENTRIES_SHARE), _LEAST_ENTRIES),
             open_spill=local_spills(open_storage(folder, durable=False)),
         )
-        safe = tuple(settled_by_key(conjuncts, terms.config, table_schema))
+        safe = tuple(Pruning(terms.config, table_schema).settled_by_key(conjuncts))
         # Log files are read whatever the base file's keys are: they may hold others.
         search = replace(Search.of(predicates, table_schema, terms.config), predicates=safe)
         for batch in merged.batches(asked, row_groups=lambda file: search.row_groups(file, piece.files[0])):

@@ -2,80 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from ..errors import OptionConflictError, UnreadableTimeError
+from ..table.seen_table import SeenTable
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
+from .listed_files import Moment
+from .long_past import first_whole, reach_back
 from .query import AS_OF, END, AsOf, Changes, Query, is_beginning, resolve
-from .window import Window, plan_window
+from .window import plan_window
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """What a query shows of a timeline.
-
-    Attributes:
-        timeline: What is completed on it is shown.
-        time: When that was.
-        window: The commits whose rows alone are shown; None for all rows.
-        history: The timeline with the archived instants, where the moment is before its first write; else None.
-    """
-
-    timeline: Timeline
-    time: str
-    window: Window | None = None
-    history: Timeline | None = None
-
-
-def find_moment(
-    now: Timeline,
-    query: Query | None,
-    zone: str,
-    where: str,
-    *,
-    archived: Callable[[], Iterable[Instant]],
-    reach_back: Callable[[str], Timeline | None],
-    first_whole: Callable[[str], Instant],
-) -> Moment:
+def find_moment(seen: SeenTable, query: Query | None) -> Moment:
     """Return what a query shows.
 
     Args:
-        now: The timeline as of the moment at which the query was made.
+        seen: The table as of the moment at which the query was made.
         query: None for the table as it is.
-        zone: The timeline's.
-        where: The table's path, for messages.
-        archived: Returns the archived writes; asked only where they matter.
-        reach_back: Returns the timeline with the archived instants, None where they do not tell a moment; asked only of
-            a moment before the first write.
-        first_whole: Returns the first instant from a time on that can be shown whole; asked only for a message.
 
     Raises:
         InvalidOptionError: A time of the query is none.
         OptionConflictError: A window ends before it begins.
         UnreadableTimeError: The timeline does not reach back far enough.
     """
+    now, zone = seen.timeline, seen.table.config.timezone
     latest = now.completed_until
     if query is None:
         return Moment(now, latest)
     if isinstance(query, AsOf):
         time = resolve(query.time, zone)
         if now.writes and time < now.writes[0].requested_time:
-            history = reach_back(time)
+            history = reach_back(seen, time)
             if history is None:
-                raise _before_the_first(query.time, first_whole(time), where)
+                raise _before_the_first(query.time, first_whole(seen, time), seen.table.path)
             return Moment(history.as_of_request(time), time, history=history)
         return Moment(now.as_of_request(time), min(time, latest))
     begin = None if is_beginning(query.begin) else resolve(query.begin, zone)
     end = None if query.end is None else resolve(query.end, zone)
     if begin is not None and end is not None and begin > end:
         raise OptionConflictError(
-            f"The window of the table {where} begins at {query.begin} and ends before that, at {query.end}.",
+            f"The window of the table {seen.table.path} begins at {query.begin} and ends before that, at {query.end}.",
             f"Let {END} be the later one.",
         )
-    gone = () if begin is None and end is None else _only_archived(archived(), now)
-    _check_reach(query, end, gone, where)
+    gone = () if begin is None and end is None else _only_archived(seen.table.archive.writes(), now)
+    _check_reach(query, end, gone, seen.table.path)
     window = plan_window([*gone, *now.writes], begin, end)
     return Moment(now, latest, window) if end is None else Moment(now.as_of_completion(end), min(end, latest), window)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import product
 from typing import Any
@@ -23,84 +24,133 @@ MAX_KEYS = 10_000
 _FIRST_GREGORIAN = datetime.date(1582, 10, 15)
 
 
-def partition_may_match(path: str, predicates: Sequence[Predicate], config: TableConfig, schema: pa.Schema) -> bool:
-    """Return False only where certainly no row of a partition satisfies every predicate.
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """What a table's partition paths, buckets and record keys tell of the rows that predicates allow.
 
-    Args:
-        path: The partition, relative to the table's root.
-        predicates: Conjuncts.
-        config: Says how partition paths are made.
-        schema: The table's columns, canonical.
-    """
-    values = parse_partition_path(path, config)
-    if values is None:
-        return True
-    known = [
-        [(field, span) for span in _spans(text, schema.field(field).type)]
-        for field, text in values.items()
-        if field in schema.names
-    ]
-    return any(may_match_all(predicates, dict(spans), schema) for spans in product(*known))
-
-
-def wanted_buckets(
-    predicates: Iterable[Predicate],
-    config: TableConfig,
-    schema: pa.Schema,
-    buckets_of: Callable[[pa.StringArray], Any],
-) -> frozenset[int] | None:
-    """Return the buckets that hold every key the predicates allow, None where they do not fix what is hashed.
-
-    It is fixed when each column that the index hashes is compared for equality or with a list. Columns whose values
-    have more than one spelling in a record key (timestamps, binaries, floats, fractions) fix nothing. Other columns of
-    the key matter where they are texts: one that holds ``,id:`` is taken for a value of ``id`` when the key is parsed.
-
-    Args:
-        predicates: Conjuncts.
-        config: Says how record keys are made.
-        schema: The table's columns, canonical.
-        buckets_of: The table's index: record keys in, bucket numbers out.
-    """
-    found = _keys_spelt(_deciding(config, schema), predicates, config, schema)
-    return None if found is None else frozenset(buckets_of(found).tolist())
-
-
-def wanted_keys(predicates: Sequence[Predicate], config: TableConfig, schema: pa.Schema) -> pa.StringArray | None:
-    """Return every record key of the rows that the predicates allow, None where they do not fix it.
-
-    They fix it where they compare ``_hoodie_record_key``, or each column of the record key, for equality or with a
-    list, and all writers spell the values alike.
-
-    Args:
-        predicates: Conjuncts.
-        config: Says how record keys are made.
+    Attributes:
+        config: Says how partition paths and record keys are made.
         schema: The table's columns, canonical; meta columns may be among them.
     """
-    by_name = _allowed(RECORD_KEY, predicates, schema)
-    if by_name is not None:
-        return pa.array(by_name, pa.string()) if len(by_name) <= MAX_KEYS else None
-    return _keys_spelt(config.record_key_fields, predicates, config, schema)
 
+    config: TableConfig
+    schema: pa.Schema
 
-def _keys_spelt(
-    columns: Sequence[str], predicates: Iterable[Predicate], config: TableConfig, schema: pa.Schema
-) -> pa.StringArray | None:
-    """Return the record keys of the values that some key columns may have, as if the others held nothing."""
-    allowed = [_allowed(field, predicates, schema) for field in columns]
-    if not allowed or config.names_key_field is None or any(values is None for values in allowed):
-        return None
-    lists = [values for values in allowed if values is not None]
-    if math.prod(map(len, lists)) > MAX_KEYS:
-        return None
-    combinations = list(product(*lists))
-    if not combinations:
-        return pa.array([], pa.string())
-    fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
-    known = dict(zip(columns, zip(*combinations, strict=True), strict=True))
-    anything = (None,) * len(combinations)
-    arrays = [pa.array(known.get(field.name, anything), field.type) for field in fields]
-    batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-    return pa.concat_arrays([KeyGenerator(one, schema).record_keys(batch) for one in _spellings(config)])
+    def partition_may_match(self, path: str, predicates: Sequence[Predicate]) -> bool:
+        """Return False only where certainly no row of a partition satisfies every predicate.
+
+        Args:
+            path: The partition, relative to the table's root.
+            predicates: Conjuncts.
+        """
+        values = parse_partition_path(path, self.config)
+        if values is None:
+            return True
+        known = [
+            [(field, span) for span in _spans(text, self.schema.field(field).type)]
+            for field, text in values.items()
+            if field in self.schema.names
+        ]
+        return any(may_match_all(predicates, dict(spans), self.schema) for spans in product(*known))
+
+    def hashed_keys(self, predicates: Sequence[Predicate]) -> pa.StringArray | None:
+        """Return record keys in whose buckets all rows are that the predicates allow; None where they fix none.
+
+        They do where each column that the index hashes is compared for equality or with a list. Columns whose values
+        have more than one spelling in a record key (timestamps, binaries, floats, fractions) fix nothing. Other columns
+        of the key matter where they are texts: one that holds ``,id:`` is taken for a value of ``id`` when the key is
+        parsed.
+        """
+        return self._keys_spelt(self._deciding(), predicates)
+
+    def wanted_keys(self, predicates: Sequence[Predicate]) -> pa.StringArray | None:
+        """Return every record key of the rows that the predicates allow, None where they do not fix it.
+
+        They fix it where they compare ``_hoodie_record_key``, or each column of the record key, for equality or with a
+        list, and all writers spell the values alike.
+        """
+        by_name = self._allowed(RECORD_KEY, predicates)
+        if by_name is not None:
+            return pa.array(by_name, pa.string()) if len(by_name) <= MAX_KEYS else None
+        return self._keys_spelt(self.config.record_key_fields, predicates)
+
+    def settled_by_key(self, predicates: Iterable[Predicate]) -> list[Predicate]:
+        """Return the predicates by which rows of a base file may be left out before the logs of its slice are merged.
+
+        By ordering values a base row may win, and without it an entry of a log that it beats would be shown; what is
+        updated in part takes its other columns from the base row; and of the copies of one key an entry meets the first
+        alone, without which it would take the place of the next. Columns of which all rows of one key have one value
+        are safe: where the base row does not satisfy a predicate on them, neither do the entries and the copies of its
+        key.
+        """
+        plain = filter(self._is_told_by_key, self.config.record_key_fields)
+        safe = {RECORD_KEY, *plain}
+        return [one for one in predicates if columns_of(one) <= safe]
+
+    def _keys_spelt(self, columns: Sequence[str], predicates: Iterable[Predicate]) -> pa.StringArray | None:
+        """Return the record keys of the values that some key columns may have, as if the others held nothing."""
+        config, schema = self.config, self.schema
+        allowed = [self._allowed(field, predicates) for field in columns]
+        if not allowed or config.names_key_field is None or any(values is None for values in allowed):
+            return None
+        lists = [values for values in allowed if values is not None]
+        if math.prod(map(len, lists)) > MAX_KEYS:
+            return None
+        combinations = list(product(*lists))
+        if not combinations:
+            return pa.array([], pa.string())
+        fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
+        known = dict(zip(columns, zip(*combinations, strict=True), strict=True))
+        anything = (None,) * len(combinations)
+        arrays = [pa.array(known.get(field.name, anything), field.type) for field in fields]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        return pa.concat_arrays([KeyGenerator(one, schema).record_keys(batch) for one in _spellings(config)])
+
+    def _is_told_by_key(self, field: str) -> bool:
+        """Return whether two values of a key column never make one record key."""
+        if len(self.config.record_key_fields) == 1:
+            return field in self.schema.names and has_one_spelling(self.schema.field(field).type)
+        return all(map(self._is_spelt_plainly, self.config.record_key_fields))
+
+    def _deciding(self) -> list[str]:
+        """Return the columns of the key whose values decide the bucket."""
+        fields = self.config.record_key_fields
+        hashed = self.config.hash_fields or fields
+        if any(mark in name for name in fields for mark in ",:"):
+            # The parser finds no field of such a name, and the whole key is hashed.
+            return list(fields)
+        return [name for name in fields if name in hashed or not self._is_spelt_plainly(name)]
+
+    def _is_spelt_plainly(self, field: str) -> bool:
+        """Return whether no value of a column holds what separates the parts of a record key."""
+        if field not in self.schema.names:
+            return False
+        kind = self.schema.field(field).type
+        return has_one_spelling(kind) and not pa.types.is_string(kind)
+
+    def _allowed(self, field: str, predicates: Iterable[Predicate]) -> list[Any] | None:
+        """Return the values that a key column may have, as Python gives them to Arrow; None for any."""
+        if field not in self.schema.names or not _keeps_its_spelling(self.schema.field(field).type):
+            return None
+        kind = self.schema.field(field).type
+        allowed: list[Any] | None = None
+        for one in predicates:
+            values = self._values_of_any(field, one) if isinstance(one, AnyOf) else _values_of(field, one)
+            if values is None or any(_is_spelt_otherwise(value) or comparable(value, kind) is None for value in values):
+                continue
+            unique = [value for value in dict.fromkeys(values) if can_hold(kind, value)]
+            allowed = unique if allowed is None else [value for value in allowed if value in unique]
+        return allowed
+
+    def _values_of_any(self, field: str, one: AnyOf) -> tuple[Any, ...] | None:
+        """Return the values that alternatives leave to a column, None where one of them leaves any."""
+        found: list[Any] = []
+        for alternative in one.alternatives:
+            values = self._allowed(field, alternative)
+            if values is None:
+                return None
+            found += values
+        return tuple(found)
 
 
 def _spellings(config: TableConfig) -> list[TableConfig]:
@@ -114,62 +164,6 @@ def _spellings(config: TableConfig) -> list[TableConfig]:
     return [config.with_key_field(named) for named in (True, False)]
 
 
-def settled_by_key(predicates: Iterable[Predicate], config: TableConfig, schema: pa.Schema) -> list[Predicate]:
-    """Return the predicates by which rows of a base file may be left out before the logs of its slice are merged.
-
-    By ordering values a base row may win, and without it an entry of a log that it beats would be shown; what is
-    updated in part takes its other columns from the base row; and of the copies of one key an entry meets the first
-    alone, without which it would take the place of the next. Columns of which all rows of one key have one value are
-    safe: where the base row does not satisfy a predicate on them, neither do the entries and the copies of its key.
-
-    Args:
-        predicates: Conjuncts.
-        config: Says how record keys are made.
-        schema: The table's columns, canonical.
-    """
-    plain = [name for name in config.record_key_fields if _is_told_by_key(name, config, schema)]
-    return [one for one in predicates if columns_of(one) <= {RECORD_KEY, *plain}]
-
-
-def _is_told_by_key(field: str, config: TableConfig, schema: pa.Schema) -> bool:
-    """Return whether two values of a key column never make one record key."""
-    if len(config.record_key_fields) == 1:
-        return field in schema.names and has_one_spelling(schema.field(field).type)
-    return all(_is_spelt_plainly(name, schema) for name in config.record_key_fields)
-
-
-def _deciding(config: TableConfig, schema: pa.Schema) -> list[str]:
-    """Return the columns of the key whose values decide the bucket."""
-    hashed = config.hash_fields or config.record_key_fields
-    if any(mark in name for name in config.record_key_fields for mark in ",:"):
-        # The parser finds no field of such a name, and the whole key is hashed.
-        return list(config.record_key_fields)
-    return [name for name in config.record_key_fields if name in hashed or not _is_spelt_plainly(name, schema)]
-
-
-def _is_spelt_plainly(field: str, schema: pa.Schema) -> bool:
-    """Return whether no value of a column holds what separates the parts of a record key."""
-    if field not in schema.names:
-        return False
-    kind = schema.field(field).type
-    return has_one_spelling(kind) and not pa.types.is_string(kind)
-
-
-def _allowed(field: str, predicates: Iterable[Predicate], schema: pa.Schema) -> list[Any] | None:
-    """Return the values that a key column may have, as Python gives them to Arrow; None for any."""
-    if field not in schema.names or not _keeps_its_spelling(schema.field(field).type):
-        return None
-    kind = schema.field(field).type
-    allowed: list[Any] | None = None
-    for one in predicates:
-        values = _values_of_any(field, one, schema) if isinstance(one, AnyOf) else _values_of(field, one)
-        if values is None or any(_is_spelt_otherwise(value) or comparable(value, kind) is None for value in values):
-            continue
-        unique = [value for value in dict.fromkeys(values) if can_hold(kind, value)]
-        allowed = unique if allowed is None else [value for value in allowed if value in unique]
-    return allowed
-
-
 def _values_of(field: str, one: OnColumn) -> tuple[Any, ...] | None:
     """Return the values that a predicate leaves to a column, None for any."""
     if one.column == field and isinstance(one, Compare) and one.op == "=":
@@ -177,14 +171,6 @@ def _values_of(field: str, one: OnColumn) -> tuple[Any, ...] | None:
     if one.column == field and isinstance(one, OneOf):
         return tuple(value for value in one.values if value is not None)
     return None
-
-
-def _values_of_any(field: str, one: AnyOf, schema: pa.Schema) -> tuple[Any, ...] | None:
-    """Return the values that alternatives leave to a column, None where one of them leaves any."""
-    found = [_allowed(field, alternative, schema) for alternative in one.alternatives]
-    return (
-        None if any(values is None for values in found) else tuple(value for values in found for value in values or ())
-    )
 
 
 def _is_spelt_otherwise(value: Any) -> bool:

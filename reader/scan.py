@@ -13,10 +13,10 @@ from ..table.config import load_config
 from ..table.files.base_file import BaseFileReader
 from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
-from .key_lookup import Search
 from .merging import GIB, MergeTerms, merge_slice
 from .plan import Piece, Split, whole
 from .predicates import Predicate, columns_of, satisfied
+from .search import Search
 from .window import COMMIT_TIME, CommitTimes
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _scan_piece(
     times: CommitTimes | None,
 ) -> Iterator[pa.RecordBatch]:
     if times is not None:
-        search = search.with_more([times.predicate()])
+        search = search.with_more(times.predicate())
     with BaseFileReader(storage, piece.path) as reader:
         matching = search.row_groups(reader.parquet, piece.path)
         groups = [number for number in matching if piece.row_groups is None or number in piece.row_groups]

@@ -11,30 +11,31 @@ from functools import cache
 import pyarrow as pa
 
 from ..errors import TableConfigError, UnreadableTimeError, UnsupportedTableError
-from ..index.registry import computed_index_for
+from ..index.registry import placing_index_for
 from ..storage import open_storage
-from ..storage.base import Storage, join
+from ..storage.base import Storage, join, split
 from ..storage.parallel import for_each
 from ..table.config import TableConfig, check_mergeable, check_supported
 from ..table.files.base_file import BaseFileReader
-from ..table.files.file_group import BaseFile, FileSlice
+from ..table.files.file_group import BaseFile, DataFile, FileSlice
 from ..table.files.footers import leaves_of
 from ..table.files.key_footers import FOOTERS
-from ..table.files.names import bucket_of
+from ..table.files.names import FileGroupId
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import with_meta
+from ..table.seen_table import SeenTable
 from ..table.table import Table, open_table
 from ..timeline.timeline import Timeline
 from ..timeline.watermark import Watermark
-from .key_lookup import Search
-from .long_past import reach_back
-from .moment import Moment, find_moment
-from .past import SliceFilter, first_whole, slices_shown
+from .listed_files import Moment, SliceFilter
+from .moment import find_moment
+from .past import ShownSlices
 from .path_glob import compile_glob
 from .plan import RowGroup, Split, plan_splits
-from .predicates import Predicate, columns_of
-from .pruning import partition_may_match, wanted_buckets
+from .predicates import Predicate
+from .pruning import Pruning
 from .query import Changes, Query
+from .search import Search
 from .window import CommitTimes
 
 logger = logging.getLogger("pyhudi")
@@ -51,9 +52,8 @@ class Snapshot:
     """A table as of one moment.
 
     Attributes:
-        table: The table.
-        timeline: As of the moment at which the query was made; later instants are unseen.
-        now: As it was when the table was opened.
+        seen: The table as of the moment at which the query was made.
+        now: The timeline as it was when the table was opened.
         moment: What of the timeline the query shows.
         schema: All columns, the meta columns first, as Apache Hudi shows them; canonical types. The meta columns alone
             where the table is empty and does not say which it has.
@@ -61,8 +61,7 @@ class Snapshot:
         bases_alone: Whether log files are passed over, and slices that have no base file with them.
     """
 
-    table: Table
-    timeline: Timeline
+    seen: SeenTable
     now: Timeline
     moment: Moment
     schema: pa.Schema
@@ -72,12 +71,17 @@ class Snapshot:
     @property
     def storage(self) -> Storage:
         """The table's store."""
-        return self.table.storage
+        return self.seen.storage
 
     @property
     def config(self) -> TableConfig:
         """The table's properties."""
-        return self.table.config
+        return self.seen.table.config
+
+    @property
+    def timeline(self) -> Timeline:
+        """As of the moment at which the query was made; later instants are unseen."""
+        return self.seen.timeline
 
     @property
     def times(self) -> CommitTimes | None:
@@ -92,7 +96,6 @@ class Snapshot:
                 commit of the window wrote.
             MissingFileError: A commit names such a file, and it is gone.
         """
-        buckets = self._buckets(predicates)
         pattern = compile_glob(self.query.path_glob if isinstance(self.query, Changes) else "")
         every = SliceFilter(
             file=lambda file: (
@@ -100,19 +103,13 @@ class Snapshot:
                 and pattern.fullmatch(join(self.storage.path, file.path)) is not None
             )
         )
-        wanted = every.narrowed(
-            cache(lambda path: partition_may_match(path, predicates, self.config, self.schema)),
-            lambda file: buckets is None or bucket_of(file.file_id) in buckets,
-        )
-        found = slices_shown(
-            self.table,
-            self.timeline,
-            self.now,
-            self.moment,
-            self.query,
-            wanted if predicates else every,
-            every if predicates else None,
-        )
+        if not predicates:
+            found = ShownSlices(self.seen, self.now, self.moment, self.query, every).find()
+        else:
+            pruning = Pruning(self.config, self.schema)
+            partitions = cache(lambda path: pruning.partition_may_match(path, predicates))
+            wanted = every.narrowed(partitions, self._may_hold(pruning, predicates))
+            found = ShownSlices(self.seen, self.now, self.moment, self.query, wanted, every).find()
         if self.bases_alone:
             return [replace(one, logs=()) for one in found]
         if any(one.logs for one in found):
@@ -154,18 +151,13 @@ class Snapshot:
         found = list(slices)
         if search.keys is not None and len(found) <= _MOST_KEY_FOOTERS:
             found = self._where(found, lambda one: search.may_be_in(FOOTERS.read(self.storage, one.base_file)))
-        asked = {name for one in search.predicates for name in columns_of(one)}
-        if asked <= {*self.config.partition_fields} or len(found) > _MOST_FOOTERS:
+        if search.columns <= {*self.config.partition_fields} or len(found) > _MOST_FOOTERS:
             return found
-        return self._where(found, lambda one: self._may_match(one.base_file.path, search))
+        return self._where(found, lambda one: bool(self._row_groups(one.base_file.path, search)))
 
     def _where(self, slices: Sequence[FileSlice], may_match: Callable[[FileSlice], bool]) -> list[FileSlice]:
         answers = for_each(self.storage, may_match, slices, computes=True)
         return [one for one, may in zip(slices, answers, strict=True) if may]
-
-    def _may_match(self, path: str, search: Search) -> bool:
-        with BaseFileReader(self.storage, path) as reader:
-            return bool(search.row_groups(reader.parquet, path))
 
     def plan(
         self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int, *, merged_alone: bool = False
@@ -183,28 +175,33 @@ class Snapshot:
         """
         search = Search.of(predicates, self.schema, self.config)
         if self.times is not None:
-            search = search.with_more([self.times.predicate()])
+            search = search.with_more(self.times.predicate())
         found = self.slices(predicates) if merged_alone else self.slices_of_keys(predicates)
         slices = [one for one in found if one.logs or not merged_alone]
         large = [one for one in slices if not one.logs and one.base_file.size > split_size]
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-            footers = pool.map(lambda one: self._row_groups(one.base_file.path, schema, search), large)
+            footers = pool.map(lambda one: self._row_groups(one.base_file.path, search, schema.names), large)
             known = {one.base_file.path: groups for one, groups in zip(large, footers, strict=True)}
         return plan_splits(slices, known, split_size)
 
-    def _buckets(self, predicates: Sequence[Predicate]) -> frozenset[int] | None:
-        if not predicates or self.config.index_type != "BUCKET" or self.config.bucket_count is None:
-            return None
+    def _may_hold(self, pruning: Pruning, predicates: Sequence[Predicate]) -> Callable[[DataFile], bool]:
+        """Return which files the index gives a key that the predicates allow."""
         try:
-            return wanted_buckets(predicates, self.config, self.schema, computed_index_for(self.config).buckets)
+            index = placing_index_for(self.config)
+            keys = None if index is None else pruning.hashed_keys(predicates)
+            if index is None or keys is None:
+                return lambda file: True
+            numbers = frozenset(index.buckets(keys).tolist())
         except (UnsupportedTableError, TableConfigError):
             # A table can be read without the index and the key generator that write it.
-            return None
+            return lambda file: True
+        return lambda file: index.number_of(FileGroupId(split(file.path)[0], file.file_id)) in numbers
 
-    def _row_groups(self, path: str, schema: pa.Schema, search: Search) -> list[RowGroup]:
+    def _row_groups(self, path: str, search: Search, columns: Sequence[str] = ()) -> list[RowGroup]:
+        """Return the row groups of a base file that may hold what is looked for, with the bytes of some columns."""
         with BaseFileReader(self.storage, path) as reader:
             metadata = reader.parquet.metadata
-            leaves = leaves_of(reader.parquet, schema.names)
+            leaves = leaves_of(reader.parquet, columns)
             return [
                 RowGroup(number, sum(metadata.row_group(number).column(leaf).total_compressed_size for leaf in leaves))
                 for number in search.row_groups(reader.parquet, path)
@@ -240,26 +237,18 @@ def open_snapshot(
     table = open_table(open_storage(path, storage_options))
     check_supported(table.config, table.path, writing=False)
     now = table.timeline()
-    timeline = now if watermark is None else _as_of(table, now, watermark)
-    moment = find_moment(
-        timeline,
-        query,
-        table.config.timezone,
-        table.path,
-        archived=table.archive.writes,
-        reach_back=lambda time: reach_back(table, timeline, time),
-        first_whole=lambda time: first_whole(table, timeline, time),
-    )
+    seen = SeenTable(table, now if watermark is None else _as_of(table, now, watermark))
+    moment = find_moment(seen, query)
     if schema is None:
         latest = isinstance(query, Changes) and not query.schema_of_end
-        schema = _columns(table, timeline if latest else moment.timeline)
-    if watermark is not None and timeline.completed_until and not timeline.completed:
+        schema = _columns(table, seen.timeline if latest else moment.timeline)
+    if watermark is not None and seen.timeline.completed_until and not seen.timeline.completed:
         raise UnreadableTimeError(
             f"The table {table.path} has archived all that was complete when the DataFrame was made, so that its "
             "columns of then cannot be told.",
             "Make the DataFrame anew.",
         )
-    return Snapshot(table, timeline, now, moment, schema, query, bases_alone)
+    return Snapshot(seen, now, moment, schema, query, bases_alone)
 
 
 def _columns(table: Table, timeline: Timeline) -> pa.Schema:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...errors import ConcurrentWriteError, UndoError
-from ...reader.past import ListedFiles, SliceFilter
+from ...reader.listed_files import ListedFiles, Moment, SliceFilter
 from ...storage.base import Storage, split
 from ...table.config import check_supported
 from ...table.files.cleaned import names_cleaned
 from ...table.files.file_group import FileSlice
+from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
 from ...timeline.going import pending_restore, pending_rollbacks
 from ...timeline.instants import Instant, State
@@ -142,13 +143,14 @@ def slices_at(
     Raises:
         UndoError: A file is gone, or a clean is about to take it.
     """
-    files, every = (
-        ListedFiles.find(table, now, now, time, partitions),
+    files, every, then = (
+        ListedFiles.find(SeenTable(table, now), now, time, partitions),
         SliceFilter(),
+        Moment(moment, time),
     )
-    slices = every.slices(files, moment, time)
+    slices = every.slices(files, then)
     going = names_cleaned(now)
-    lost = [one.path for one in every.lost(files, moment, time)]
+    lost = [one.path for one in every.lost(files, then)]
     lost += [path for one in slices for path in one.files if split(path)[1] in going]
     if lost:
         raise UndoError(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.predicates import AnyOf, Compare, IsNull, OneOf, Predicate, StartsWith
-from pyhudi.reader.pruning import partition_may_match
+from pyhudi.reader.pruning import Pruning
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage.base import Folder
 from pyhudi.storage.local import LocalStorage
@@ -159,7 +159,7 @@ def test_partitions_that_nobody_asks_for_are_not_listed(
         wanted = [
             one
             for one in whole
-            if partition_may_match(one.partition_path, predicates, snapshot.config, snapshot.schema)
+            if Pruning(snapshot.config, snapshot.schema).partition_may_match(one.partition_path, predicates)
         ]
         looked.clear()
         with monkeypatch.context() as patch, caplog.at_level(logging.INFO, logger="pyhudi"):

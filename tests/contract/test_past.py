@@ -131,7 +131,7 @@ def cleans_that_died_are_passed_over(patch: Patch) -> None:
 
 def the_first_later_instant_is_taken_for_whole(patch: Patch) -> None:
     def next_one(files: Any, wanted: Any, time: str) -> Instant:
-        return next(one for one in files.timeline.writes if one.requested_time > time)
+        return next(one for one in files.seen.timeline.writes if one.requested_time > time)
 
     patch_seam(patch, "next instant that shows whole slices", next_one)
 

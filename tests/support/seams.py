@@ -309,13 +309,13 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "most hashes of a duplicate check": "operations.checks.duplicates:MOST_HASHES",
     "result of a commit in the history": "operations.inspect.history:result_of",
     # --- reading
-    "timeline with archived writes": "reader.snapshot:reach_back",
+    "timeline with archived writes": "reader.moment:reach_back",
     "plan a window of commits": "reader.moment:plan_window",
     "rows of a window of commits": "reader.window:CommitTimes.mask",
     "most footers that a snapshot reads": "reader.snapshot:_MOST_FOOTERS",
-    "files of commits in the past": "reader.past:read_written",
-    "files that later commits superseded": "reader.past:superseded",
-    "next instant that shows whole slices": "reader.past:_next_whole",
+    "files of commits in the past": "reader.listed_files:read_written",
+    "files that later commits superseded": "reader.listed_files:superseded",
+    "next instant that shows whole slices": "reader.past:next_whole",
     # --- options
     "folder of the machine's defaults": "connector.options.defaults_file:FOLDER_OF_THE_MACHINE",
     "options that were warned of": "connector.options.parsing:_told",

@@ -358,7 +358,9 @@ def test_only_partitions_that_the_window_wrote_to_are_listed(past: Past) -> None
             listed.append(folder)
             return snapshot.storage.look(folder)
 
-    slices = replace(snapshot, table=replace(snapshot.table, storage=Recording())).slices()  # type: ignore[arg-type]
+    slices = replace(
+        snapshot, seen=replace(snapshot.seen, table=replace(snapshot.seen.table, storage=Recording()))
+    ).slices()  # type: ignore[arg-type]
 
     assert {one.partition_path for one in slices} == {"b"}
     assert [folder for folder in listed if not folder.startswith(".hoodie")] == ["b"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.index.registry import index_for
 from pyhudi.reader.predicates import AnyOf, Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
-from pyhudi.reader.pruning import partition_may_match, settled_by_key, wanted_buckets, wanted_keys
+from pyhudi.reader.pruning import Pruning
 from pyhudi.table.config import TableConfig
 from pyhudi.table.keys.generator import KeyGenerator
 
@@ -24,7 +24,7 @@ def config(record_key=("id",), partition=("p",), **options) -> TableConfig:
 
 def matches(path: str, predicate: Predicate, kind: pa.DataType, **options) -> bool:
     schema = pa.schema([("id", pa.int64()), ("p", kind)])
-    return partition_may_match(path, [predicate], config(**options), schema)
+    return Pruning(config(**options), schema).partition_may_match(path, [predicate])
 
 
 @pytest.mark.parametrize(
@@ -84,15 +84,18 @@ def test_conjuncts_on_two_partition_columns_both_count() -> None:
     schema = pa.schema([("id", pa.int64()), ("p", pa.string()), ("q", pa.int32())])
     both = config(partition=("p", "q"))
 
-    assert partition_may_match("a/1", [Compare("p", "=", "a"), Compare("q", "=", 1)], both, schema)
-    assert not partition_may_match("a/1", [Compare("p", "=", "a"), Compare("q", "=", 2)], both, schema)
-    assert partition_may_match("a/b/1", [Compare("p", "=", "z")], both, schema), "slashes inside values tell nothing"
+    assert Pruning(both, schema).partition_may_match("a/1", [Compare("p", "=", "a"), Compare("q", "=", 1)])
+    assert not Pruning(both, schema).partition_may_match("a/1", [Compare("p", "=", "a"), Compare("q", "=", 2)])
+    assert Pruning(both, schema).partition_may_match("a/b/1", [Compare("p", "=", "z")]), (
+        "slashes inside values tell nothing"
+    )
 
 
 def wanted(predicates, kinds: dict[str, pa.DataType], record_key=("id",), **options) -> frozenset[int] | None:
     schema = pa.schema(list(kinds.items()))
     table = config(record_key, **options)
-    return wanted_buckets(predicates, table, schema, index_for(table).buckets)
+    keys = Pruning(table, schema).hashed_keys(predicates)
+    return None if keys is None else frozenset(index_for(table).buckets(keys).tolist())
 
 
 keys = st.one_of(st.integers(-(2**31), 2**31 - 1), st.text(min_size=1, max_size=5))
@@ -183,7 +186,7 @@ def test_a_decimal_is_spelt_with_the_columns_digits() -> None:
 
 def looked_for(predicates, kinds: dict[str, pa.DataType], record_key=("id",), **options) -> list[str] | None:
     schema = pa.schema([("_hoodie_record_key", pa.string()), *kinds.items()])
-    found = wanted_keys(predicates, config(record_key, **options), schema)
+    found = Pruning(config(record_key, **options), schema).wanted_keys(predicates)
     return None if found is None else found.to_pylist()
 
 
@@ -217,7 +220,7 @@ def test_a_key_is_looked_for_in_both_spellings_where_a_note_says_which_one_count
     """Before there was a note, a release of the other kind may have written rows that nobody has rewritten."""
     schema, table = pa.schema([("id", pa.int32())]), config(partition=("p", "q")).with_key_field(named)
 
-    assert wanted_keys([Compare("id", "=", 7)], table, schema).to_pylist() == ["id:7", "7"]
+    assert Pruning(table, schema).wanted_keys([Compare("id", "=", 7)]).to_pylist() == ["id:7", "7"]
 
 
 @pytest.mark.parametrize(
@@ -248,10 +251,10 @@ def test_alternatives_fix_a_key_where_each_of_them_does() -> None:
     schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
     seven, others = (Compare("id", "=", 7),), (OneOf("id", (7, 8, None)), Compare("p", "=", "x"))
 
-    assert wanted_keys([AnyOf((seven, others))], config(), schema).to_pylist() == ["7", "8"]
-    assert wanted_keys([AnyOf((seven, others)), Compare("id", "=", 8)], config(), schema).to_pylist() == ["8"]
-    assert wanted_keys([AnyOf((seven, (Compare("p", "=", "x"),)))], config(), schema) is None
-    assert not partition_may_match("y", [AnyOf((others, (IsNull("p"),)))], config(), schema)
+    assert Pruning(config(), schema).wanted_keys([AnyOf((seven, others))]).to_pylist() == ["7", "8"]
+    assert Pruning(config(), schema).wanted_keys([AnyOf((seven, others)), Compare("id", "=", 8)]).to_pylist() == ["8"]
+    assert Pruning(config(), schema).wanted_keys([AnyOf((seven, (Compare("p", "=", "x"),)))]) is None
+    assert not Pruning(config(), schema).partition_may_match("y", [AnyOf((others, (IsNull("p"),)))])
 
 
 def test_alternatives_are_settled_by_a_key_that_all_of_their_columns_are_of() -> None:
@@ -259,4 +262,4 @@ def test_alternatives_are_settled_by_a_key_that_all_of_their_columns_are_of() ->
     of_key = AnyOf(((Compare("id", "=", 7),), (IsNull("_hoodie_record_key"),)))
     mixed = AnyOf(((Compare("id", "=", 7),), (IsNull("p"),)))
 
-    assert settled_by_key([of_key, mixed], config(), schema) == [of_key]
+    assert Pruning(config(), schema).settled_by_key([of_key, mixed]) == [of_key]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.reader.predicates import Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
-from pyhudi.reader.statistics import matching_row_groups
+from pyhudi.reader.search import Search
 from pyhudi.table.files.footers import text_bound, text_bounds
 
 UTC = datetime.timezone.utc
@@ -22,6 +22,10 @@ def written(table: pa.Table, rows: int = 1, **options: object) -> pq.ParquetFile
     sink = io.BytesIO()
     pq.write_table(table, sink, row_group_size=rows, **options)
     return pq.ParquetFile(sink)
+
+
+def matching_row_groups(parquet: pq.ParquetFile, predicates: list[Predicate], schema: pa.Schema) -> list[int]:
+    return Search(tuple(predicates), schema).row_groups(parquet, "a file")
 
 
 def matching(column: pa.Array, predicate: Predicate, kind: pa.DataType | None = None) -> list[int]:

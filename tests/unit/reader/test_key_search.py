@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pyhudi.reader.key_lookup import Search
 from pyhudi.reader.predicates import Compare, OneOf, Predicate
+from pyhudi.reader.search import Search
 from pyhudi.table.config import TableConfig
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import BloomFilterBuilder, BloomSettings
@@ -101,7 +101,7 @@ def test_a_whole_file_is_left_out_by_its_footer() -> None:
 
 
 def test_what_else_is_looked_for_does_not_make_a_file_hold_a_key() -> None:
-    search = Search.of([Compare("id", "=", 4)], SCHEMA, CONFIG).with_more([Compare("id", ">", 0)])
+    search = Search.of([Compare("id", "=", 4)], SCHEMA, CONFIG).with_more(Compare("id", ">", 0))
 
     assert search.row_groups(parquet(["1", "2", "5", "6"]), "f") == []
 

@@ -1,0 +1,199 @@
+"""The files of a table as they are, and the file slices of any moment of its history that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ..storage.base import FileInfo, split
+from ..storage.parallel import for_each
+from ..table.files.cleaned import Clean, cleaned_since, read_cleans
+from ..table.files.file_group import DataFile, FileSlice
+from ..table.files.long_replaced import without_long_replaced
+from ..table.files.lost import superseded
+from ..table.files.names import PARQUET
+from ..table.files.partitions import metafile_of, walk_partitions
+from ..table.files.view import FileView
+from ..table.files.written import read_written
+from ..table.seen_table import SeenTable
+from ..timeline.instants import Instant
+from ..timeline.timeline import Timeline
+from .window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a query shows of a timeline.
+
+    Attributes:
+        timeline: What is completed on it is shown.
+        time: When that was.
+        window: The commits whose rows alone are shown; None for all rows.
+        history: The timeline with the archived instants, where the moment is before its first write; else None.
+    """
+
+    timeline: Timeline
+    time: str
+    window: Window | None = None
+    history: Timeline | None = None
+
+    @classmethod
+    def of_request(cls, timeline: Timeline, time: str) -> Moment:
+        """Return the moment that shows what was requested until a time."""
+        return cls(timeline.as_of_request(time), time)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFiles:
+    """The files of some partitions with what happened to them; the slices of any moment follow from it.
+
+    Attributes:
+        seen: The table as of the moment at which the query was made.
+        listings: The files, by partition path.
+        now: A timeline that names every clean which took some of the files before they were listed.
+        cleans: Those cleans, as far as they matter.
+        everything: Whether all partitions were to be listed, less those that the query does not need.
+    """
+
+    seen: SeenTable
+    listings: Mapping[str, tuple[FileInfo, ...]]
+    now: Timeline
+    cleans: list[tuple[Instant, Clean]]
+    everything: bool
+
+    @classmethod
+    def find(
+        cls,
+        seen: SeenTable,
+        now: Timeline,
+        time: str,
+        partitions: Iterable[str] | None = None,
+        needed: Callable[[str], bool] | None = None,
+    ) -> ListedFiles:
+        """List partitions, and read what may be missing there for a reader of any moment from ``time`` on.
+
+        Args:
+            seen: The table as of the moment at which the query was made.
+            now: The timeline as it was a moment ago.
+            time: The moment.
+            partitions: Their paths; None for all.
+            needed: Whether the query may need a partition, of all of them; None where it may need each.
+        """
+        if partitions is None:
+            listings = walk_partitions(seen.storage) if needed is None else _listed(seen, needed)
+        else:
+            names = sorted(partitions)
+            found = for_each(seen.storage, seen.storage.list, names)
+            listings = {name: tuple(files) for name, files in zip(names, found, strict=True)}
+        if not _names_all_cleans(now, time, listings):
+            now = seen.timeline.reload()
+        return cls(seen, listings, now, read_cleans(now, time), partitions is None)
+
+    def at(self, moment: Moment) -> tuple[FileView, list[str]]:
+        """Return the view of a moment, and the partitions in which it may show or miss something."""
+        cleaned = self._cleaned_since(moment)
+        view = FileView(moment.timeline, read_written(moment.timeline), self.listings, cleaned)
+        named = view.named_partitions() if self.everything else []
+        return view, sorted({*self.listings, *cleaned, *named})
+
+    def unlisted(self, timeline: Timeline) -> int:
+        """Return how many file groups the writes of a moment name in partitions that were not listed.
+
+        Partitions that archived writes alone name are not counted.
+        """
+        return read_written(timeline).count_groups(self.listings) if self.everything else 0
+
+    def taken(self, lost: Iterable[DataFile], moment: Moment, now: Timeline | None = None) -> list[DataFile]:
+        """Return those of a moment's lost files that cleans took away.
+
+        Args:
+            lost: The files.
+            moment: The moment.
+            now: The timeline as it is, after the files were listed; None where it is to be read.
+
+        Raises:
+            MissingFileError: No clean or newer write explains why another one is gone.
+            StorageError: One of the others was rolled back.
+        """
+        named = {file.path for files in self._cleaned_since(moment).values() for file in files}
+        by_cleans = [one for one in lost if one.path in named]
+        others = [one for one in lost if one.path not in named]
+        return [*by_cleans, *superseded(moment.timeline, others, now)]
+
+    def _cleaned_since(self, moment: Moment) -> Mapping[str, tuple[DataFile, ...]]:
+        return cleaned_since(self.cleans, self.now, moment.timeline, moment.time)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFilter:
+    """Which slices a query wants to see.
+
+    Attributes:
+        partition: Whether it wants those of a partition.
+        file: Whether it has a use for a file.
+        written: Whether a slice that holds such a file is wanted for its sake; its other files are needed then, too.
+    """
+
+    partition: Callable[[str], bool] = lambda path: True
+    file: Callable[[DataFile], bool] = lambda file: True
+    written: Callable[[DataFile], bool] = lambda file: True
+
+    def narrowed(self, partition: Callable[[str], bool], file: Callable[[DataFile], bool]) -> SliceFilter:
+        """Return what a query wants that is interested in some partitions and files of these alone."""
+        return SliceFilter(
+            lambda path: self.partition(path) and partition(path),
+            lambda one: file(one) and self.file(one),
+            self.written,
+        )
+
+    def written_in(self, window: Window | None) -> SliceFilter:
+        """Return what is wanted of the files that the commits of a window wrote; no others hold rows of theirs."""
+        if window is None or window.times is None:
+            return self
+        times = {one.requested_time for one in window.instants}
+        return SliceFilter(self.partition, self.file, lambda file: file.instant_time in times)
+
+    def lost(self, files: ListedFiles, moment: Moment) -> list[DataFile]:
+        """Return the files of a moment that are not there any more."""
+        view, partitions = files.at(moment)
+        lost = [file for path in partitions if self.partition(path) for file in self._lost(view, path)]
+        return without_long_replaced(files.seen.table.archive, moment.timeline, lost)
+
+    def slices(self, files: ListedFiles, moment: Moment) -> list[FileSlice]:
+        """Return the file slices of a moment."""
+        view, partitions = files.at(moment)
+        return [one for path in partitions if self.partition(path) for one in self._slices(view, path)]
+
+    def _slices(self, view: FileView, partition_path: str) -> list[FileSlice]:
+        found = view.slices(partition_path).values()
+        return [one for one in found if any(self.file(file) and self.written(file) for file in one.data_files)]
+
+    def _lost(self, view: FileView, partition_path: str) -> list[DataFile]:
+        lost = [file for file in view.lost(partition_path) if self.file(file)]
+        if all(map(self.written, lost)):
+            return lost
+        # Without its base file a slice would show what that beats, and without a log file what that took away.
+        groups = {one.file_id for one in self._slices(view, partition_path)}
+        groups |= {one.file_id for one in lost if self.written(one)}
+        return [file for file in lost if file.file_id in groups]
+
+
+def _listed(seen: SeenTable, needed: Callable[[str], bool]) -> dict[str, tuple[FileInfo, ...]]:
+    """Return the files of the partitions that a query needs: a write or its metafile tells that a folder is one."""
+    named = frozenset(read_written(seen.timeline).partitions)
+    return walk_partitions(
+        seen.storage,
+        lambda folder: not needed(folder) and (folder in named or seen.storage.exists(metafile_of(folder))),
+    )
+
+
+def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tuple[FileInfo, ...]]) -> bool:
+    """Return whether every clean that may have taken slices of a moment before they were listed is on the timeline.
+
+    Slices of the present go only after newer ones were written, which are there for all to see.
+    """
+    if time < timeline.completed_until:
+        return False
+    newest = timeline.instants[-1].requested_time if timeline.instants else ""
+    names = (split(info.path)[1] for files in listings.values() for info in files)
+    return not any(name.rpartition("_")[2] > newest + PARQUET for name in names if name.endswith(PARQUET))

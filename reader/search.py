@@ -1,0 +1,173 @@
+"""Which base files and row groups may hold what a query looks for, by footers alone.
+
+The statistics of a row group tell the bounds of its columns. A footer tells the least and the greatest record key
+besides, and often has a bloom filter of all keys. What is left out holds no row that the query looks for for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ..errors import TableConfigError, UnsupportedTableError
+from ..table.arrow.arrays import span_of
+from ..table.arrow.string_order import in_order
+from ..table.config import TableConfig
+from ..table.files.footers import greatest_text, text_bound
+from ..table.files.key_footers import KeyFooter
+from ..table.schema.casts import cast
+from ..table.schema.columns import RECORD_KEY
+from .predicates import NULLS, Predicate, Span, columns_of, may_match_all
+from .pruning import Pruning
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_MICROS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a query looks for in base files.
+
+    Attributes:
+        predicates: Conjuncts.
+        schema: The table's columns, canonical, meta columns among them.
+        keys: Every record key that rows which satisfy the predicates have, in the order of their bytes; None where they
+            may have any.
+    """
+
+    predicates: tuple[Predicate, ...]
+    schema: pa.Schema
+    keys: pa.StringArray | None = None
+
+    @classmethod
+    def of(cls, predicates: Sequence[Predicate], schema: pa.Schema, config: TableConfig | None) -> Search:
+        """Return a search by predicates.
+
+        Args:
+            predicates: Conjuncts.
+            schema: The table's columns, canonical, meta columns among them.
+            config: Says how record keys are made; None where that is not known.
+        """
+        keys = None
+        if config is not None and predicates:
+            try:
+                keys = Pruning(config, schema).wanted_keys(predicates)
+            except (UnsupportedTableError, TableConfigError):
+                # A table can be read without the key generator that writes it.
+                keys = None
+        return cls(tuple(predicates), schema, None if keys is None else in_order(keys))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that the predicates are about."""
+        return frozenset(name for one in self.predicates for name in columns_of(one))
+
+    def with_more(self, *predicates: Predicate) -> Search:
+        """Return a search by more predicates, which say nothing of keys."""
+        return replace(self, predicates=self.predicates + predicates)
+
+    def may_be_in(self, footer: KeyFooter) -> bool:
+        """Return False only where a base file certainly holds none of the keys, by what its footer says of its own."""
+        return self.keys is None or len(footer.possible(self.keys)) > 0
+
+    def row_groups(self, parquet: pq.ParquetFile, shown: str) -> list[int]:
+        """Return the numbers of a base file's row groups that may hold what is looked for.
+
+        Args:
+            parquet: An open file; only its footer is looked at.
+            shown: Its path, for the log.
+        """
+        fields = [self.schema.field(name) for name in self.columns if name in self.schema.names]
+        footer = _Footer.of(parquet)
+        groups = list(range(parquet.metadata.num_row_groups))
+        if fields:
+            spans = ((number, footer.spans(number, fields)) for number in groups)
+            groups = [number for number, known in spans if may_match_all(self.predicates, known, self.schema)]
+        if self.keys is None or not groups:
+            return groups
+        if not self.may_be_in(KeyFooter.of(parquet.metadata.metadata or {}, shown)):
+            return []
+        key = pa.field(RECORD_KEY, pa.string())
+        return [number for number in groups if _is_among(self.keys, footer.span(number, key))]
+
+
+def _is_among(keys: pa.StringArray, span: Span) -> bool:
+    """Return False only where no key lies between the bounds of a row group that has a key in every row."""
+    if span.nulls:
+        return True
+    start, end = span_of(keys, span.least, span.greatest)
+    return start < end
+
+
+@dataclass(frozen=True, slots=True)
+class _Footer:
+    """What a footer tells of columns.
+
+    Attributes:
+        metadata: The footer.
+        present: The file's columns.
+        leaves: The number of each flat column.
+    """
+
+    metadata: pq.FileMetaData
+    present: pa.Schema
+    leaves: Mapping[str, int]
+
+    @classmethod
+    def of(cls, parquet: pq.ParquetFile) -> _Footer:
+        leaves = {parquet.schema.column(number).path: number for number in range(len(parquet.schema))}
+        return cls(parquet.metadata, parquet.schema_arrow, leaves)
+
+    def spans(self, row_group: int, fields: Sequence[pa.Field]) -> dict[str, Span]:
+        """Return what is known of columns of the table in a row group, by their names."""
+        return {field.name: self.span(row_group, field) for field in fields}
+
+    def span(self, row_group: int, field: pa.Field) -> Span:
+        """Return what is known of a column of the table in a row group."""
+        if field.name not in self.present.names:
+            # It is read as null.
+            return NULLS
+        if field.name not in self.leaves:
+            # A nested one has no leaf of its own name.
+            return Span()
+        group = self.metadata.row_group(row_group)
+        column = group.column(self.leaves[field.name])
+        statistics = column.statistics if column.is_stats_set else None
+        if statistics is None:
+            return Span()
+        nulls = not statistics.has_null_count or statistics.null_count > 0
+        if statistics.has_null_count and statistics.null_count == group.num_rows:
+            return NULLS
+        if not statistics.has_min_max:
+            return Span(nulls=nulls)
+        kind, types = self.present.field(field.name).type, pa.types
+        if (types.is_string(kind) or types.is_large_string(kind)) and types.is_string(field.type):
+            return Span(text_bound(statistics.min_raw), greatest_text(statistics.max_raw), nulls)
+        least, greatest = (_bound(raw, kind, field.type) for raw in (statistics.min_raw, statistics.max_raw))
+        return Span(least, greatest, nulls)
+
+
+def _bound(raw: Any, kind: pa.DataType, wanted: pa.DataType) -> Any:
+    """Return a bound as `comparable` would, None where the file's type and the table's do not compare."""
+    types = pa.types
+    if types.is_integer(kind) and types.is_integer(wanted):
+        return raw
+    if types.is_floating(kind) and types.is_floating(wanted):
+        # Rows are compared as they are read: the float 1.1 as the double that reads like it.
+        return None if raw != raw else cast(pa.array([raw], kind), wanted)[0].as_py()  # O(1)
+    if (types.is_boolean(kind) and types.is_boolean(wanted)) or (types.is_date32(kind) and types.is_date32(wanted)):
+        return raw
+    if types.is_decimal(kind) and types.is_decimal(wanted):
+        unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
+        return Decimal(f"{unscaled}E{-kind.scale}")
+    if types.is_timestamp(kind) and types.is_timestamp(wanted) and (kind.tz is None) == (wanted.tz is None):
+        times, divisor = _MICROS[kind.unit]
+        # Times finer than a microsecond are refused when they are read.
+        return raw * times // divisor
+    return None
