@@ -239,13 +239,10 @@ def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Insta
         CorruptInstantError: What the archive holds cannot be parsed.
         StorageError: The archive was compacted meanwhile, or the store failed.
     """
-    from ..timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
-
-    instants, codec = tuple(instants), table.instants.codec
+    instants, files = tuple(instants), table.instants
     found = {one: CommitResult(table.path, one.requested_time, "UNKNOWN") for one in instants}
     for one, body in table.archive.bodies(instants).items():
-        kind = ReplaceCommitMetadata if one.group == "replacecommit" else CommitMetadata
-        metadata = codec.decode(kind, body, f"{one.requested_time} in the archive of {table.path}")
+        metadata = files.decode_commit(one, body, f"{one.requested_time} in the archive of {table.path}")
         found[one] = result_from(table.path, one.requested_time, metadata)
     return found
 

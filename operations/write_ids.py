@@ -17,7 +17,7 @@ from ..storage.bounds import parse_json
 from ..table.table import Table
 from ..timeline import formats
 from ..timeline.archive.lsm_writer import Merged
-from ..timeline.archive.manifest import Manifest, read_manifest
+from ..timeline.archive.manifest import Manifest
 from ..timeline.instants import WRITE_ACTIONS, Instant
 from ..timeline.metadata.codec import Codec
 from ..timeline.writers.owner import ROOT
@@ -57,7 +57,7 @@ def archived_write(table: Table, write_id: str) -> Instant | None:
     """
     if write_id.startswith(GENERATED_ID):
         return None
-    manifest = read_manifest(table.storage, table.config.archive_folder)
+    manifest = table.archive.manifests.newest()
     if not manifest.files:
         return None
     time = _up_to_date(table, manifest, _read(table.storage)).ids.get(write_id)
@@ -93,7 +93,7 @@ def note_write_ids(table: Table, merged: Iterable[Merged] = (), noted: NotedIds 
     for one in merged:
         if known.files.issuperset(one.inputs):
             known = NotedIds(known.files - {*one.inputs} | {one.name}, known.ids)
-    known = _up_to_date(table, read_manifest(table.storage, table.config.archive_folder), known)
+    known = _up_to_date(table, table.archive.manifests.newest(), known)
     if known != noted:
         found = {"files": sorted(known.files), "ids": dict(sorted(known.ids.items()))}
         content = formats.numbered(found, formats.WRITE_IDS)
@@ -116,7 +116,7 @@ def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
     if instant.action not in WRITE_ACTIONS:
         return ""
     try:
-        summary = codec.decode_summary(body, instant.requested_time, replaces=instant.group == "replacecommit")
+        summary = codec.decode_summary(body, instant.requested_time, replaces=instant.replaces)
     except CorruptInstantError:
         # It is no write of ours, which are whole when they are archived; and it cannot be repaired any more.
         logger.warning("the archived %s %s does not tell whose it is", instant.action, instant.requested_time)

@@ -142,7 +142,7 @@ class ShownSlices:
             )
         codec = timeline.files.codec
         commits += [
-            codec.decode_files(body, f"{one.requested_time} in the archive", replaces=one.group == "replacecommit")
+            codec.decode_files(body, f"{one.requested_time} in the archive", replaces=one.replaces)
             for one, body in bodies.items()
         ]
         return frozenset(partition for commit in commits for partition in commit.stats)

@@ -76,7 +76,7 @@ def clustered_groups(timeline: Timeline, own: str | None = None) -> Mapping[tupl
         CorruptInstantError: A plan cannot be parsed.
         StorageError: The store failed.
     """
-    waiting = [one for one in timeline.pending if one.group == "replacecommit" and one.requested_time != own]
+    waiting = [one for one in timeline.pending if one.replaces and one.requested_time != own]
     plans = for_each(timeline.files.storage, timeline.files.read_replace_plan, waiting)
     return {
         (piece.partition_path or "", piece.file_id): instant
@@ -95,7 +95,7 @@ def says_what_it_holds(timeline: Timeline, instant: Instant) -> bool:
         CorruptInstantError: The plan of a clustering cannot be parsed.
         StorageError: The store failed.
     """
-    if instant.group != "replacecommit":
+    if not instant.replaces:
         return False
     try:
         plan = timeline.files.read_replace_plan(instant)

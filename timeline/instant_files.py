@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ..errors import StorageError
 from ..storage.base import Storage, join, refuse_links, split
+from . import metadata
 from .instants import Instant, State
 from .layout import Layout
 from .metadata.codec import Codec, CommitFiles
 
-if TYPE_CHECKING:
-    from .metadata import models
-
-M = TypeVar("M", bound="models.InstantModel")
-
-# The models are imported where an instant is opened: they are slow to import, and a first write opens none.
+M = TypeVar("M", bound="metadata.models.InstantModel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +58,29 @@ class InstantFiles:
             return join(self.layout.folder, f"{instant.requested_time}.{instant.group}")
         return join(self.layout.folder, self.layout.format(instant))
 
-    def read_commit(self, instant: Instant) -> models.CommitMetadata:
+    def read_commit(self, instant: Instant) -> metadata.models.CommitMetadata:
         """Return what a completed commit, deltacommit or replacecommit holds.
 
         Raises:
             CorruptInstantError: The file cannot be parsed.
             StorageError: The file is gone, or the store failed.
         """
-        from .metadata import models  # noqa: PLC0415
+        return self.decode_commit(instant, *self._read(instant))
 
-        kind = models.ReplaceCommitMetadata if _replaces(instant) else models.CommitMetadata
-        return self.codec.decode(kind, *self._read(instant))
+    def decode_commit(self, instant: Instant, body: bytes, where: str) -> metadata.models.CommitMetadata:
+        """Return what the body of a completed commit, deltacommit or replacecommit holds, as `Codec.decode` does."""
+        models = metadata.models
+        kind = models.ReplaceCommitMetadata if instant.replaces else models.CommitMetadata
+        return self.codec.decode(kind, body, where)
 
-    def read_summary(self, instant: Instant) -> models.CommitSummary:
+    def read_summary(self, instant: Instant) -> metadata.models.CommitSummary:
         """Return what a completed commit, deltacommit or replacecommit holds beside its files; quick for large ones.
 
         Raises:
             CorruptInstantError: The file cannot be parsed.
             StorageError: The file is gone, or the store failed.
         """
-        return self.codec.decode_summary(*self._read(instant), replaces=_replaces(instant))
+        return self.codec.decode_summary(*self._read(instant), replaces=instant.replaces)
 
     def read_written_files(self, instant: Instant) -> CommitFiles:
         """Return what a completed commit, deltacommit or replacecommit says of files alone; quick for large ones.
@@ -90,66 +89,56 @@ class InstantFiles:
             CorruptInstantError: The file cannot be parsed.
             StorageError: The file is gone, or the store failed.
         """
-        return self.codec.decode_files(*self._read(instant), replaces=_replaces(instant))
+        return self.codec.decode_files(*self._read(instant), replaces=instant.replaces)
 
-    def read_clean(self, instant: Instant) -> models.CleanMetadata | models.CleanerPlan | None:
+    def read_clean(self, instant: Instant) -> metadata.models.CleanMetadata | metadata.models.CleanerPlan | None:
         """Return what a completed clean did, or what a pending one is about to do; None where it says nothing.
 
         Raises:
             CorruptInstantError: The file cannot be parsed.
             StorageError: The file is gone, or the store failed.
         """
-        from .metadata import models  # noqa: PLC0415
-
         if instant.state == State.COMPLETED:
             data, where = self._read(instant)
             # Apache Hudi takes an empty one for nothing, and removes it.
-            return self.codec.decode(models.CleanMetadata, data, where) if data else None
-        return self._read_plan(models.CleanerPlan, instant)
+            return self.codec.decode(metadata.models.CleanMetadata, data, where) if data else None
+        return self._read_plan(metadata.models.CleanerPlan, instant)
 
-    def read_replace_plan(self, instant: Instant) -> models.RequestedReplaceMetadata | None:
+    def read_replace_plan(self, instant: Instant) -> metadata.models.RequestedReplaceMetadata | None:
         """Return what a clustering or replacecommit, done or not, was about to do; None where it says nothing.
 
         Raises:
             CorruptInstantError: The file cannot be parsed.
             StorageError: The store failed.
         """
-        from .metadata import models  # noqa: PLC0415
+        return self._read_plan(metadata.models.RequestedReplaceMetadata, instant)
 
-        return self._read_plan(models.RequestedReplaceMetadata, instant)
-
-    def read_compaction_plan(self, instant: Instant) -> models.CompactionPlan | None:
+    def read_compaction_plan(self, instant: Instant) -> metadata.models.CompactionPlan | None:
         """Return what a compaction or log compaction, done or not, was about to do; None where it says nothing.
 
         Raises:
             CorruptInstantError: The file cannot be parsed.
             StorageError: The store failed.
         """
-        from .metadata import models  # noqa: PLC0415
+        return self._read_plan(metadata.models.CompactionPlan, instant)
 
-        return self._read_plan(models.CompactionPlan, instant)
-
-    def read_rollback_plan(self, instant: Instant) -> models.RollbackPlan | None:
+    def read_rollback_plan(self, instant: Instant) -> metadata.models.RollbackPlan | None:
         """Return what a rollback, done or not, was about to undo; None where it says nothing.
 
         Raises:
             CorruptInstantError: The file cannot be parsed.
             StorageError: The store failed.
         """
-        from .metadata import models  # noqa: PLC0415
+        return self._read_plan(metadata.models.RollbackPlan, instant)
 
-        return self._read_plan(models.RollbackPlan, instant)
-
-    def read_restore_plan(self, instant: Instant) -> models.RestorePlan | None:
+    def read_restore_plan(self, instant: Instant) -> metadata.models.RestorePlan | None:
         """Return what a restore, done or not, was about to undo; None where it says nothing.
 
         Raises:
             CorruptInstantError: The file cannot be parsed.
             StorageError: The store failed.
         """
-        from .metadata import models  # noqa: PLC0415
-
-        return self._read_plan(models.RestorePlan, instant)
+        return self._read_plan(metadata.models.RestorePlan, instant)
 
     def read_undone(self, instant: Instant) -> list[str]:
         """Return the requested times of the writes that a completed rollback or restore undid.
@@ -158,25 +147,21 @@ class InstantFiles:
             CorruptInstantError: The file cannot be parsed.
             StorageError: The file is gone, or the store failed.
         """
-        from .metadata import models  # noqa: PLC0415
-
         data, where = self._read(instant)
         if not data:
             return []
         if instant.action == "restore":
-            return self.codec.decode(models.RestoreMetadata, data, where).instants_to_rollback
-        return self.codec.decode(models.RollbackMetadata, data, where).commits_rollback
+            return self.codec.decode(metadata.models.RestoreMetadata, data, where).instants_to_rollback
+        return self.codec.decode(metadata.models.RollbackMetadata, data, where).commits_rollback
 
-    def read_savepoint(self, instant: Instant) -> models.SavepointMetadata:
+    def read_savepoint(self, instant: Instant) -> metadata.models.SavepointMetadata:
         """Return which files a completed savepoint keeps.
 
         Raises:
             CorruptInstantError: The file cannot be parsed.
             StorageError: The file is gone, or the store failed.
         """
-        from .metadata import models  # noqa: PLC0415
-
-        return self.codec.decode(models.SavepointMetadata, *self._read(instant))
+        return self.codec.decode(metadata.models.SavepointMetadata, *self._read(instant))
 
     def request(self, instant: Instant, body: bytes = b"") -> bool:
         """Put an instant on the timeline.
@@ -231,7 +216,3 @@ class InstantFiles:
         except FileNotFoundError:
             return None
         return self.codec.decode(kind, data, join(self.storage.path, path)) if data else None
-
-
-def _replaces(instant: Instant) -> bool:
-    return instant.group == "replacecommit"

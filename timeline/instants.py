@@ -52,6 +52,11 @@ class Instant:
         return self.group in WRITE_ACTIONS
 
     @property
+    def replaces(self) -> bool:
+        """Whether it may take file groups away: overwrites and clusterings do."""
+        return self.group == "replacecommit"
+
+    @property
     def visible_since(self) -> str:
         """The time from which readers see it: the completion time, or the requested time where none is kept."""
         return self.completion_time or self.requested_time

@@ -10,11 +10,9 @@ from ...timeline.archive.lsm import Archive
 from ...timeline.archive.manifest import (
     VERSION_FILE,
     ArchiveFile,
+    Manifests,
     is_archive_file,
     manifest_number,
-    parse_manifest,
-    read_manifest,
-    read_version,
 )
 from ...timeline.instants import Instant
 from .finding import Findings
@@ -49,7 +47,7 @@ def check_archive(storage: Storage, folder: str, findings: Findings, stale_s: fl
             findings.add(ARCHIVE_BROKEN_OFF, f"No manifest names {info.path}.", file=info.path)
     counting: tuple[ArchiveFile, ...] = ()
     with findings.turning(ARCHIVE_MANIFEST, file=folder):
-        counting = tuple(one for one in read_manifest(storage, folder).files if one.name in files)
+        counting = tuple(one for one in Manifests(storage, folder).newest().files if one.name in files)
     parts = for_each(storage, lambda one: _instants(storage, folder, one, findings), counting)
     found = {one.identity: one for part in parts for one in part}
     return tuple(found[identity] for identity in sorted(found))
@@ -58,7 +56,8 @@ def check_archive(storage: Storage, folder: str, findings: Findings, stale_s: fl
 def _check_manifests(storage: Storage, folder: str, files: Mapping[str, FileInfo], findings: Findings) -> set[str]:
     """Return the names of the files that some manifest names, and hold the one against them that readers take."""
     numbers = sorted(number for name in files if (number := manifest_number(name)) is not None)
-    said, version = read_version(storage, folder), join(folder, VERSION_FILE)
+    manifests = Manifests(storage, folder)
+    said, version = manifests.version(), join(folder, VERSION_FILE)
     if VERSION_FILE in files and said not in numbers:
         findings.add(ARCHIVE_MANIFEST, f"{version} says no number of a manifest.", file=version)
     elif VERSION_FILE not in files and numbers:
@@ -68,8 +67,7 @@ def _check_manifests(storage: Storage, folder: str, files: Mapping[str, FileInfo
     current = said if said in numbers else max(numbers, default=0)
     listed: set[str] = set()
     for number in numbers:
-        path = join(folder, f"manifest_{number}")
-        named = parse_manifest(storage, folder, number)
+        path, named = manifests.path(number), manifests.parse(number)
         if named is None:
             findings.add(
                 ARCHIVE_MANIFEST if number == current else ARCHIVE_BROKEN_OFF, f"{path} is not whole.", file=path

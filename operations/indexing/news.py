@@ -90,12 +90,8 @@ def _writes(
     bodies = archive.bodies(gone)
     if len(bodies) < len(gone):
         return None
-    from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
-
-    for one in gone:
-        kind = ReplaceCommitMetadata if one.group == "replacecommit" else CommitMetadata
-        done.append(timeline.files.codec.decode(kind, bodies[one], f"{one.requested_time} in the archive"))
-    return done
+    decode = timeline.files.decode_commit
+    return [*done, *(decode(one, bodies[one], f"{one.requested_time} in the archive") for one in gone)]
 
 
 def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:

@@ -90,7 +90,7 @@ def before_replaced_files(storage: Storage, timeline: Timeline, wanted: tuple[In
     Readers would take them for live again once nothing says that they were replaced.
     """
     for one in wanted:
-        if one.group != "replacecommit":
+        if not one.replaces:
             continue
         replaced = timeline.files.read_written_files(one).replaced
         partitions = sorted(replaced)

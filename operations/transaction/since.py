@@ -95,7 +95,7 @@ class Since:
             return self.timeline.files.read_commit(write)
         from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
-        kind = ReplaceCommitMetadata if write.group == "replacecommit" else CommitMetadata
+        kind = ReplaceCommitMetadata if write.replaces else CommitMetadata
         return self._read_archived(kind, write)
 
     @property

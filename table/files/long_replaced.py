@@ -30,9 +30,7 @@ def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[D
     if not since:
         return waiting
     replacing = [
-        one
-        for one in archive.instants(since, first)
-        if one.group == "replacecommit" and timeline.is_committed(one.requested_time)
+        one for one in archive.instants(since, first) if one.replaces and timeline.is_committed(one.requested_time)
     ]
     replaced_at: dict[tuple[str, str], str] = {}
     for instant, body in sorted(archive.bodies(replacing).items(), key=lambda pair: pair[0].requested_time):

@@ -179,7 +179,7 @@ def read_replaced(timeline: Timeline) -> Written:
         CorruptInstantError: A body cannot be parsed.
         StorageError: A body is gone, or the store failed.
     """
-    return _read_some(timeline, lambda write: write.group == "replacecommit")
+    return _read_some(timeline, lambda write: write.replaces)
 
 
 def read_stated(timeline: Timeline, times: Container[str]) -> Written:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import CorruptInstantError, StorageError, UnreadableTimeError
+from ...errors import CorruptInstantError, PyHudiError, StorageError, UnreadableTimeError
 from ...storage.base import Storage, join
 from ...storage.bounds import MOST_BYTES
 from ...storage.parallel import for_each
 from ..instants import WRITE_ACTIONS, Instant, State
 from ..timeline import Timeline
 from ..watermark import Seen, Watermark
-from .manifest import ArchiveFile, read_manifest
+from .manifest import ArchiveFile, Manifests
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -52,6 +52,11 @@ class Archive:
     storage: Storage
     folder: str
 
+    @property
+    def manifests(self) -> Manifests:
+        """What names the archive's files."""
+        return Manifests(self.storage, self.folder)
+
     def writes(self) -> tuple[Instant, ...]:
         """Return the archived commits, deltacommits and replacecommits, in order of requested time."""
         return tuple(one for one in self.instants() if one.action in WRITE_ACTIONS)
@@ -67,8 +72,8 @@ class Archive:
 
     def instants_in(self, files: Iterable[ArchiveFile]) -> tuple[Instant, ...]:
         """Return the instants in some files of the archive, each once, in order of requested time."""
-        paths = [join(self.folder, one.name) for one in files]
-        parts = for_each(self.storage, partial(_read, self.storage, columns=COLUMNS), paths)
+        names = [one.name for one in files]
+        parts = for_each(self.storage, partial(self._read, columns=COLUMNS), names)
         found = {one.identity: one for part in parts for one in _instants(part)}
         return tuple(found[identity] for identity in sorted(found))
 
@@ -120,7 +125,7 @@ class Archive:
             times: Requested times of those that are wanted, in order; None for all.
         """
         for file in files:
-            part = _read(self.storage, join(self.folder, file.name), [*COLUMNS, BODY], times)
+            part = self._read(file.name, [*COLUMNS, BODY], times)
             if times is not None:
                 part = part.filter(pc.is_in(part.column(TIME).cast(pa.string()), pa.array(times)))
             bodies = part.column(BODY).to_pylist()
@@ -129,14 +134,13 @@ class Archive:
     def row_groups(self, files: Iterable[ArchiveFile], schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield all that some files of the archive hold, one row group at a time."""
         for one in files:
-            path = join(self.folder, one.name)
-            with _opened(self.storage, path) as file:
+            with self._opened(one.name) as file:
                 for number in range(file.num_row_groups):
                     yield file.read_row_group(number, use_threads=False).select(schema.names).cast(schema)
 
     def state(self) -> str:
         """Return what changes whenever instants are archived, in one listing and one read."""
-        names = sorted(one.name for one in read_manifest(self.storage, self.folder).files)
+        names = sorted(one.name for one in self.manifests.newest().files)
         return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
     def seen_at(self, timeline: Timeline, watermark: Watermark) -> Seen:
@@ -184,11 +188,49 @@ class Archive:
         """Return what a call makes of the archive's files, asked again where one was merged into another meanwhile."""
         for _ in range(_TRIES - 1):
             try:
-                return call(read_manifest(self.storage, self.folder).files)
+                return call(self.manifests.newest().files)
             except StorageError as error:
                 if not isinstance(error.__cause__, FileNotFoundError):
                     raise
-        return call(read_manifest(self.storage, self.folder).files)
+        return call(self.manifests.newest().files)
+
+    def is_whole(self, file: ArchiveFile) -> bool:
+        """Return whether the instants in a file of the archive can be read."""
+        try:
+            self.instants_in([file])
+        except PyHudiError:
+            return False
+        return True
+
+    def _read(self, name: str, columns: list[str], times: Sequence[str] | None = None) -> pa.Table:
+        with self._opened(name) as file:
+            groups = [number for number in range(file.num_row_groups) if _may_have(file.metadata, number, times)]
+            rows = file.read_row_groups(groups, columns, use_threads=False).select(columns)
+            if any(rows.column(name).null_count for name in COLUMNS):
+                raise ValueError("it has an instant without a time or an action")
+            return rows
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[pq.ParquetFile]:
+        import pyarrow.parquet as pq  # noqa: PLC0415 (most tables are younger than their archive)
+
+        path = join(self.folder, name)
+        try:
+            with pq.ParquetFile(self.storage.open_input(path), page_checksum_verification=True) as file:
+                check_size(file.metadata)
+                yield file
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"The archived timeline's file {join(self.storage.path, path)} was merged into another one while it "
+                "was needed.",
+                "Run it again.",
+            ) from error
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            raise CorruptInstantError(
+                f"The archived timeline's file {join(self.storage.path, path)} cannot be read "
+                f"({type(error).__name__}: {error}).",
+                "Restore the file from a backup; until then nobody can tell what was written when.",
+            ) from error
 
 
 def _between(files: Iterable[ArchiveFile], since: str, until: str | None) -> list[ArchiveFile]:
@@ -206,36 +248,6 @@ def check_size(footer: pq.FileMetaData) -> None:
     size = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
     if footer.num_rows > _MOST_ROWS or size > MOST_BYTES:
         raise ValueError(f"it has {footer.num_rows} instants, with {size} bytes of times")
-
-
-@contextmanager
-def _opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
-    import pyarrow.parquet as pq  # noqa: PLC0415 (most tables are younger than their archive)
-
-    try:
-        with pq.ParquetFile(storage.open_input(path), page_checksum_verification=True) as file:
-            check_size(file.metadata)
-            yield file
-    except FileNotFoundError as error:
-        raise StorageError(
-            f"The archived timeline's file {join(storage.path, path)} was merged into another one while it was needed.",
-            "Run it again.",
-        ) from error
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise CorruptInstantError(
-            f"The archived timeline's file {join(storage.path, path)} cannot be read "
-            f"({type(error).__name__}: {error}).",
-            "Restore the file from a backup; until then nobody can tell what was written when.",
-        ) from error
-
-
-def _read(storage: Storage, path: str, columns: list[str], times: Sequence[str] | None = None) -> pa.Table:
-    with _opened(storage, path) as file:
-        groups = [number for number in range(file.num_row_groups) if _may_have(file.metadata, number, times)]
-        rows = file.read_row_groups(groups, columns, use_threads=False).select(columns)
-        if any(rows.column(name).null_count for name in COLUMNS):
-            raise ValueError("it has an instant without a time or an action")
-        return rows
 
 
 def _may_have(footer: pq.FileMetaData, number: int, times: Sequence[str] | None) -> bool:

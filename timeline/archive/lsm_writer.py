@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,10 +22,6 @@ from .manifest import (
     file_name,
     is_archive_file,
     manifest_number,
-    manifest_path,
-    parse_manifest,
-    read_manifest,
-    replace_files,
 )
 
 if TYPE_CHECKING:
@@ -113,23 +108,20 @@ def append(archive: Archive, rows: Sequence[Row]) -> Manifest:
     while True:
         if not archive.storage.create(path, data):
             file = _adopt(archive, file, rows, data)
-        manifest = replace_files(archive.storage, archive.folder, [file], is_whole=partial(_is_whole, archive))
+        manifest = archive.manifests.replace_files([file], is_whole=archive.is_whole)
         # Whoever tidied up while this one slept took the file for one that no manifest was ever going to name.
         if archive.storage.exists(path) or file.name not in manifest.names:
             return manifest
 
 
 def settle(archive: Archive) -> None:
-    """Have a manifest name the archive's files, and ``_version_`` the manifest, where somebody died before that.
-
-    Args:
-        archive: The archive.
+    """Have a manifest name the archive's files, and ``_version_`` the manifest, where a writer died before that.
 
     Raises:
         CorruptInstantError: The newest manifest is damaged.
         ConcurrentWriteError: Others changed the archive first, again and again.
     """
-    replace_files(archive.storage, archive.folder, (), is_whole=partial(_is_whole, archive))
+    archive.manifests.replace_files((), is_whole=archive.is_whole)
 
 
 def merge_levels(archive: Archive, aside: str, batch: int) -> list[Merged]:
@@ -147,7 +139,7 @@ def merge_levels(archive: Archive, aside: str, batch: int) -> list[Merged]:
     """
     done: list[Merged] = []
     for level in range(_HIGHEST_LEVEL):
-        known = read_manifest(archive.storage, archive.folder)
+        known = archive.manifests.newest()
         files = [one for one in known.files if one.level == level] if known.number else []
         inputs = _oldest(sorted(files, key=lambda one: (one.least, one.greatest)), batch) if len(files) >= batch else []
         if len(inputs) < 2:
@@ -157,7 +149,7 @@ def merge_levels(archive: Archive, aside: str, batch: int) -> list[Merged]:
             return done
         merged = ArchiveFile(name, _merge(archive, aside, inputs, name))
         gone = tuple(one.name for one in inputs)
-        newest = replace_files(archive.storage, archive.folder, [merged], gone, is_whole=partial(_is_whole, archive))
+        newest = archive.manifests.replace_files([merged], gone, is_whole=archive.is_whole)
         if name not in newest.names:
             return done
         done.append(Merged(name, gone))
@@ -173,7 +165,7 @@ def tidy(archive: Archive, merged_levels: int) -> None:
     """
     listing, now = archive.storage.list(archive.folder), archive.storage.now()
     numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
-    named = {number: parse_manifest(archive.storage, archive.folder, number) for number in numbers}
+    named = {number: archive.manifests.parse(number) for number in numbers}
     whole = [number for number in numbers if named[number] is not None]
     if not whole:
         return
@@ -183,7 +175,7 @@ def tidy(archive: Archive, merged_levels: int) -> None:
     once = {one.name for number in gone for one in named[number] or ()}
     files = {split(info.path)[1]: info for info in listing if is_archive_file(split(info.path)[1])}
     stray = [name for name, info in files.items() if name in once or now - info.modified > _UNNAMED_KEPT_S]
-    archive.storage.delete(*(manifest_path(archive.folder, number) for number in gone), durable=False)
+    archive.storage.delete(*(archive.manifests.path(number) for number in gone), durable=False)
     archive.storage.delete(*(join(archive.folder, name) for name in sorted(stray) if name not in needed), durable=False)
 
 
@@ -230,7 +222,7 @@ def _open(sink: object) -> pq.ParquetWriter:
 def _adopt(archive: Archive, file: ArchiveFile, rows: Sequence[Row], data: bytes) -> ArchiveFile:
     """Return the file that is there under a new one's name; one that is not whole, or holds others, is replaced."""
     path = join(archive.folder, file.name)
-    listed = read_manifest(archive.storage, archive.folder)
+    listed = archive.manifests.newest()
     known = next((one for one in listed.files if listed.number and one.name == file.name), None)
     if known is not None:
         return known
@@ -246,14 +238,6 @@ def _adopt(archive: Archive, file: ArchiveFile, rows: Sequence[Row], data: bytes
 
 def _size(archive: Archive, name: str) -> int:
     return next(info.size for info in archive.storage.list(archive.folder) if split(info.path)[1] == name)
-
-
-def _is_whole(archive: Archive, file: ArchiveFile) -> bool:
-    try:
-        archive.instants_in([file])
-    except PyHudiError:
-        return False
-    return True
 
 
 def _oldest(files: Sequence[ArchiveFile], batch: int) -> list[ArchiveFile]:

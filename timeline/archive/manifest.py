@@ -103,133 +103,138 @@ def manifest_number(name: str) -> int | None:
     return None if match is None else int(match["number"])
 
 
-def manifest_path(folder: str, number: int) -> str:
-    """Return where a manifest is."""
-    return join(folder, f"manifest_{number}")
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """The manifests in the folder of one archive.
 
-
-def read_manifest(storage: Storage, folder: str) -> Manifest:
-    """Return the files that the archive consists of now.
-
-    Where no manifest tells it, as the newest is damaged or none is there, these are all files of the archive's folder.
-
-    Args:
+    Attributes:
         storage: Rooted at the table.
         folder: The archive's folder, relative to the table's root.
     """
-    listing = storage.list(folder)
-    numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
-    for number in reversed(numbers):
-        files = parse_manifest(storage, folder, number)
-        if files is not None:
-            return Manifest(number, files, numbers[-1])
-        # A torn one that nobody has come to rely on was left by a crash; what came before it is the archive.
-        if read_version(storage, folder) >= number:
-            break
-    found = (ArchiveFile(split(info.path)[1], info.size) for info in listing if is_archive_file(split(info.path)[1]))
-    return Manifest(0, tuple(found), numbers[-1] if numbers else 0)
 
+    storage: Storage
+    folder: str
 
-def parse_manifest(storage: Storage, folder: str, number: int) -> tuple[ArchiveFile, ...] | None:
-    """Return the files that a manifest names; None where it is gone or not whole."""
-    try:
-        found = parse_json(storage.read(manifest_path(folder, number)))
-        files = [ArchiveFile(str(one["fileName"]), int(one["fileLen"])) for one in found["files"]]
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
-        return None
-    return tuple(sorted(files, key=lambda one: one.name)) if all(is_archive_file(one.name) for one in files) else None
+    def path(self, number: int) -> str:
+        """Return where a manifest is."""
+        return join(self.folder, f"manifest_{number}")
 
+    def newest(self) -> Manifest:
+        """Return the files that the archive consists of now.
 
-def read_version(storage: Storage, folder: str) -> int:
-    """Return the number that the file ``_version_`` says; -1 where it says none."""
-    try:
-        return int(storage.read(join(folder, VERSION_FILE), MOST_OF_A_NOTE))
-    except (FileNotFoundError, ValueError):
-        return -1
-
-
-def replace_files(
-    storage: Storage,
-    folder: str,
-    added: Iterable[ArchiveFile],
-    removed: Iterable[str] = (),
-    *,
-    is_whole: Callable[[ArchiveFile], bool],
-) -> Manifest:
-    """Make the next manifest, with some files more and others less, and let ``_version_`` say its number.
-
-    Nothing is made where the newest manifest names the added files already, or not all of the removed ones any more.
-
-    Args:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
-        added: Files that are in their place.
-        removed: Names of files whose rows the added ones repeat.
-        is_whole: Tells whether a file can be read; asked of files that no manifest names, where there is none.
-
-    Returns:
-        The newest manifest.
-
-    Raises:
-        CorruptInstantError: The newest manifest is damaged.
-        ConcurrentWriteError: Others made the next one, again and again.
-    """
-    added, removed = tuple(added), frozenset(removed)
-    for _ in range(_ROUNDS):
-        known = _base(storage, folder, is_whole)
-        if (known.number and {one.name for one in added} <= known.names) or not removed <= known.names:
-            point_at_newest(storage, folder)
-            return known
-        files = [*(one for one in known.files if one.name not in removed), *added]
-        number = known.greatest + 1
-        # A torn one may be in the making; its number is left out, for two who replaced it would undo each other.
-        if known.greatest > known.number > 0 and _is_whole_soon(storage, folder, known.greatest):
-            continue
-        if not storage.create(manifest_path(folder, number), _encode(files)):
-            continue
-        newest = read_manifest(storage, folder)
-        if newest.greatest != number:
-            # Whoever slept finds its number free again after others went on and cleaned up.
-            storage.delete(manifest_path(folder, number), durable=False)
-            continue
-        point_at_newest(storage, folder)
-        return newest
-    raise ConcurrentWriteError(
-        f"Others changed the archive of the table {storage.path} first, {_ROUNDS} times in a row.", "Archive again."
-    )
-
-
-def point_at_newest(storage: Storage, folder: str) -> None:
-    """Let ``_version_`` say the number of the newest manifest, and never a lesser one for longer than moments."""
-    for _ in range(_ROUNDS):
-        number = read_manifest(storage, folder).number
-        if number <= read_version(storage, folder):
-            return
-        storage.write(join(folder, VERSION_FILE), str(number).encode())
-
-
-def _base(storage: Storage, folder: str, is_whole: Callable[[ArchiveFile], bool]) -> Manifest:
-    """Return the manifest on which the next one is built."""
-    known = read_manifest(storage, folder)
-    if known.number or not known.files:
-        return known
-    if known.greatest:
-        raise CorruptInstantError(
-            f"The archive of the table {storage.path} cannot be continued: its newest manifest, "
-            f"{manifest_path(folder, known.greatest)}, does not name its files.",
-            "Restore that file from a backup.",
+        Where no manifest tells it, as the newest is damaged or none is there, these are all files of the folder.
+        """
+        listing = self.storage.list(self.folder)
+        names = [split(info.path)[1] for info in listing]
+        numbers = sorted(number for name in names if (number := manifest_number(name)) is not None)
+        for number in reversed(numbers):
+            files = self.parse(number)
+            if files is not None:
+                return Manifest(number, files, numbers[-1])
+            # A torn one that nobody has come to rely on was left by a crash; what came before it is the archive.
+            if self.version() >= number:
+                break
+        found = (
+            ArchiveFile(name, info.size) for name, info in zip(names, listing, strict=True) if is_archive_file(name)
         )
-    # Somebody lost the manifests, or died before the first one and left a file that need not be whole.
-    return replace(known, files=tuple(filter(is_whole, known.files)))
+        return Manifest(0, tuple(found), numbers[-1] if numbers else 0)
 
+    def parse(self, number: int) -> tuple[ArchiveFile, ...] | None:
+        """Return the files that a manifest names; None where it is gone or not whole."""
+        try:
+            found = parse_json(self.storage.read(self.path(number)))
+            files = [ArchiveFile(str(one["fileName"]), int(one["fileLen"])) for one in found["files"]]
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
+            return None
+        if not all(is_archive_file(one.name) for one in files):
+            return None
+        return tuple(sorted(files, key=lambda one: one.name))
 
-def _is_whole_soon(storage: Storage, folder: str, number: int) -> bool:
-    deadline = time.monotonic() + _HALF_MADE_S
-    while time.monotonic() < deadline:
-        if parse_manifest(storage, folder, number) is not None:
-            return True
-        time.sleep(_POLL_S)
-    return False
+    def version(self) -> int:
+        """Return the number that the file ``_version_`` says; -1 where it says none."""
+        try:
+            return int(self.storage.read(join(self.folder, VERSION_FILE), MOST_OF_A_NOTE))
+        except (FileNotFoundError, ValueError):
+            return -1
+
+    def replace_files(
+        self,
+        added: Iterable[ArchiveFile],
+        removed: Iterable[str] = (),
+        *,
+        is_whole: Callable[[ArchiveFile], bool],
+    ) -> Manifest:
+        """Make the next manifest, with some files more and others less, and let ``_version_`` say its number.
+
+        Nothing is made where the newest manifest names the added files already, or not all of the removed ones any
+        more.
+
+        Args:
+            added: Files that are in their place.
+            removed: Names of files whose rows the added ones repeat.
+            is_whole: Tells whether a file can be read; asked of files that no manifest names, where there is none.
+
+        Returns:
+            The newest manifest.
+
+        Raises:
+            CorruptInstantError: The newest manifest is damaged.
+            ConcurrentWriteError: Others made the next one, again and again.
+        """
+        added, removed = tuple(added), frozenset(removed)
+        for _ in range(_ROUNDS):
+            known = self._base(is_whole)
+            if (known.number and {one.name for one in added} <= known.names) or not removed <= known.names:
+                self.point_at_newest()
+                return known
+            files = [*(one for one in known.files if one.name not in removed), *added]
+            number = known.greatest + 1
+            # A torn one may be in the making; its number is left out, for two who replaced it would undo each other.
+            if known.greatest > known.number > 0 and self._is_whole_soon(known.greatest):
+                continue
+            if not self.storage.create(self.path(number), _encode(files)):
+                continue
+            newest = self.newest()
+            if newest.greatest != number:
+                # Whoever slept finds its number free again after others went on and cleaned up.
+                self.storage.delete(self.path(number), durable=False)
+                continue
+            self.point_at_newest()
+            return newest
+        raise ConcurrentWriteError(
+            f"Others changed the archive of the table {self.storage.path} first, {_ROUNDS} times in a row.",
+            "Archive again.",
+        )
+
+    def point_at_newest(self) -> None:
+        """Let ``_version_`` say the number of the newest manifest, and never a lesser one for longer than moments."""
+        for _ in range(_ROUNDS):
+            number = self.newest().number
+            if number <= self.version():
+                return
+            self.storage.write(join(self.folder, VERSION_FILE), str(number).encode())
+
+    def _base(self, is_whole: Callable[[ArchiveFile], bool]) -> Manifest:
+        """Return the manifest on which the next one is built."""
+        known = self.newest()
+        if known.number or not known.files:
+            return known
+        if known.greatest:
+            raise CorruptInstantError(
+                f"The archive of the table {self.storage.path} cannot be continued: its newest manifest, "
+                f"{self.path(known.greatest)}, does not name its files.",
+                "Restore that file from a backup.",
+            )
+        # Somebody lost the manifests, or died before the first one and left a file that need not be whole.
+        return replace(known, files=tuple(filter(is_whole, known.files)))
+
+    def _is_whole_soon(self, number: int) -> bool:
+        deadline = time.monotonic() + _HALF_MADE_S
+        while time.monotonic() < deadline:
+            if self.parse(number) is not None:
+                return True
+            time.sleep(_POLL_S)
+        return False
 
 
 def _encode(files: Iterable[ArchiveFile]) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.archive.lsm import Archive
 from pyhudi.timeline.archive.lsm_writer import Row, append, merge_levels, tidy
-from pyhudi.timeline.archive.manifest import read_manifest
+from pyhudi.timeline.archive.manifest import Manifests
 from pyhudi.timeline.instants import Instant, State
 from support.seams import patch_seam
 
@@ -36,7 +36,7 @@ def some(*numbers: int) -> list[Row]:
 
 
 def names(storage: Storage) -> list[str]:
-    return sorted(read_manifest(storage, FOLDER).names)
+    return sorted(Manifests(storage, FOLDER).newest().names)
 
 
 def test_a_file_is_like_one_of_apache_hudi(storage: Storage) -> None:
@@ -104,7 +104,7 @@ def test_the_oldest_files_of_each_level_are_merged(storage: Storage) -> None:
 def test_files_that_are_large_alone_are_not_merged(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, 5):
         append(Archive(storage, FOLDER), some(number))
-    one = read_manifest(storage, FOLDER).files[0].size
+    one = Manifests(storage, FOLDER).newest().files[0].size
     patch_seam(monkeypatch, "target size of archive files", one - 1)
     assert merge_levels(Archive(storage, FOLDER), ASIDE, 3) == []
     patch_seam(monkeypatch, "target size of archive files", one + 1)

@@ -11,7 +11,7 @@ import pytest
 from pyhudi.errors import CorruptInstantError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.archive import manifest
-from pyhudi.timeline.archive.manifest import ArchiveFile, point_at_newest, read_manifest, read_version, replace_files
+from pyhudi.timeline.archive.manifest import ArchiveFile, Manifests
 from support.seams import patch_seam
 
 FOLDER = "history"
@@ -35,7 +35,7 @@ def put(storage: Storage, number: int, *files: ArchiveFile, version: int | None 
 
 
 def add(storage: Storage, file: ArchiveFile, removed: tuple[str, ...] = ()) -> manifest.Manifest:
-    return replace_files(storage, FOLDER, [file], removed, is_whole=lambda _: True)
+    return Manifests(storage, FOLDER).replace_files([file], removed, is_whole=lambda _: True)
 
 
 def torn(storage: Storage, number: int) -> None:
@@ -46,7 +46,7 @@ def test_a_file_that_no_manifest_names_does_not_count(storage: Storage) -> None:
     put(storage, 1, ONE, version=1)
     storage.write(f"{FOLDER}/{TWO.name}", b"of a crash")
 
-    assert read_manifest(storage, FOLDER).files == (ONE,)
+    assert Manifests(storage, FOLDER).newest().files == (ONE,)
 
 
 def test_the_greatest_whole_manifest_counts_whatever_the_version_says(storage: Storage) -> None:
@@ -55,7 +55,7 @@ def test_the_greatest_whole_manifest_counts_whatever_the_version_says(storage: S
     put(storage, 2, ONE, TWO)
     torn(storage, 3)
 
-    assert read_manifest(storage, FOLDER) == manifest.Manifest(2, (ONE, TWO), 3)
+    assert Manifests(storage, FOLDER).newest() == manifest.Manifest(2, (ONE, TWO), 3)
 
 
 @pytest.mark.parametrize("spoil", [torn, lambda storage, number: storage.delete(f"{FOLDER}/manifest_{number}")])
@@ -63,7 +63,7 @@ def test_all_files_count_where_no_manifest_tells(storage: Storage, spoil: Callab
     put(storage, 1, ONE, TWO, version=1)
     spoil(storage, 1)
 
-    assert read_manifest(storage, FOLDER).names == {ONE.name, TWO.name}
+    assert Manifests(storage, FOLDER).newest().names == {ONE.name, TWO.name}
 
 
 def test_an_older_manifest_does_not_stand_in_for_a_damaged_one(storage: Storage) -> None:
@@ -72,7 +72,7 @@ def test_an_older_manifest_does_not_stand_in_for_a_damaged_one(storage: Storage)
     put(storage, 2, ONE, TWO, version=2)
     torn(storage, 2)
 
-    assert read_manifest(storage, FOLDER).names == {ONE.name, TWO.name}
+    assert Manifests(storage, FOLDER).newest().names == {ONE.name, TWO.name}
     with pytest.raises(CorruptInstantError, match=r"manifest_2.*backup"):
         add(storage, THREE)
 
@@ -80,7 +80,7 @@ def test_an_older_manifest_does_not_stand_in_for_a_damaged_one(storage: Storage)
 def test_a_name_that_leads_elsewhere_makes_a_manifest_none(storage: Storage) -> None:
     storage.write(f"{FOLDER}/manifest_1", b'{"files":[{"fileName":"../../1_2_0.parquet","fileLen":1}]}')
 
-    assert read_manifest(storage, FOLDER).files == ()
+    assert Manifests(storage, FOLDER).newest().files == ()
 
 
 def test_the_next_manifest_names_what_the_last_did_and_more(storage: Storage) -> None:
@@ -90,8 +90,8 @@ def test_the_next_manifest_names_what_the_last_did_and_more(storage: Storage) ->
     storage.write(f"{FOLDER}/{merged.name}", b"")
     add(storage, merged, (ONE.name, TWO.name))
 
-    assert read_manifest(storage, FOLDER) == manifest.Manifest(3, (merged,), 3)
-    assert read_version(storage, FOLDER) == 3
+    assert Manifests(storage, FOLDER).newest() == manifest.Manifest(3, (merged,), 3)
+    assert Manifests(storage, FOLDER).version() == 3
 
 
 def test_a_manifest_that_a_crash_left_whole_is_gone_on_from(storage: Storage) -> None:
@@ -99,7 +99,7 @@ def test_a_manifest_that_a_crash_left_whole_is_gone_on_from(storage: Storage) ->
     put(storage, 2, ONE, TWO)
 
     assert add(storage, TWO).number == 2
-    assert read_version(storage, FOLDER) == 2
+    assert Manifests(storage, FOLDER).version() == 2
     assert add(storage, THREE).names == {ONE.name, TWO.name, THREE.name}
 
 
@@ -153,14 +153,14 @@ def test_a_number_that_became_free_while_one_slept_does_not_count(storage: Stora
     assert found.number == 4
     assert found.names == {ONE.name, TWO.name, THREE.name, "41_49_0.parquet"}
     assert not storage.exists(f"{FOLDER}/manifest_2")
-    assert read_version(storage, FOLDER) == 4
+    assert Manifests(storage, FOLDER).version() == 4
 
 
 def test_the_version_never_stays_behind(storage: Storage) -> None:
     put(storage, 5, ONE, version=3)
-    point_at_newest(storage, FOLDER)
-    assert read_version(storage, FOLDER) == 5
+    Manifests(storage, FOLDER).point_at_newest()
+    assert Manifests(storage, FOLDER).version() == 5
     storage.write(f"{FOLDER}/_version_", b"9")
-    point_at_newest(storage, FOLDER)
+    Manifests(storage, FOLDER).point_at_newest()
 
-    assert read_version(storage, FOLDER) == 9
+    assert Manifests(storage, FOLDER).version() == 9
