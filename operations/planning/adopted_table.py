@@ -16,7 +16,7 @@ from ...table.config.property_keys import (
     SIMPLE,
 )
 from ...table.config.table_config import bucket_properties
-from ...table.keys.time_partitions import TimePartitions
+from ...table.keys.time_partitions import TimeOptions
 from ...table.told_index import ToldIndex, is_unnoted, mixed, with_told
 from .request import TableSettings
 from .table_terms import (
@@ -150,7 +150,7 @@ def _taught_times(config: TableConfig, asked: TableSettings, path: str) -> dict[
     if PartitionType.TIMESTAMP not in config.partition_types:
         return {}
     known = config.time_options
-    TimePartitions.of({**known, **asked.time_options}, path)
+    TimeOptions({**known, **asked.time_options}, path).partitions()
     return {option: text for option, text in asked.time_options.items() if option not in known}
 
 

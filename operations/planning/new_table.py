@@ -20,7 +20,7 @@ from ...table.config.property_keys import (
     TIME_ZONES,
     VERSIONS,
 )
-from ...table.keys.time_partitions import TimePartitions, missing_options
+from ...table.keys.time_partitions import TimeOptions
 from .request import TableSettings
 from .table_terms import (
     NO_UPDATE_MODE,
@@ -266,6 +266,6 @@ def _time_options(asked: TableSettings, generator: KeyGeneratorType, path: str) 
             )
         return {}
     given = dict(asked.time_options)
-    given |= {option: "UTC" for option in missing_options(given, path) if option in TIME_ZONES}
-    TimePartitions.of(given, path)
+    given |= {option: "UTC" for option in TimeOptions(given, path).missing() if option in TIME_ZONES}
+    TimeOptions(given, path).partitions()
     return given

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Lengths = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -62,9 +63,7 @@ def without_nulls(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(array.type, len(array), [None, *array.buffers()[1:]], 0, array.offset)
 
 
-def list_array(
-    kind: pa.DataType, valid: pa.BooleanArray | None, lengths: np.ndarray[Any, np.dtype[np.int64]], values: pa.Array
-) -> pa.Array:
+def list_array(kind: pa.DataType, valid: pa.BooleanArray | None, lengths: Lengths, values: pa.Array) -> pa.Array:
     """Return a list or map array of its parts.
 
     Args:

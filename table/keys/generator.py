@@ -21,7 +21,7 @@ from ..schema.casts import fits_by_value
 from ..schema.conform import conform_array
 from ..schema.fields import find_field, values_of
 from .partition_paths import check_safe, format_segment, parse_partition_path
-from .time_partitions import TimePartitions
+from .time_partitions import TimeOptions, TimePartitions
 from .values import PARTITION, RECORD_KEY, check_kept_key_type, check_key_type, check_text, format_values
 
 NULL_KEY = "__null__"
@@ -160,7 +160,7 @@ class KeyGenerator:
     def _times(self) -> TimePartitions:
         """How times make paths; asked for only where it matters, as not every reader of a table can know it."""
         if self._made_times is None:
-            self._made_times = TimePartitions.of(self._config.time_options, self._config.name)
+            self._made_times = TimeOptions(self._config.time_options, self._config.name).partitions()
         return self._made_times
 
     def _column(self, batch: pa.RecordBatch, field: str, role: str) -> pa.Array:

@@ -79,39 +79,6 @@ class TimePartitions:
     output_zone: TimeZone | None
     output: DatePattern
 
-    @classmethod
-    def of(cls, properties: Mapping[str, str], table: str) -> TimePartitions:
-        """Return what a table's properties, or the options of a write, say.
-
-        Args:
-            properties: By the keys of `options.TIME_OPTIONS`, other ones beside them.
-            table: For messages.
-
-        Raises:
-            MissingOptionError: An option that these need is not there, or means another thing on each machine.
-            InvalidOptionError: A value cannot be used.
-        """
-        absent = missing_options(properties, table)
-        if absent:
-            raise MissingOptionError(
-                f"The table {table} has partitions made of times, and {', '.join(absent)} "
-                f"{'is' if len(absent) == 1 else 'are'} not given.",
-                "Give what the table's writers use, once; pyhudi keeps it in the table.",
-            )
-        kind = _kind(properties, table)
-        parser = properties.get(key.TIME_PARSER) or DEFAULT_PARSER
-        if parser.strip() != DEFAULT_PARSER:
-            raise _invalid(key.TIME_PARSER, parser, table, "pyhudi has only Apache Hudi's own parser")
-        output = _pattern(key.TIME_OUTPUT_FORMAT, properties[key.TIME_OUTPUT_FORMAT], table)
-        return cls(
-            kind=kind,
-            unit=_unit(kind, properties, table),
-            formats=_formats(properties, table) if kind.is_text else (),
-            input_zone=_zone(properties, key.TIME_INPUT_ZONE, table),
-            output_zone=_zone(properties, key.TIME_OUTPUT_ZONE, table),
-            output=output,
-        )
-
     def check_type(self, kind: pa.DataType, field: str) -> None:
         """Refuse a column whose values are not what the options say.
 
@@ -222,79 +189,112 @@ class TimePartitions:
         )
 
 
-def missing_options(properties: Mapping[str, str], table: str) -> list[str]:
-    """Return the options without which nobody could say which paths a table's times make.
+@dataclass(frozen=True, slots=True)
+class TimeOptions:
+    """What a table's properties, or the options of a write, say of the times in its partition paths.
 
-    Zones are among them where Apache Hudi would take that of the machine it runs on.
+    Methods raise InvalidOptionError where a value cannot be used.
 
-    Raises:
-        InvalidOptionError: A value cannot be used.
+    Attributes:
+        properties: By the keys of `options.TIME_OPTIONS`, other ones beside them.
+        table: For messages.
     """
-    absent = [option for option in (key.TIME_TYPE, key.TIME_OUTPUT_FORMAT) if not properties.get(option)]
-    if key.TIME_TYPE in absent:
+
+    properties: Mapping[str, str]
+    table: str
+
+    def partitions(self) -> TimePartitions:
+        """Return what makes partition paths as the options say.
+
+        Raises:
+            MissingOptionError: An option that these need is not there, or means another thing on each machine.
+        """
+        absent = self.missing()
+        if absent:
+            raise MissingOptionError(
+                f"The table {self.table} has partitions made of times, and {', '.join(absent)} "
+                f"{'is' if len(absent) == 1 else 'are'} not given.",
+                "Give what the table's writers use, once; pyhudi keeps it in the table.",
+            )
+        kind = self._kind()
+        parser = self.properties.get(key.TIME_PARSER) or DEFAULT_PARSER
+        if parser.strip() != DEFAULT_PARSER:
+            raise self._invalid(key.TIME_PARSER, parser, "pyhudi has only Apache Hudi's own parser")
+        output = self._pattern(key.TIME_OUTPUT_FORMAT, self.properties[key.TIME_OUTPUT_FORMAT])
+        return TimePartitions(
+            kind=kind,
+            unit=self._unit(kind),
+            formats=self._formats() if kind.is_text else (),
+            input_zone=self._zone(key.TIME_INPUT_ZONE),
+            output_zone=self._zone(key.TIME_OUTPUT_ZONE),
+            output=output,
+        )
+
+    def missing(self) -> list[str]:
+        """Return the options without which nothing tells which paths the table's times make.
+
+        Zones are among them where Apache Hudi would take that of the machine it runs on.
+        """
+        given = self.properties
+        absent = [option for option in (key.TIME_TYPE, key.TIME_OUTPUT_FORMAT) if not given.get(option)]
+        if key.TIME_TYPE in absent:
+            return absent
+        has_zone = {zone: bool((given.get(key.TIME_ZONE) or given.get(zone) or "").strip()) for zone in key.TIME_ZONES}
+        if not self._kind().is_text:
+            return absent if has_zone[key.TIME_OUTPUT_ZONE] else [*absent, key.TIME_OUTPUT_ZONE]
+        if not given.get(key.TIME_INPUT_FORMAT):
+            return [*absent, key.TIME_INPUT_FORMAT]
+        tell_offset = all(pattern.tells_offset for pattern in self._formats())
+        if has_zone[key.TIME_OUTPUT_ZONE] and not has_zone[key.TIME_INPUT_ZONE] and not tell_offset:
+            absent.append(key.TIME_INPUT_ZONE)
         return absent
-    has_zone = {
-        zone: bool((properties.get(key.TIME_ZONE) or properties.get(zone) or "").strip()) for zone in key.TIME_ZONES
-    }
-    if not _kind(properties, table).is_text:
-        return absent if has_zone[key.TIME_OUTPUT_ZONE] else [*absent, key.TIME_OUTPUT_ZONE]
-    if not properties.get(key.TIME_INPUT_FORMAT):
-        return [*absent, key.TIME_INPUT_FORMAT]
-    tell_offset = all(pattern.tells_offset for pattern in _formats(properties, table))
-    if has_zone[key.TIME_OUTPUT_ZONE] and not has_zone[key.TIME_INPUT_ZONE] and not tell_offset:
-        absent.append(key.TIME_INPUT_ZONE)
-    return absent
 
+    def _kind(self) -> TimestampType:
+        text = self.properties[key.TIME_TYPE].strip().upper()
+        try:
+            return TimestampType(text)
+        except ValueError as error:
+            kinds = ", ".join(kind.value for kind in TimestampType)
+            raise self._invalid(key.TIME_TYPE, text, f"it is none of {kinds}") from error
 
-def _kind(properties: Mapping[str, str], table: str) -> TimestampType:
-    text = properties[key.TIME_TYPE].strip().upper()
-    try:
-        return TimestampType(text)
-    except ValueError as error:
-        kinds = ", ".join(kind.value for kind in TimestampType)
-        raise _invalid(key.TIME_TYPE, text, table, f"it is none of {kinds}") from error
+    def _unit(self, kind: TimestampType) -> str:
+        text = self.properties.get(key.TIME_UNIT) or "SECONDS"
+        unit = _UNIT_OF.get(kind) or text.strip().upper()
+        if unit not in _UNITS:
+            raise self._invalid(key.TIME_UNIT, text, f"it is none of {', '.join(_UNITS)}")
+        return "" if kind.is_text else unit
 
+    def _formats(self) -> tuple[DatePattern, ...]:
+        texts = self.properties[key.TIME_INPUT_FORMAT]
+        delimiter = (self.properties.get(key.TIME_INPUT_DELIMITER) or "").strip()
+        try:
+            parts = re.split(delimiter or ",", texts)
+        except re.error as error:
+            why = f"it is no regular expression ({error})"
+            raise self._invalid(key.TIME_INPUT_DELIMITER, delimiter, why) from error
+        return tuple(self._pattern(key.TIME_INPUT_FORMAT, part.strip()) for part in parts if part.strip())
 
-def _unit(kind: TimestampType, properties: Mapping[str, str], table: str) -> str:
-    text = properties.get(key.TIME_UNIT) or "SECONDS"
-    unit = _UNIT_OF.get(kind) or text.strip().upper()
-    if unit not in _UNITS:
-        raise _invalid(key.TIME_UNIT, text, table, f"it is none of {', '.join(_UNITS)}")
-    return "" if kind.is_text else unit
+    def _pattern(self, option: str, text: str) -> DatePattern:
+        try:
+            pattern = DatePattern.parse(text)
+            if option == key.TIME_INPUT_FORMAT:
+                check_readable(pattern)
+            else:
+                pattern.check_writable()
+        except ValueError as error:
+            raise self._invalid(option, text, str(error)) from error
+        return pattern
 
+    def _zone(self, option: str) -> TimeZone | None:
+        both = self.properties.get(key.TIME_ZONE)
+        name = (both or self.properties.get(option) or "").strip()
+        try:
+            return TimeZone(name) if name else None
+        except ValueError as error:
+            raise self._invalid(key.TIME_ZONE if both else option, name, str(error)) from error
 
-def _formats(properties: Mapping[str, str], table: str) -> tuple[DatePattern, ...]:
-    texts, delimiter = properties[key.TIME_INPUT_FORMAT], (properties.get(key.TIME_INPUT_DELIMITER) or "").strip()
-    try:
-        parts = re.split(delimiter or ",", texts)
-    except re.error as error:
-        raise _invalid(key.TIME_INPUT_DELIMITER, delimiter, table, f"it is no regular expression ({error})") from error
-    return tuple(_pattern(key.TIME_INPUT_FORMAT, part.strip(), table) for part in parts if part.strip())
-
-
-def _pattern(option: str, text: str, table: str) -> DatePattern:
-    try:
-        pattern = DatePattern.parse(text)
-        if option == key.TIME_INPUT_FORMAT:
-            check_readable(pattern)
-        else:
-            pattern.check_writable()
-    except ValueError as error:
-        raise _invalid(option, text, table, str(error)) from error
-    return pattern
-
-
-def _zone(properties: Mapping[str, str], option: str, table: str) -> TimeZone | None:
-    both = properties.get(key.TIME_ZONE)
-    name = (both or properties.get(option) or "").strip()
-    try:
-        return TimeZone(name) if name else None
-    except ValueError as error:
-        raise _invalid(key.TIME_ZONE if both else option, name, table, str(error)) from error
-
-
-def _invalid(option: str, value: str, table: str, why: str) -> InvalidOptionError:
-    return InvalidOptionError(
-        f"{option}={value!r} cannot be used for the partitions of the table {table}: {why}.",
-        "Correct the value; docs/keys.md lists what pyhudi knows.",
-    )
+    def _invalid(self, option: str, value: str, why: str) -> InvalidOptionError:
+        return InvalidOptionError(
+            f"{option}={value!r} cannot be used for the partitions of the table {self.table}: {why}.",
+            "Correct the value; docs/keys.md lists what pyhudi knows.",
+        )

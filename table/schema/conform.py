@@ -6,13 +6,14 @@ Parquet files come out alike.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import ColumnValueError, SchemaMismatchError
-from ..arrow.arrays import list_array, plain, struct_array, without_nulls
+from ..arrow.arrays import Lengths, list_array, plain, struct_array, without_nulls
 from .casts import NUMBER_TO_TEXT, cast, exact, fits, fits_by_value
 from .types import children, is_list, is_text, same_type, sql_name
 
@@ -20,18 +21,6 @@ Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
 # So much of a value is shown in an error.
 _SHOWN = 100
-
-
-class _Leave(NamedTuple):
-    """What columns may lack, and how their values may be brought to their types.
-
-    Attributes:
-        fill_missing: As for `conform`.
-        by_value: As for `conform`.
-    """
-
-    fill_missing: bool = False
-    by_value: bool = False
 
 
 def conform(
@@ -60,11 +49,10 @@ def conform(
         SchemaMismatchError: A column is missing, has a type that does not fit, or holds a null where none may be.
         ColumnValueError: A value has no exact place in its column.
     """
-    leave = _Leave(fill_missing, by_value)
     if isinstance(rows, pa.Table):
         batches = [conform(batch, schema, fill_missing=fill_missing, by_value=by_value) for batch in rows.to_batches()]
         return pa.Table.from_batches(batches, schema)
-    columns = [_column(rows, field, leave, present) for field in schema]
+    columns = [_Wanted(field, field.name, fill_missing, by_value).column(rows, present) for field in schema]
     if not columns:
         return rows.select([])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -82,127 +70,166 @@ def conform_array(array: pa.Array, field: pa.Field, *, by_value: bool = False) -
         SchemaMismatchError: As for `conform`.
         ColumnValueError: As for `conform`.
     """
-    return _build(plain(array), field.type, field.name, field.nullable, None, _Leave(by_value=by_value))
+    return _Wanted(field, field.name, by_value=by_value).build(plain(array), None)
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field, leave: _Leave, present: pa.BooleanArray | None) -> pa.Array:
-    found = batch.schema.get_all_field_indices(field.name)
-    if len(found) > 1:
-        raise SchemaMismatchError(f"There are {len(found)} columns {field.name!r}.", "Rename or drop one of them.")
-    if not found:
-        return _missing(field, field.name, batch.num_rows, batch.schema.names, leave)
-    column = plain(batch.column(found[0]))
-    return _build(column, field.type, field.name, field.nullable, present, leave)
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One column, or a value inside of one, as the table has it.
 
-
-def _missing(field: pa.Field, path: str, length: int, present: list[str], leave: _Leave) -> pa.Array:
-    if leave.fill_missing and field.nullable:
-        return pa.nulls(length, field.type)
-    twins = [name for name in present if name.lower() == field.name.lower()]
-    hint = f" There is {twins[0]!r}, which differs in case." if twins else ""
-    raise SchemaMismatchError(
-        f"Column {path!r} ({field.type}{'' if field.nullable else ' not null'}) of the table is missing.{hint}",
-        "Add the column to the rows.",
-    )
-
-
-def _build(
-    array: pa.Array, kind: pa.DataType, path: str, nullable: bool, parent: pa.BooleanArray | None, leave: _Leave
-) -> pa.Array:
-    """Return an array as ``kind``; where it may not be null, it keeps no validity bitmap.
-
-    Args:
-        array: Not dictionary-encoded.
-        kind: The wanted type.
-        path: Dotted name, for messages.
-        nullable: Whether the values may be null.
-        parent: Which values lie in a struct that is itself not null; None for all. Others may be anything.
-        leave: As for `conform`.
+    Attributes:
+        field: Its type, and whether it may be null.
+        path: Its dotted name, for messages.
+        fill_missing: As for `conform`.
+        by_value: As for `conform`.
     """
-    if not nullable:
-        _check_no_nulls(array, path, parent)
-    if pa.types.is_null(array.type) and nullable:
-        return pa.nulls(len(array), kind)
-    if not pa.types.is_nested(kind):
-        cast = _cast(array, kind, path, leave)
-        return cast if nullable else without_nulls(cast)
-    if nullable and same_type(array.type, kind) and not _has_required(kind):
-        return array
-    valid = None if array.null_count == 0 else array.is_valid()
-    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
-        return _build_struct(array, kind, path, valid if nullable else None, _both(valid, parent), leave)
-    same_shape = (
-        is_list(array.type) if pa.types.is_list(kind) else pa.types.is_map(kind) and pa.types.is_map(array.type)
-    )
-    if same_shape:
-        return _build_list(array, kind, path, valid if nullable else None, leave)
-    raise _misfit(array.type, kind, path)
 
+    field: pa.Field
+    path: str
+    fill_missing: bool = False
+    by_value: bool = False
 
-def _build_struct(
-    array: pa.StructArray,
-    kind: pa.StructType,
-    path: str,
-    valid: pa.BooleanArray | None,
-    present: pa.BooleanArray | None,
-    leave: _Leave,
-) -> pa.Array:
-    names = [field.name for field in children(array.type)]
-    # Under a null anything may stand, an index beyond its dictionary even; flattening makes it null.
-    parts = array.flatten()
-    if len(set(names)) < len(names):
-        raise SchemaMismatchError(
-            f"Column {path!r} is a struct with the fields {', '.join(map(repr, names))}, two of which have one name.",
-            "Rename or drop one of them.",
+    def column(self, batch: pa.RecordBatch, present: pa.BooleanArray | None) -> pa.Array:
+        """Return the column of a batch."""
+        found = batch.schema.get_all_field_indices(self.field.name)
+        if len(found) > 1:
+            raise SchemaMismatchError(
+                f"There are {len(found)} columns {self.field.name!r}.", "Rename or drop one of them."
+            )
+        if not found:
+            return self._missing(batch.num_rows, batch.schema.names)
+        return self.build(plain(batch.column(found[0])), present)
+
+    def build(self, array: pa.Array, parent: pa.BooleanArray | None) -> pa.Array:
+        """Return an array in the wanted type; where it may not be null, it keeps no validity bitmap.
+
+        Args:
+            array: Not dictionary-encoded.
+            parent: Which values lie in a struct that is itself not null; None for all. Others may be anything.
+        """
+        kind, nullable = self.field.type, self.field.nullable
+        if not nullable:
+            self._check_no_nulls(array, parent)
+        if pa.types.is_null(array.type) and nullable:
+            return pa.nulls(len(array), kind)
+        if not pa.types.is_nested(kind):
+            cast = self._cast(array)
+            return cast if nullable else without_nulls(cast)
+        if nullable and same_type(array.type, kind) and not _has_required(kind):
+            return array
+        valid = None if array.null_count == 0 else array.is_valid()
+        if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+            parts = self._struct_parts(array, _both(valid, parent))
+            return struct_array(kind, len(array), valid if nullable else None, parts)
+        same_shape = (
+            is_list(array.type) if pa.types.is_list(kind) else pa.types.is_map(kind) and pa.types.is_map(array.type)
         )
-    built = []
-    for field in children(kind):
-        inner = f"{path}.{field.name}"
-        if field.name not in names:
-            built.append(_missing(field, inner, len(array), names, leave))
-            continue
-        child = plain(parts[names.index(field.name)])
-        built.append(_build(child, field.type, inner, field.nullable, present, leave))
-    return struct_array(kind, len(array), valid, built)
+        if same_shape:
+            return list_array(kind, valid if nullable else None, *self._list_parts(array))
+        raise self._misfit(array.type)
 
+    def _inside(self, field: pa.Field, path: str) -> _Wanted:
+        return _Wanted(field, path, self.fill_missing, self.by_value)
 
-def _build_list(
-    array: pa.Array, kind: pa.DataType, path: str, valid: pa.BooleanArray | None, leave: _Leave
-) -> pa.Array:
-    """Return a list or map array; flattening drops what lies outside a slice or under a null."""
-    if len(array) == 0:  # Spark 4.0 leaves out the offsets of such a list inside of others
-        array = pa.array([], array.type)
-    if pa.types.is_map(array.type):
-        entries = pa.struct([pa.field("key", array.type.key_type), pa.field("value", array.type.item_type)])
-        array = array.cast(pa.list_(entries))
-    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype("int64")
-    values = plain(array.flatten())
-    if pa.types.is_map(kind):
-        wanted = pa.struct([kind.key_field, kind.item_field])
-        return list_array(kind, valid, lengths, _build(values, wanted, path, False, None, leave))
-    element = kind.value_field
-    if pa.types.is_list(element.type) and _is_wrapped_list(values.type):
-        values = plain(values.flatten()[0])
-    built = _build(values, element.type, f"{path}.element", element.nullable, None, leave)
-    return list_array(kind, valid, lengths, built)
+    def _missing(self, length: int, present: list[str]) -> pa.Array:
+        field = self.field
+        if self.fill_missing and field.nullable:
+            return pa.nulls(length, field.type)
+        twins = [name for name in present if name.lower() == field.name.lower()]
+        hint = f" There is {twins[0]!r}, which differs in case." if twins else ""
+        required = "" if field.nullable else " not null"
+        raise SchemaMismatchError(
+            f"Column {self.path!r} ({field.type}{required}) of the table is missing.{hint}",
+            "Add the column to the rows.",
+        )
+
+    def _struct_parts(self, array: pa.StructArray, present: pa.BooleanArray | None) -> list[pa.Array]:
+        """Return the fields of a struct, given which of its values must obey their nullability."""
+        names = [field.name for field in children(array.type)]
+        # Under a null anything may stand, an index beyond its dictionary even; flattening makes it null.
+        parts = array.flatten()
+        if len(set(names)) < len(names):
+            raise SchemaMismatchError(
+                f"Column {self.path!r} is a struct with the fields {', '.join(map(repr, names))}, two of which have "
+                "one name.",
+                "Rename or drop one of them.",
+            )
+        built = []
+        for field in children(self.field.type):
+            inner = self._inside(field, f"{self.path}.{field.name}")
+            if field.name in names:
+                built.append(inner.build(plain(parts[names.index(field.name)]), present))
+            else:
+                built.append(inner._missing(len(array), names))
+        return built
+
+    def _list_parts(self, array: pa.Array) -> tuple[Lengths, pa.Array]:
+        """Return the lengths of lists or maps, and their values: none from outside a slice or under a null."""
+        kind = self.field.type
+        if len(array) == 0:  # Spark 4.0 leaves out the offsets of such a list inside of others
+            array = pa.array([], array.type)
+        if pa.types.is_map(array.type):
+            entries = pa.struct([pa.field("key", array.type.key_type), pa.field("value", array.type.item_type)])
+            array = array.cast(pa.list_(entries))
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype("int64")
+        values = plain(array.flatten())
+        if pa.types.is_map(kind):
+            entry = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
+            return lengths, self._inside(entry, self.path).build(values, None)
+        element = kind.value_field
+        if pa.types.is_list(element.type) and _is_wrapped_list(values.type):
+            values = plain(values.flatten()[0])
+        return lengths, self._inside(element, f"{self.path}.element").build(values, None)
+
+    def _check_no_nulls(self, array: pa.Array, parent: pa.BooleanArray | None) -> None:
+        if array.null_count == 0:
+            return
+        nulls = array.is_null() if parent is None else pc.and_(array.is_null(), parent)
+        count = pc.sum(nulls).as_py()  # O(1)
+        if count:
+            raise SchemaMismatchError(
+                f"Column {self.path!r} may not be null in the table and is null in {count} of {len(array)} values of "
+                "one batch.",
+                "Fill the column, or drop those rows.",
+            )
+
+    def _cast(self, array: pa.Array) -> pa.Array:
+        kind = self.field.type
+        if array.type == kind:
+            return array
+        if self.by_value and fits_by_value(array.type, kind):
+            numbers, strange = exact(array, kind)
+            if strange is not None:
+                raise self._strange(array, strange)
+            return numbers
+        if not fits(array.type, kind):
+            raise self._misfit(array.type)
+        try:
+            return cast(array, kind)
+        except pa.ArrowInvalid as error:
+            raise SchemaMismatchError(
+                f"Column {self.path!r} has type {array.type}, and some value of it has no place in the table's {kind}: "
+                f"{error}.",
+                "Round or cast the column.",
+            ) from error
+
+    def _strange(self, array: pa.Array, strange: pa.BooleanArray) -> ColumnValueError:
+        first = array[pc.index(strange, True).as_py()].as_py()  # one value, for the error
+        count = pc.sum(strange).as_py()  # O(1)
+        several = f"{count} of {len(array)} values of one batch are such" if count > 1 else ""
+        return strange_value(self.path, array.type, self.field.type, repr(first)[:_SHOWN], several)
+
+    def _misfit(self, found: pa.DataType) -> SchemaMismatchError:
+        return SchemaMismatchError(
+            f"Column {self.path!r} has type {found}; the table's is {self.field.type}.",
+            "Cast the column to the table's type.",
+        )
 
 
 def _is_wrapped_list(kind: pa.DataType) -> bool:
     """Return whether older pyarrow releases made the type of the inner list of a two-level list of lists."""
     fields = children(kind) if pa.types.is_struct(kind) else []
     return len(fields) == 1 and fields[0].name == "array" and is_list(fields[0].type)
-
-
-def _check_no_nulls(array: pa.Array, path: str, parent: pa.BooleanArray | None) -> None:
-    if array.null_count == 0:
-        return
-    nulls = array.is_null() if parent is None else pc.and_(array.is_null(), parent)
-    count = pc.sum(nulls).as_py()  # O(1)
-    if count:
-        raise SchemaMismatchError(
-            f"Column {path!r} may not be null in the table and is null in {count} of {len(array)} values of one batch.",
-            "Fill the column, or drop those rows.",
-        )
 
 
 def _both(left: pa.BooleanArray | None, right: pa.BooleanArray | None) -> pa.BooleanArray | None:
@@ -215,32 +242,6 @@ def _has_required(kind: pa.DataType) -> bool:
     if pa.types.is_map(kind):  # its keys are never null in Arrow
         return not kind.item_field.nullable or _has_required(kind.item_type)
     return any(not field.nullable or _has_required(field.type) for field in children(kind))
-
-
-def _cast(array: pa.Array, kind: pa.DataType, path: str, leave: _Leave) -> pa.Array:
-    if array.type == kind:
-        return array
-    if leave.by_value and fits_by_value(array.type, kind):
-        numbers, strange = exact(array, kind)
-        if strange is not None:
-            raise _strange(array, strange, kind, path)
-        return numbers
-    if not fits(array.type, kind):
-        raise _misfit(array.type, kind, path)
-    try:
-        return cast(array, kind)
-    except pa.ArrowInvalid as error:
-        raise SchemaMismatchError(
-            f"Column {path!r} has type {array.type}, and some value of it has no place in the table's {kind}: {error}.",
-            "Round or cast the column.",
-        ) from error
-
-
-def _strange(array: pa.Array, strange: pa.BooleanArray, kind: pa.DataType, path: str) -> ColumnValueError:
-    first = array[pc.index(strange, True).as_py()].as_py()  # one value, for the error
-    count = pc.sum(strange).as_py()  # O(1)
-    several = f"{count} of {len(array)} values of one batch are such" if count > 1 else ""
-    return strange_value(path, array.type, kind, repr(first)[:_SHOWN], several)
 
 
 def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, several: str = "") -> ColumnValueError:
@@ -269,10 +270,4 @@ def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, 
         + ("." if "." in path else f": {call}.")
         + f" {NUMBER_TO_TEXT}=true lets the table's "
         "column become string, as in Apache Hudi, unless rows are ordered by it.",
-    )
-
-
-def _misfit(from_type: pa.DataType, to_type: pa.DataType, path: str) -> SchemaMismatchError:
-    return SchemaMismatchError(
-        f"Column {path!r} has type {from_type}; the table's is {to_type}.", "Cast the column to the table's type."
     )

@@ -407,8 +407,9 @@ def kept_rows_lack_new_fields(patch: Patch) -> None:
     """Rows of the base come out of a merge without what their file had in structs."""
     original = read_seam("conform a struct")
 
-    def build(array: pa.StructArray, *more: Any) -> pa.Array:
-        return original(pa.array([None] * len(array), array.type) if len(array) else array, *more)
+    def build(self: Any, array: pa.StructArray, *more: Any) -> list[pa.Array]:
+        parts: list[pa.Array] = original(self, array, *more)
+        return [pa.nulls(len(array), one.type) for one in parts]
 
     patch_seam(patch, "conform a struct", build)
 

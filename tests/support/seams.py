@@ -80,7 +80,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "keys that are hashed at once": "table.arrow.murmur:_CHUNK_ROWS",
     "append rows to a spill": "table.arrow.spill:SpillWriter.append",
     "evolve columns": "operations.planning.columns:evolve",
-    "conform a struct": "table.schema.conform:_build_struct",
+    "conform a struct": "table.schema.conform:_Wanted._struct_parts",
     "cast values": "table.schema.conform:cast",
     "cast values that have an exact equal": "table.schema.conform:exact",
     # --- base files

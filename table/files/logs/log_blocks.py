@@ -168,69 +168,87 @@ def sound_end(read: Read, offset: int, size: int) -> int | None:
     return end
 
 
-def parse(read: Read, path: str, offset: int, end: int) -> LogBlock:
-    """Return what a block says of itself.
+@dataclass(frozen=True, slots=True)
+class BlockParser:
+    """Parses one block of a log file.
 
-    Args:
+    Attributes:
         read: As for `sound_end`.
         path: The file.
         offset: Where the block begins.
         end: Where it ends, as `sound_end` told.
-
-    Raises:
-        CorruptFileError: Its parts do not fit into it, or it says what no block of its kind does.
-        UnsupportedTableError: A newer release wrote it.
     """
-    at = offset + PREFIX
-    version, ordinal = _VERSION_AND_TYPE.unpack(read(at, _VERSION_AND_TYPE.size))
-    if version != VERSION:
-        raise _unsupported(path, offset, f"is of version {version} of the format of logs")
-    if ordinal not in _TYPES:
-        raise _unsupported(path, offset, f"is of the unknown type {ordinal}")
-    headers, at = _headers(read, path, offset, at + _VERSION_AND_TYPE.size, end - _LENGTH.size - _TAIL.size)
-    (content_size,) = _LENGTH.unpack(read(at, _LENGTH.size))
-    content_offset = at + _LENGTH.size
-    if content_size != end - _TAIL.size - content_offset or read(end - _TAIL.size, _INT.size) != bytes(_INT.size):
-        raise _damaged(path, offset, "its content does not end where the block does")
-    if not headers.get(Header.INSTANT_TIME):
-        raise _damaged(path, offset, "it names no instant")
-    if ordinal == BlockType.COMMAND and content_size:
-        raise _damaged(path, offset, "it is a command, and commands have no content")
-    block = LogBlock(path, offset, BlockType(ordinal), headers, content_offset, content_size)
-    if any(len(time) < _SHORTEST_TIME or not time.isdigit() for time in block.compacted_times):
-        raise _damaged(path, offset, "it replaces what is no instant")
-    return block
 
+    read: Read
+    path: str
+    offset: int
+    end: int
 
-def _headers(read: Read, path: str, offset: int, at: int, most: int) -> tuple[dict[Header, str], int]:
-    """Return a block's headers and where they end, which is nowhere behind ``most``."""
-    (count,) = _INT.unpack(read(at, _INT.size))
-    at += _INT.size
-    if not 0 <= count <= len(Header):
-        raise _damaged(path, offset, f"it has {count} headers")
-    found: dict[Header, str] = {}
-    for _ in range(count):
-        if at + _ENTRY.size > most:
-            raise _damaged(path, offset, "its headers do not end within it")
-        ordinal, length = _ENTRY.unpack(read(at, _ENTRY.size))
-        at += _ENTRY.size
-        if not 0 <= length <= most - at:
-            raise _damaged(path, offset, "its headers do not end within it")
-        if ordinal not in _HEADERS:
-            raise _unsupported(path, offset, f"has the unknown header {ordinal}")
-        if ordinal != Header.RECORD_POSITIONS:
-            found[Header(ordinal)] = _text(read, path, offset, at, length)
-        at += length
-    return found, at
+    def parse(self) -> LogBlock:
+        """Return what the block says of itself.
 
+        Raises:
+            CorruptFileError: Its parts do not fit into it, or it says what no block of its kind does.
+            UnsupportedTableError: A newer release wrote it.
+        """
+        at = self.offset + PREFIX
+        version, ordinal = _VERSION_AND_TYPE.unpack(self.read(at, _VERSION_AND_TYPE.size))
+        if version != VERSION:
+            raise self._unsupported(f"is of version {version} of the format of logs")
+        if ordinal not in _TYPES:
+            raise self._unsupported(f"is of the unknown type {ordinal}")
+        headers, at = self._headers(at + _VERSION_AND_TYPE.size)
+        (content_size,) = _LENGTH.unpack(self.read(at, _LENGTH.size))
+        content_offset, content_end = at + _LENGTH.size, self.end - _TAIL.size
+        if content_size != content_end - content_offset or self.read(content_end, _INT.size) != bytes(_INT.size):
+            raise self._damaged("its content does not end where the block does")
+        if not headers.get(Header.INSTANT_TIME):
+            raise self._damaged("it names no instant")
+        if ordinal == BlockType.COMMAND and content_size:
+            raise self._damaged("it is a command, and commands have no content")
+        block = LogBlock(self.path, self.offset, BlockType(ordinal), headers, content_offset, content_size)
+        if any(len(time) < _SHORTEST_TIME or not time.isdigit() for time in block.compacted_times):
+            raise self._damaged("it replaces what is no instant")
+        return block
 
-def _text(read: Read, path: str, offset: int, at: int, length: int) -> str:
-    if length > MOST_OF_PROPERTIES:
-        raise _damaged(path, offset, f"a header of it has {length} bytes")
-    try:
-        return read(at, length).decode()
-    except UnicodeDecodeError:
-        raise _damaged(path, offset, "a header of it is no text") from None
+    def _headers(self, at: int) -> tuple[dict[Header, str], int]:
+        """Return the block's headers and where they end, which is before its content's length."""
+        most = self.end - _LENGTH.size - _TAIL.size
+        (count,) = _INT.unpack(self.read(at, _INT.size))
+        at += _INT.size
+        if not 0 <= count <= len(Header):
+            raise self._damaged(f"it has {count} headers")
+        found: dict[Header, str] = {}
+        for _ in range(count):
+            if at + _ENTRY.size > most:
+                raise self._damaged("its headers do not end within it")
+            ordinal, length = _ENTRY.unpack(self.read(at, _ENTRY.size))
+            at += _ENTRY.size
+            if not 0 <= length <= most - at:
+                raise self._damaged("its headers do not end within it")
+            if ordinal not in _HEADERS:
+                raise self._unsupported(f"has the unknown header {ordinal}")
+            if ordinal != Header.RECORD_POSITIONS:
+                found[Header(ordinal)] = self._text(at, length)
+            at += length
+        return found, at
+
+    def _text(self, at: int, length: int) -> str:
+        if length > MOST_OF_PROPERTIES:
+            raise self._damaged(f"a header of it has {length} bytes")
+        try:
+            return self.read(at, length).decode()
+        except UnicodeDecodeError:
+            raise self._damaged("a header of it is no text") from None
+
+    def _damaged(self, reason: str) -> CorruptFileError:
+        return _damaged(self.path, self.offset, reason)
+
+    def _unsupported(self, what: str) -> UnsupportedTableError:
+        return UnsupportedTableError(
+            f"The block at byte {self.offset} of the log file {self.path} {what}, which pyhudi does not read.",
+            "Compact the table with the release of Apache Hudi that wrote it, then run this again.",
+        )
 
 
 def damaged(block: LogBlock, reason: str) -> CorruptFileError:
@@ -242,11 +260,4 @@ def _damaged(path: str, offset: int, reason: str) -> CorruptFileError:
     return CorruptFileError(
         f"The block at byte {offset} of the log file {path} cannot be read: {reason}.",
         "Restore the file from a backup, or roll back the instant in its name.",
-    )
-
-
-def _unsupported(path: str, offset: int, what: str) -> UnsupportedTableError:
-    return UnsupportedTableError(
-        f"The block at byte {offset} of the log file {path} {what}, which pyhudi does not read.",
-        "Compact the table with the release of Apache Hudi that wrote it, then run this again.",
     )

@@ -15,7 +15,7 @@ from ..base_file import BaseFileWriter
 from ..output import Output
 from . import avro_rows, block_checksum, delete_block
 from .delete_block import Deletes
-from .log_blocks import MAGIC, BlockType, Header, LogBlock, head, parse, sound_end, tail
+from .log_blocks import MAGIC, BlockParser, BlockType, Header, LogBlock, head, sound_end, tail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,7 +101,7 @@ class _Blocks:
 
     def _parsed(self, at: int, end: int) -> LogBlock:
         try:
-            return parse(self._read, self._path, at, end)
+            return BlockParser(self._read, self._path, at, end).parse()
         except (CorruptFileError, UnsupportedTableError):
             if not self._passes_over_damage:
                 raise

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import InvalidOptionError, MissingOptionError, PartitionValueError, UnsupportedTypeError
 from pyhudi.table.config import property_keys as key
-from pyhudi.table.keys.time_partitions import TimePartitions, missing_options
+from pyhudi.table.keys.time_partitions import TimeOptions
 
 MILLIS = {key.TIME_TYPE: "EPOCHMILLISECONDS", key.TIME_OUTPUT_FORMAT: "yyyy-MM-dd", key.TIME_OUTPUT_ZONE: "UTC"}
 TEXTS = {key.TIME_TYPE: "DATE_STRING", key.TIME_INPUT_FORMAT: "yyyy-MM-dd HH:mm", key.TIME_OUTPUT_FORMAT: "yyyyMMddHH"}
@@ -20,7 +20,7 @@ MOMENTS = st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 5
 
 
 def paths(options: dict[str, str], column: pa.Array) -> list[str]:
-    made = TimePartitions.of(options, "t")
+    made = TimeOptions(options, "t").partitions()
     made.check_type(column.type, "p")
     return made.paths(column, "p").to_pylist()
 
@@ -138,7 +138,7 @@ def test_a_text_that_is_no_such_time_is_refused(text: str) -> None:
 def test_a_column_that_is_not_what_the_options_say_is_refused(options, kind: pa.DataType, says: str) -> None:
     """Apache Hudi writes dates and timestamps by whatever unit is said, and so all of them to 1970 or to year 56000."""
     with pytest.raises(UnsupportedTypeError) as raised:
-        TimePartitions.of(options, "t").check_type(kind, "p")
+        TimeOptions(options, "t").partitions().check_type(kind, "p")
 
     assert says in str(raised.value)
     assert "'p'" in raised.value.what
@@ -162,10 +162,10 @@ def test_a_column_that_is_not_what_the_options_say_is_refused(options, kind: pa.
 def test_what_would_differ_from_machine_to_machine_is_missing(changes, absent: list[str]) -> None:
     options = {name: value for name, value in {**MILLIS, **changes}.items() if value is not None}
 
-    assert missing_options(options, "t") == absent
+    assert TimeOptions(options, "t").missing() == absent
     if absent:
         with pytest.raises(MissingOptionError, match=f"table t .*{absent[0]}"):
-            TimePartitions.of(options, "t")
+            TimeOptions(options, "t").partitions()
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_an_option_that_cannot_be_used_is_named_with_the_table(option: str, valu
     base = TEXTS if option.startswith("hoodie.keygen.timebased.input") else {**MILLIS, key.TIME_TYPE: "SCALAR"}
 
     with pytest.raises(InvalidOptionError) as raised:
-        TimePartitions.of({**base, option: value}, "trips")
+        TimeOptions({**base, option: value}, "trips").partitions()
 
     assert option in raised.value.what
     assert "trips" in raised.value.what
