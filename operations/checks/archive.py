@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from ...storage.base import FileInfo, Storage, join, split
+from ...storage.base import FileInfo, join, split
 from ...storage.parallel import for_each
 from ...timeline.archive.lsm import Archive
 from ...timeline.archive.manifest import (
@@ -15,7 +16,7 @@ from ...timeline.archive.manifest import (
     manifest_number,
 )
 from ...timeline.instants import Instant
-from .finding import Findings
+from .finding import Findings, Sickness
 from .sicknesses import (
     ARCHIVE_BROKEN_OFF,
     ARCHIVE_FILE_CORRUPT,
@@ -26,12 +27,13 @@ from .sicknesses import (
 )
 
 
-def check_archive(storage: Storage, folder: str, findings: Findings, stale_s: float) -> tuple[Instant, ...]:
+def check_archive(folder: str, findings: Findings) -> tuple[Instant, ...]:
     """Look at an archive, and return the instants that can be read in it, in order of requested time.
 
     Raises:
         StorageError: The store cannot be reached.
     """
+    storage = findings.storage
     content = storage.look(folder)
     for name in content.links:
         findings.add(LINK, f"{join(folder, name)} is a symbolic link.", file=join(folder, name))
@@ -41,58 +43,70 @@ def check_archive(storage: Storage, folder: str, findings: Findings, stale_s: fl
             findings.add(STRANGE_FILE, f"{info.path} is no file of an archive by its name.", file=info.path)
     listed: set[str] = set()
     with findings.turning(ARCHIVE_MANIFEST, file=folder):
-        listed = _check_manifests(storage, folder, files, findings)
+        listed = _ArchiveCheck(folder, files, findings).check()
     for name, info in files.items():
-        if is_archive_file(name) and name not in listed and storage.now() - info.modified > stale_s:
+        if is_archive_file(name) and name not in listed and findings.is_old(info.modified):
             findings.add(ARCHIVE_BROKEN_OFF, f"No manifest names {info.path}.", file=info.path)
     counting: tuple[ArchiveFile, ...] = ()
     with findings.turning(ARCHIVE_MANIFEST, file=folder):
         counting = tuple(one for one in Manifests(storage, folder).newest().files if one.name in files)
-    parts = for_each(storage, lambda one: _instants(storage, folder, one, findings), counting)
-    found = {one.identity: one for part in parts for one in part}
+    archive = Archive(storage, folder)
+
+    def instants(file: ArchiveFile) -> tuple[Instant, ...]:
+        with findings.turning(ARCHIVE_FILE_CORRUPT, file=join(folder, file.name)):
+            return archive.instants_in([file])
+        return ()
+
+    found = {one.identity: one for part in for_each(storage, instants, counting) for one in part}
     return tuple(found[identity] for identity in sorted(found))
 
 
-def _check_manifests(storage: Storage, folder: str, files: Mapping[str, FileInfo], findings: Findings) -> set[str]:
-    """Return the names of the files that some manifest names, and hold the one against them that readers take."""
-    numbers = sorted(number for name in files if (number := manifest_number(name)) is not None)
-    manifests = Manifests(storage, folder)
-    said, version = manifests.version(), join(folder, VERSION_FILE)
-    if VERSION_FILE in files and said not in numbers:
-        findings.add(ARCHIVE_MANIFEST, f"{version} says no number of a manifest.", file=version)
-    elif VERSION_FILE not in files and numbers:
-        findings.add(ARCHIVE_BROKEN_OFF, f"{version} is missing.", file=version)
-    elif not numbers and any(map(is_archive_file, files)):
-        findings.add(ARCHIVE_MANIFEST, f"{folder} has files of an archive and no manifest.", file=folder)
-    current = said if said in numbers else max(numbers, default=0)
-    listed: set[str] = set()
-    for number in numbers:
-        path, named = manifests.path(number), manifests.parse(number)
-        if named is None:
-            findings.add(
-                ARCHIVE_MANIFEST if number == current else ARCHIVE_BROKEN_OFF, f"{path} is not whole.", file=path
-            )
-            continue
-        listed |= {one.name for one in named}
-        if number > current:
-            findings.add(ARCHIVE_BROKEN_OFF, f"{path} lies ahead of {version}, which says {said}.", file=path)
-        if number >= current:
-            _check_named(folder, path, named, files, findings)
-    return listed
+@dataclass(frozen=True, slots=True)
+class _ArchiveCheck:
+    """The manifests of an archive, held against its files.
 
+    Attributes:
+        folder: The archive's.
+        files: What is in it, by name.
+        findings: Where to report what is wrong.
+    """
 
-def _check_named(
-    folder: str, manifest: str, named: tuple[ArchiveFile, ...], files: Mapping[str, FileInfo], findings: Findings
-) -> None:
-    for one in named:
-        info, path = files.get(one.name), join(folder, one.name)
-        if info is None:
-            findings.add(ARCHIVE_FILE_LOST, f"{path} is gone, which {manifest} names.", file=path)
-        elif info.size != one.size:
-            findings.add(ARCHIVE_FILE_LOST, f"{path} has {info.size} bytes; {manifest} says {one.size}.", file=path)
+    folder: str
+    files: Mapping[str, FileInfo]
+    findings: Findings
 
+    def check(self) -> set[str]:
+        """Return the names of the files that some manifest names, and compare the one that readers take with them."""
+        manifests, files = Manifests(self.findings.storage, self.folder), self.files
+        numbers = sorted(number for name in files if (number := manifest_number(name)) is not None)
+        said, version = manifests.version(), join(self.folder, VERSION_FILE)
+        if VERSION_FILE in files and said not in numbers:
+            self._report(ARCHIVE_MANIFEST, version, "says no number of a manifest")
+        elif VERSION_FILE not in files and numbers:
+            self._report(ARCHIVE_BROKEN_OFF, version, "is missing")
+        elif not numbers and any(map(is_archive_file, files)):
+            self._report(ARCHIVE_MANIFEST, self.folder, "has files of an archive and no manifest")
+        current = said if said in numbers else max(numbers, default=0)
+        listed: set[str] = set()
+        for number in numbers:
+            path, named = manifests.path(number), manifests.parse(number)
+            if named is None:
+                self._report(ARCHIVE_MANIFEST if number == current else ARCHIVE_BROKEN_OFF, path, "is not whole")
+                continue
+            listed |= {one.name for one in named}
+            if number > current:
+                self._report(ARCHIVE_BROKEN_OFF, path, f"lies ahead of {version}, which says {said}")
+            if number >= current:
+                self._check_named(path, named)
+        return listed
 
-def _instants(storage: Storage, folder: str, file: ArchiveFile, findings: Findings) -> tuple[Instant, ...]:
-    with findings.turning(ARCHIVE_FILE_CORRUPT, file=join(folder, file.name)):
-        return Archive(storage, folder).instants_in([file])
-    return ()
+    def _check_named(self, manifest: str, named: tuple[ArchiveFile, ...]) -> None:
+        for one in named:
+            info, path = self.files.get(one.name), join(self.folder, one.name)
+            if info is None:
+                self._report(ARCHIVE_FILE_LOST, path, f"is gone, which {manifest} names")
+            elif info.size != one.size:
+                self._report(ARCHIVE_FILE_LOST, path, f"has {info.size} bytes; {manifest} says {one.size}")
+
+    def _report(self, sickness: Sickness, path: str, what: str) -> None:
+        self.findings.add(sickness, f"{path} {what}.", file=path)

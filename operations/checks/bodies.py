@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ...storage.base import join, split
@@ -13,7 +15,7 @@ from ...table.files.written import logs_in
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
 from ...timeline.metadata.codec import PYHUDI_KEYS, REPAIR, CommitFiles, Stat
 from ...timeline.timeline import Timeline
-from .finding import Findings
+from .finding import Findings, Sickness
 from .sicknesses import (
     EMPTY_CLEAN,
     EMPTY_INSTANT,
@@ -74,30 +76,20 @@ _AT_ONCE = 256
 
 
 def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> Said:
-    """Return what a timeline's completed writes say, and tell of every instant that cannot be parsed.
+    """Return what a timeline's completed writes say, and report every instant that cannot be parsed.
 
     Args:
         timeline: The table's.
         states: Each state of an instant that has a file.
-        findings: Where to tell it.
+        findings: Where to report it.
     """
-    said = Said()
-    newest = {(one.requested_time, one.group): one for one in timeline.instants}
-    ordered = sorted(states, key=lambda one: one.requested_time)
-
-    def read(instant: Instant) -> Mapping[str, Any] | None:
-        record = _read(timeline, newest, instant, findings)
-        is_write = instant.state == State.COMPLETED and instant.action in WRITE_ACTIONS
-        if record is not None and is_write:
-            _check_commit(timeline.files.path(instant), instant, record, findings)
-        return record if is_write else None
-
-    for some in _parts(ordered):
-        records = for_each(timeline.files.storage, read, some)
-        writes = [(one, record) for one, record in zip(some, records, strict=True) if one.action in WRITE_ACTIONS]
-        _take(said, [(one, record) for one, record in writes if one.state == State.COMPLETED])
-    _check_newest(timeline, said, findings)
-    return said
+    bodies = _Bodies(timeline, findings)
+    for some in _parts(sorted(states, key=lambda one: one.requested_time)):
+        records = for_each(timeline.storage, bodies.read, some)
+        done = [(one, record) for one, record in zip(some, records, strict=True) if one.state == State.COMPLETED]
+        _take(bodies.said, [(one, record) for one, record in done if one.action in WRITE_ACTIONS])
+    bodies.check_newest()
+    return bodies.said
 
 
 def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
@@ -106,7 +98,7 @@ def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
     for some in _parts(wanted):
         found: Mapping[Instant, bytes] = {}
         with subject.findings.turning(TORN_INSTANT):
-            found = subject.archive.bodies(some)
+            found = subject.table.archive.bodies(some)
         records: list[tuple[Instant, Mapping[str, Any] | None]] = []
         for instant in some:
             record = None
@@ -129,33 +121,12 @@ def read_record(timeline: Timeline, instant: Instant) -> Mapping[str, Any]:
         CorruptInstantError: It cannot be parsed.
         StorageError: The store failed.
     """
-    data = _bytes(timeline, instant)
-    return timeline.files.codec.decode_record(data, timeline.files.path(instant)) if data else {}
-
-
-def _bytes(timeline: Timeline, instant: Instant) -> bytes:
-    try:
-        return timeline.files.storage.read(timeline.files.path(instant))
-    except FileNotFoundError:
-        return b""  # Archived or rolled back since the listing.
-
-
-def _read(
-    timeline: Timeline, newest: Mapping[tuple[str, str], Instant], instant: Instant, findings: Findings
-) -> Mapping[str, Any] | None:
-    """Return what an instant's file holds; None where it is empty or cannot be parsed."""
-    if not _has_body(instant):
-        return None
     path = timeline.files.path(instant)
-    with findings.turning(TORN_INSTANT, file=path, instant=instant.requested_time):
-        try:
-            data = timeline.files.storage.read(path)
-        except FileNotFoundError:
-            return None
-        if data:
-            return timeline.files.codec.decode_record(data, path)
-        _tell_empty(path, instant, newest, findings)
-    return None
+    try:
+        data = timeline.storage.read(path)
+    except FileNotFoundError:
+        return {}  # Archived or rolled back since the listing.
+    return timeline.files.codec.decode_record(data, path) if data else {}
 
 
 def _has_body(instant: Instant) -> bool:
@@ -163,15 +134,6 @@ def _has_body(instant: Instant) -> bool:
     if instant.state == State.COMPLETED:
         return True
     return instant.state == State.REQUESTED and instant.action in _SERVICES | {"replacecommit"}
-
-
-def _tell_empty(path: str, instant: Instant, newest: Mapping[tuple[str, str], Instant], findings: Findings) -> None:
-    who = _CHOKES.get((instant.action, instant.state))
-    over = newest[instant.requested_time, instant.group].state == State.COMPLETED
-    if who is None or (instant.state == State.REQUESTED and over):
-        return
-    sickness = EMPTY_CLEAN if (instant.action, instant.state) == ("clean", State.COMPLETED) else EMPTY_INSTANT
-    findings.add(sickness, f"{path} is empty: {who}.", file=path, instant=instant.requested_time)
 
 
 def _take(said: Said, records: Iterable[tuple[Instant, Mapping[str, Any] | None]]) -> None:
@@ -223,42 +185,78 @@ def _stats(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
             yield partition, stat
 
 
-def _check_commit(path: str, instant: Instant, record: Mapping[str, Any], findings: Findings) -> None:
-    time = instant.requested_time
-    for name in ("extraMetadata", "partitionToWriteStats"):
-        if name in record and record[name] is None:
-            findings.add(NULL_IN_COMMIT, f"{path} holds null as {name}.", file=path, instant=time)
-    given_up = (record.get("extraMetadata") or {}).get(REPAIR)
-    if given_up:
-        what = f"{path} completed a repair of damaged log files: {given_up}."
-        findings.add(REPAIRED, what, file=path, instant=time)
-    operation = record.get("operationType")
-    if operation is not None and operation not in _OPERATIONS:
-        findings.add(UNKNOWN_OPERATION, f"{path} names the operation {operation!r}.", file=path, instant=time)
-    for partition, stat in _stats(record):
-        file = stat.get("path")
-        if not file:
-            continue
-        folder, name = split(file)
-        parsed = parse_data_name(name)
-        if parsed is None or folder != partition or (parsed.file_id, parsed.instant_time) != (stat.get("fileId"), time):
-            what = (
-                f"{path} names the file {file} for the file group {stat.get('fileId')} of the partition {partition!r}."
-            )
-            findings.add(STAT_MISMATCH, what, file=file, instant=time)
-        if not stat.get("fileSizeInBytes"):
-            findings.add(NO_SIZE, f"{path} does not say how large {file} is.", file=file, instant=time)
+@dataclass
+class _Bodies:
+    """Reads what the files of a timeline's instants hold."""
 
+    timeline: Timeline
+    findings: Findings
+    said: Said = field(default_factory=Said)
 
-def _check_newest(timeline: Timeline, said: Said, findings: Findings) -> None:
-    """Apache Hudi and hudi-rs look into the newest completed write for the table's columns."""
-    if not timeline.writes or timeline.writes[-1].requested_time in said.silent:
-        return
-    newest = timeline.writes[-1]
-    path = timeline.files.path(newest)
-    with findings.turning(TORN_INSTANT, file=path, instant=newest.requested_time):
-        record = read_record(timeline, newest)
-        if record and not (record.get("extraMetadata") or {}).get(_SCHEMA) and not any(_stats(record)):
-            findings.add(
-                NO_SCHEMA, f"{path} names neither columns nor files.", file=path, instant=newest.requested_time
-            )
+    def read(self, instant: Instant) -> Mapping[str, Any] | None:
+        """Return what a completed write says; None where it cannot be parsed, and of every other instant."""
+        path, record = self.timeline.files.path(instant), None
+        if not _has_body(instant):
+            return None
+        with self.findings.turning(TORN_INSTANT, file=path, instant=instant.requested_time):
+            try:
+                data = self.timeline.storage.read(path)
+            except FileNotFoundError:
+                return None
+            if data:
+                record = self.timeline.files.codec.decode_record(data, path)
+            else:
+                self._report_empty(instant)
+        if record is None or instant.state != State.COMPLETED or instant.action not in WRITE_ACTIONS:
+            return None
+        self._check_commit(instant, record)
+        return record
+
+    def _report(self, sickness: Sickness, instant: Instant, what: str, file: str = "") -> None:
+        path = self.timeline.files.path(instant)
+        self.findings.add(sickness, f"{path} {what}.", file=file or path, instant=instant.requested_time)
+
+    @cached_property
+    def _newest(self) -> Mapping[tuple[str, str], Instant]:
+        return {(one.requested_time, one.group): one for one in self.timeline.instants}
+
+    def _report_empty(self, instant: Instant) -> None:
+        who = _CHOKES.get((instant.action, instant.state))
+        over = self._newest[instant.requested_time, instant.group].state == State.COMPLETED
+        if who is None or (instant.state == State.REQUESTED and over):
+            return
+        cleaned = (instant.action, instant.state) == ("clean", State.COMPLETED)
+        self._report(EMPTY_CLEAN if cleaned else EMPTY_INSTANT, instant, f"is empty: {who}")
+
+    def _check_commit(self, instant: Instant, record: Mapping[str, Any]) -> None:
+        time = instant.requested_time
+        for name in ("extraMetadata", "partitionToWriteStats"):
+            if name in record and record[name] is None:
+                self._report(NULL_IN_COMMIT, instant, f"holds null as {name}")
+        given_up = (record.get("extraMetadata") or {}).get(REPAIR)
+        if given_up:
+            self._report(REPAIRED, instant, f"completed a repair of damaged log files: {given_up}")
+        operation = record.get("operationType")
+        if operation is not None and operation not in _OPERATIONS:
+            self._report(UNKNOWN_OPERATION, instant, f"names the operation {operation!r}")
+        for partition, stat in _stats(record):
+            file, group = stat.get("path"), stat.get("fileId")
+            if not file:
+                continue
+            folder, name = split(file)
+            parsed = parse_data_name(name)
+            if parsed is None or folder != partition or (parsed.file_id, parsed.instant_time) != (group, time):
+                what = f"names the file {file} for the file group {group} of the partition {partition!r}"
+                self._report(STAT_MISMATCH, instant, what, file)
+            if not stat.get("fileSizeInBytes"):
+                self._report(NO_SIZE, instant, f"does not say how large {file} is", file)
+
+    def check_newest(self) -> None:
+        """Look for the table's columns in the newest completed write, as Apache Hudi and hudi-rs do."""
+        newest = self.timeline.writes[-1] if self.timeline.writes else None
+        if newest is None or newest.requested_time in self.said.silent:
+            return
+        with self.findings.turning(TORN_INSTANT, file=self.timeline.files.path(newest), instant=newest.requested_time):
+            record = read_record(self.timeline, newest)
+            if record and not (record.get("extraMetadata") or {}).get(_SCHEMA) and not any(_stats(record)):
+                self._report(NO_SCHEMA, newest, "names neither columns nor files")

@@ -7,7 +7,8 @@ each time for those of another part of the hashes' range. What has one hash twic
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from ...reader.merging import MergeTerms, merge_slice
 from ...table.arrow.string_hash import hash64
 from ...table.files.base_file import BaseFileReader
-from ...table.files.file_group import BaseFile, FileSlice
+from ...table.files.file_group import FileSlice
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import RECORD_KEY
 from .rows import COMMIT_TIME
@@ -37,39 +38,109 @@ _ADD = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE
 
 def check_duplicates(subject: Subject) -> None:
     """Look for keys of which the newest base files hold several rows; log files may repeat keys, or delete some."""
-    pieces: dict[str, list[FileSlice]] = defaultdict(list)
+    slices: dict[str, list[FileSlice]] = defaultdict(list)
     everywhere = subject.index is not None and subject.index.is_global
     for group in subject.live:
         if group.newest.base is not None:
-            pieces["" if everywhere else group.id.partition_path].append(group.newest)
-    for partition, some in sorted(pieces.items()):
+            slices["" if everywhere else group.id.partition_path].append(group.newest)
+    for partition, some in sorted(slices.items()):
         where = "The table" if everywhere else f"The partition {partition!r}"
         with subject.unreadable(partition):
-            _check_scope(subject, where, partition, some)
+            _Scope(subject, where, partition, some).check()
 
 
-def _check_scope(subject: Subject, where: str, partition: str, pieces: list[FileSlice]) -> None:
-    files = [piece.base_file for piece in pieces]
-    count = sum(_count(subject, file) for file in files)
-    passes = count // MOST_HASHES + 1
-    twice = [_twice(subject, files, part, passes) for part in range(passes)]
-    repeated = np.concatenate(twice)[:MOST_COMPARED]
-    if not len(repeated):
-        return
-    found = [pa.Table.from_batches([], _COLUMNS.append(pa.field(_GROUP, pa.int64())))]
-    logged = any(piece.logs for piece in pieces)
-    schema = latest_schema(subject.config, subject.timeline) if logged else None
-    for number, piece in enumerate(pieces):
-        some = _of_keys(_rows(subject, [piece.base_file]), repeated)
-        if some and piece.logs:
-            # A row of the base file that a log file deletes is no row of the table.
-            some = _of_keys(_merged(subject, piece, schema or pa.schema([])), repeated)
-        found += [one.append_column(_GROUP, pa.repeat(pa.scalar(number), one.num_rows)) for one in some]
-    asked = [(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct"), (_GROUP, "count_distinct")]
-    groups = pa.concat_tables(found).group_by(RECORD_KEY).aggregate(asked)
-    groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
-    if groups.num_rows:
-        _tell(subject, where, partition, groups)
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """The file slices in which a record key has to be unique.
+
+    Attributes:
+        subject: The table.
+        where: What a sentence calls the scope.
+        partition: The partition; empty for the whole table.
+        slices: Its slices with a base file.
+    """
+
+    subject: Subject
+    where: str
+    partition: str
+    slices: list[FileSlice]
+
+    def check(self) -> None:
+        """Report the keys that several rows have."""
+        passes = sum(map(self._count, self.slices)) // MOST_HASHES + 1
+        repeated = np.concatenate([self._twice(part, passes) for part in range(passes)])[:MOST_COMPARED]
+        if not len(repeated):
+            return
+        found = [pa.Table.from_batches([], _COLUMNS.append(pa.field(_GROUP, pa.int64())))]
+        logged = any(one.logs for one in self.slices)
+        schema = latest_schema(self.subject.config, self.subject.timeline) if logged else None
+        for number, one in enumerate(self.slices):
+            some = _of_keys(self._rows(one), repeated)
+            if some and one.logs:
+                # A row of the base file that a log file deletes is no row of the table.
+                some = _of_keys(self._merged(one, schema or pa.schema([])), repeated)
+            found += [rows.append_column(_GROUP, pa.repeat(pa.scalar(number), rows.num_rows)) for rows in some]
+        asked = [(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct"), (_GROUP, "count_distinct")]
+        groups = pa.concat_tables(found).group_by(RECORD_KEY).aggregate(asked)
+        groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
+        if groups.num_rows:
+            self._report(groups)
+
+    def _count(self, one: FileSlice) -> int:
+        with BaseFileReader(self.subject.storage, one.base_file.path) as reader:
+            return reader.rows
+
+    def _twice(self, part: int, passes: int) -> Hashes:
+        """Return the hashes that several keys have, among those of one part of the range."""
+        some = [np.zeros(0, np.uint64)]
+        for one in self.slices:
+            for rows in self._rows(one):
+                hashes = hash64(rows.column(RECORD_KEY))
+                some.append(hashes[hashes % np.uint64(passes) == part] if passes > 1 else hashes)
+        ordered = np.sort(np.concatenate(some))
+        return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+    def _rows(self, one: FileSlice) -> Iterator[pa.RecordBatch]:
+        """Yield keys and commit times of a base file's rows that have a key; report a file that cannot be read."""
+        subject, file = self.subject, one.base_file
+        with subject.unreadable(file.path, file.instant_time), BaseFileReader(subject.storage, file.path) as reader:
+            for rows in reader.batches(_COLUMNS):
+                yield rows.filter(pc.is_valid(rows.column(RECORD_KEY)))
+
+    def _merged(self, one: FileSlice, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield keys and commit times of a slice's rows as readers see them; report one that cannot be read."""
+        subject = self.subject
+        with subject.unreadable(one.logs[-1].path, one.logs[-1].instant_time):
+            terms = MergeTerms(subject.config)
+            yield from merge_slice(subject.storage, one, _COLUMNS, (), schema, terms, None)
+
+    def _report(self, groups: pa.Table) -> None:
+        """Report keys that only upserts put there, and those that some insert may have added, each once."""
+        subject = self.subject
+        times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
+        adding = [time for time in pc.unique(times.flatten()).to_pylist() if self._adds(time)]  # O(instants)
+        parents = pc.list_parent_indices(times)
+        added = np.zeros(groups.num_rows, np.bool_)
+        added[parents.filter(pc.is_in(times.flatten(), pa.array(adding, pa.string()))).to_numpy()] = True
+        if subject.index is not None and subject.index.needs_lookup:
+            # A write folds the rows of a key: that it wrote several says that it found so many file groups with it.
+            copies = pc.equal(groups.column(f"{_GROUP}_count_distinct"), groups.column(f"{COMMIT_TIME}_count"))
+            one_write = pc.equal(pc.list_value_length(times), 1)
+            added |= pc.and_(copies, one_write).to_numpy(zero_copy_only=False)
+        for sickness, chosen in ((DUPLICATE_KEY, ~added), (KEY_ADDED_TWICE, added)):
+            some = groups.filter(pa.array(chosen))
+            if some.num_rows:
+                first = some.column(RECORD_KEY)[0].as_py()  # one value, to be named
+                copies = some.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
+                what = f"{self.where} has {some.num_rows} record keys several times, {first!r} {copies} times."
+                subject.findings.add(sickness, what, file=self.partition)
+
+    def _adds(self, time: str | None) -> bool:
+        """Return whether a write adds rows without looking, or may have done so."""
+        if self.subject.config.generates_keys or time is None:
+            return True
+        operation = self.subject.said.operations.get(time, "").removesuffix("_PREPPED")
+        return not operation or operation in _ADD
 
 
 def _of_keys(batches: Iterable[pa.RecordBatch], hashes: Hashes) -> list[pa.Table]:
@@ -80,62 +151,3 @@ def _of_keys(batches: Iterable[pa.RecordBatch], hashes: Hashes) -> list[pa.Table
         if wanted.any():
             found.append(pa.Table.from_batches([rows.filter(pa.array(wanted))]))
     return found
-
-
-def _merged(subject: Subject, piece: FileSlice, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield keys and commit times of the rows of a slice as readers see them; one that cannot be read is told of."""
-    with subject.unreadable(piece.logs[-1].path, piece.logs[-1].instant_time):
-        terms = MergeTerms(subject.config)
-        yield from merge_slice(subject.storage, piece, _COLUMNS, (), schema, terms, None)
-
-
-def _tell(subject: Subject, where: str, partition: str, groups: pa.Table) -> None:
-    """Tell of keys that only upserts put there, and of those that some insert may have added, each once."""
-    times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
-    adding = [time for time in pc.unique(times.flatten()).to_pylist() if _adds(subject, time)]  # O(instants)
-    parents = pc.list_parent_indices(times)
-    added = np.zeros(groups.num_rows, np.bool_)
-    added[parents.filter(pc.is_in(times.flatten(), pa.array(adding, pa.string()))).to_numpy()] = True
-    if subject.index is not None and subject.index.needs_lookup:
-        # A write folds the rows of a key: that it wrote several says that it found so many file groups with the key.
-        copies = pc.equal(groups.column(f"{_GROUP}_count_distinct"), groups.column(f"{COMMIT_TIME}_count"))
-        one_write = pc.equal(pc.list_value_length(times), 1)
-        added |= pc.and_(copies, one_write).to_numpy(zero_copy_only=False)
-    for sickness, chosen in ((DUPLICATE_KEY, ~added), (KEY_ADDED_TWICE, added)):
-        some = groups.filter(pa.array(chosen))
-        if some.num_rows:
-            first = some.column(RECORD_KEY)[0].as_py()  # one value, to be named
-            copies = some.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
-            what = f"{where} has {some.num_rows} record keys several times, {first!r} {copies} times."
-            subject.findings.add(sickness, what, file=partition)
-
-
-def _adds(subject: Subject, time: str | None) -> bool:
-    """Return whether a write adds rows without looking; of one of which nobody knows it may have been so."""
-    if subject.config.generates_keys or time is None:
-        return True
-    operation = subject.said.operations.get(time, "").removesuffix("_PREPPED")
-    return not operation or operation in _ADD
-
-
-def _count(subject: Subject, file: BaseFile) -> int:
-    with BaseFileReader(subject.storage, file.path) as reader:
-        return reader.rows
-
-
-def _twice(subject: Subject, files: Sequence[BaseFile], part: int, passes: int) -> Hashes:
-    """Return the hashes that several keys have, among those of one part of the range."""
-    some = [np.zeros(0, np.uint64)]
-    for rows in _rows(subject, files):
-        hashes = hash64(rows.column(RECORD_KEY))
-        some.append(hashes[hashes % np.uint64(passes) == part] if passes > 1 else hashes)
-    ordered = np.sort(np.concatenate(some))
-    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-
-
-def _rows(subject: Subject, files: Sequence[BaseFile]) -> Iterator[pa.RecordBatch]:
-    """Yield keys and commit times of rows that have a key; a file that cannot be read was told of."""
-    for file in files:
-        with subject.unreadable(file.path, file.instant_time), BaseFileReader(subject.storage, file.path) as reader:
-            for rows in reader.batches(_COLUMNS):
-                yield rows.filter(pc.is_valid(rows.column(RECORD_KEY)))

@@ -88,7 +88,7 @@ def _rolled_back(subject: Subject) -> dict[str, str]:
     victims: dict[str, str] = {}
     for one in subject.timeline.completed:
         if one.action in {"rollback", "restore"}:
-            with subject.findings.turning(TORN_INSTANT, file=subject.path(one), instant=one.requested_time):
+            with subject.turning(TORN_INSTANT, one):
                 record = read_record(subject.timeline, one)
                 named = record.get("commitsRollback") or record.get("instantsToRollback") or ()
                 victims |= {str(time): one.requested_time for time in named}
@@ -154,7 +154,7 @@ def _cleaned(subject: Subject) -> frozenset[str]:
     taken: set[str] = set()
     for one in subject.timeline.instants:
         if one.action == "clean":
-            with subject.findings.turning(TORN_INSTANT, file=subject.path(one), instant=one.requested_time):
+            with subject.turning(TORN_INSTANT, one):
                 clean = subject.timeline.files.read_clean(one)
                 taken |= (
                     {join(partition, split(name)[1]) for partition, names in deleted_by(clean) for name in names}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ...errors import PyHudiError, StorageError, one_line
+from ...storage.base import Storage
 
 ERROR = "error"
 WARNING = "warning"
@@ -32,16 +33,16 @@ class Sickness:
 
     Attributes:
         code: Names it.
-        severity: ``error`` where rows are wrong, missing or in danger, or somebody cannot read or write; else
-            ``warning``.
         meaning: What it is, for the documentation.
         cure: What to do about it.
+        severity: ``error`` where rows are wrong, missing or in danger, or an engine cannot read or write; else
+            ``warning``.
     """
 
     code: str
-    severity: str
     meaning: str
     cure: str
+    severity: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,21 @@ class Finding:
 
 
 class Findings:
-    """Collects what checks find, those of several threads among them."""
+    """Collects what checks find in one table, those of several threads among them.
 
-    def __init__(self) -> None:
+    Attributes:
+        storage: Rooted at the table.
+        stale_s: After how many seconds something that broke off is reported; a writer may be at work on it before.
+    """
+
+    def __init__(self, storage: Storage, stale_s: float) -> None:
+        self.storage = storage
+        self.stale_s = stale_s
         self._found: list[Finding] = []
+
+    def is_old(self, modified: float | None) -> bool:
+        """Return whether a file was not touched for so long that no writer seems to be at work on it."""
+        return modified is not None and self.storage.now() - modified > self.stale_s
 
     def add(self, sickness: Sickness, what: str, *, file: str = "", instant: str = "") -> None:
         """Tell of one thing that is wrong."""
@@ -80,18 +92,13 @@ class Findings:
         try:
             yield
         except PyHudiError as error:
-            self.add(
-                UNREADABLE if isinstance(error, StorageError) else sickness, error.what, file=file, instant=instant
-            )
+            kind = UNREADABLE if isinstance(error, StorageError) else sickness
+            self.add(kind, error.what, file=file, instant=instant)
         except Exception as error:  # noqa: BLE001
-            self.add(
-                sickness,
-                f"{file or instant} cannot be used ({type(error).__name__}: {error}).",
-                file=file,
-                instant=instant,
-            )
+            what = f"{file or instant} cannot be used ({type(error).__name__}: {error})."
+            self.add(sickness, what, file=file, instant=instant)
 
-    def table(self, path: str) -> pa.Table:
+    def table(self) -> pa.Table:
         """Return everything that was found, errors first, as `FINDINGS_SCHEMA` says."""
         ordered = sorted(
             set(self._found),
@@ -101,7 +108,7 @@ class Findings:
             {
                 "severity": one.sickness.severity,
                 "code": one.sickness.code,
-                "table": path,
+                "table": self.storage.path,
                 "file": one.file or None,
                 "instant": one.instant or None,
                 "what": one.what,
@@ -114,7 +121,7 @@ class Findings:
 
 UNREADABLE = Sickness(
     "UNREADABLE",
-    ERROR,
     "The store does not give a file, or gives a link or a folder in its place.",
     "Look at the file, its permissions and its disk.",
+    ERROR,
 )

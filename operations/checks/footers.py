@@ -60,18 +60,14 @@ def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None) -> None:
         with BaseFileReader(subject.storage, file.path) as reader:
             columns = reader.parquet.schema_arrow
             footer = dict(reader.parquet.metadata.metadata or {})
-            _check_rows(subject, file, reader.rows)
+            named = subject.said.files.get(file.path)
+            if named is not None and named.rows is not None and named.rows != reader.rows:
+                what = f"{file.path} has {reader.rows} rows, and the write {file.instant_time} says {named.rows}."
+                subject.tell(ROW_COUNT, file, what)
             bounds = None if RECORD_KEY not in columns.names else _bounds_in_statistics(reader)
         _check_columns(subject, file, columns, schema)
         _check_key_values(subject, file, footer)
         check_bounds(subject, file, footer, bounds)
-
-
-def _check_rows(subject: Subject, file: BaseFile, rows: int) -> None:
-    named = subject.said.files.get(file.path)
-    if named is not None and named.rows is not None and named.rows != rows:
-        what = f"{file.path} has {rows} rows, and the write {file.instant_time} says {named.rows}."
-        subject.tell(ROW_COUNT, file, what)
 
 
 def _check_columns(subject: Subject, file: BaseFile, columns: pa.Schema, schema: pa.Schema | None) -> None:
@@ -80,14 +76,14 @@ def _check_columns(subject: Subject, file: BaseFile, columns: pa.Schema, schema:
         what = f"{file.path} begins with the columns {', '.join(first)}."
         subject.tell(META_COLUMNS_WRONG, file, what)
     if schema is not None:
-        with subject.findings.turning(COLUMNS_MISFIT, file=file.path, instant=file.instant_time):
+        with subject.turning(COLUMNS_MISFIT, file):
             empty = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in columns], schema=columns)
             conform(empty, schema, fill_missing=True)
 
 
 def _check_key_values(subject: Subject, file: BaseFile, footer: Mapping[bytes, bytes]) -> None:
     if _AVRO_SCHEMA in footer:
-        with subject.findings.turning(FOOTER_INVALID, file=file.path, instant=file.instant_time):
+        with subject.turning(FOOTER_INVALID, file):
             _parse(footer[_AVRO_SCHEMA])
     if BLOOM in footer:
         try:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 
 from ...storage.base import join, split
 from ...timeline.clock import parse_time
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
-from ...timeline.timeline import Timeline, newest_states
 from .finding import Findings
 from .sicknesses import (
     COMPLETED_TWICE,
@@ -32,14 +30,14 @@ _MADE_BY_JAVA = re.compile(r".+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SAVEPOINT = "savepoint"
 
 
-def list_states(instants: InstantFiles, findings: Findings, stale_s: float) -> tuple[Instant, ...]:
+def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ...]:
     """Return each state of an instant that has a file on the timeline, and tell of files that are none.
 
     Raises:
         StorageError: The store cannot be reached.
     """
-    storage, layout = instants.storage, instants.layout
-    content = storage.look(layout.folder)
+    layout = instants.layout
+    content = instants.storage.look(layout.folder)
     for name in content.links:
         path = join(layout.folder, name)
         findings.add(LINK, f"{path} is a symbolic link.", file=path)
@@ -49,14 +47,9 @@ def list_states(instants: InstantFiles, findings: Findings, stale_s: float) -> t
         found = layout.parse(name)
         if found is not None:
             states.append(found)
-        elif not _MADE_BY_JAVA.fullmatch(name) or storage.now() - info.modified > stale_s:
+        elif not _MADE_BY_JAVA.fullmatch(name) or findings.is_old(info.modified):
             findings.add(STRANGE_FILE, f"{info.path} is no instant by its name.", file=info.path)
     return tuple(states)
-
-
-def timeline_of(instants: InstantFiles, states: Iterable[Instant]) -> Timeline:
-    """Return the timeline that some states make."""
-    return Timeline(newest_states(states), instants)
 
 
 def check_instants(subject: Subject) -> None:

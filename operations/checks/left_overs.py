@@ -43,14 +43,14 @@ def check_left_overs(subject: Subject) -> None:
                 subject.findings.add(
                     LEFT_OVER, f"{path}: {what} of the instant {time}, which is not pending.", file=path, instant=time
                 )
-    if subject.is_old(subject.storage.modified(LOCK)):
+    if subject.findings.is_old(subject.storage.modified(LOCK)):
         subject.findings.add(LOCK_LEFT, f"{LOCK} is old.", file=LOCK)
 
 
 def _is_deserted(subject: Subject, path: str) -> bool:
     times = [info.modified for info in subject.storage.list(path, recursive=True, strict=False)]
     own = subject.storage.modified(path)
-    return subject.is_old(max([*times, *([] if own is None else [own])], default=0.0))
+    return subject.findings.is_old(max([*times, *([] if own is None else [own])], default=0.0))
 
 
 def check_checksums(subject: Subject) -> None:

@@ -38,8 +38,7 @@ def check_logs(subject: Subject) -> None:
     slices = {group.id: group.newest for group in subject.live}
     for one in subject.timeline.pending:
         if one.action in COMPACTING:
-            path = subject.path(one.at(State.REQUESTED))
-            with subject.findings.turning(TORN_INSTANT, file=path, instant=one.requested_time):
+            with subject.turning(TORN_INSTANT, one.at(State.REQUESTED)):
                 _check_plan(subject, one, slices)
 
 
@@ -55,7 +54,7 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
         return
     named = subject.said.files.get(file.path)
     file = replace(file, stated=None if named is None else named.log)
-    with subject.findings.turning(FILE_CORRUPT, file=file.path, instant=file.instant_time):
+    with subject.turning(FILE_CORRUPT, file):
         torn = []
         for block in read_blocks(subject.storage, file.path):
             if block.type == BlockType.CORRUPT:

@@ -45,7 +45,7 @@ _IN_THE_WAY = {
 def check_pending(subject: Subject) -> None:
     """Look for what broke off, and for plans that would do harm were they carried out."""
     for one in subject.timeline.pending:
-        with subject.findings.turning(TORN_INSTANT, file=subject.path(one), instant=one.requested_time):
+        with subject.turning(TORN_INSTANT, one):
             if subject.in_archive(one):
                 continue
             if one.action == "restore":
@@ -53,7 +53,7 @@ def check_pending(subject: Subject) -> None:
                 subject.tell(PENDING_RESTORE, one, what)
             elif one.action in _WRITES:
                 _check_write(subject, one)
-            elif subject.is_old(_touched(subject, one)):
+            elif subject.findings.is_old(_touched(subject, one)):
                 what = f"The {called(one)} is pending: {_IN_THE_WAY.get(one.action, 'nobody waits for it')}."
                 subject.tell(PENDING_SERVICE, one, what)
     _check_claims(subject)
@@ -68,7 +68,7 @@ def kept_by_savepoints(subject: Subject) -> dict[str, str]:
     kept: dict[str, str] = {}
     for one in subject.timeline.completed:
         if one.action == "savepoint":
-            with subject.findings.turning(TORN_INSTANT, file=subject.path(one), instant=one.requested_time):
+            with subject.turning(TORN_INSTANT, one):
                 record = read_record(subject.timeline, one)
                 for partition, part in (record.get("partitionMetadata") or {}).items():
                     kept |= {join(partition, name): one.requested_time for name in part["savepointDataFile"]}
@@ -94,7 +94,7 @@ def _check_write(subject: Subject, instant: Instant) -> None:
     except UnsupportedTableError:
         # Whether its writer lives, a newer release can tell.
         return
-    if found.alive and not subject.is_old(_touched(subject, instant) if found.beat is None else found.beat):
+    if found.alive and not subject.findings.is_old(_touched(subject, instant) if found.beat is None else found.beat):
         return
     sign = "its writer may live" if found.alive else "its writer is dead"
     what = f"The {called(instant)} is pending, and {sign} ({found.reason})."
@@ -108,9 +108,8 @@ def _check_claims(subject: Subject) -> None:
     for one in subject.timeline.pending:
         if one.action not in {"compaction", "logcompaction", "clustering"}:
             continue
-        path = subject.path(one.at(State.REQUESTED))
         record: Mapping[str, Any] = {}
-        with subject.findings.turning(TORN_INSTANT, file=path, instant=one.requested_time):
+        with subject.turning(TORN_INSTANT, one.at(State.REQUESTED)):
             record = read_record(subject.timeline, one.at(State.REQUESTED))
         for group in _claimed(record):
             other = claims.setdefault(group, one)
@@ -138,8 +137,7 @@ def _check_cleans(subject: Subject) -> None:
     needed = {path: "which readers see" for group in subject.live for path in group.newest.files}
     needed |= {path: f"which the savepoint {time} keeps" for path, time in kept_by_savepoints(subject).items()}
     for one in cleans:
-        path = subject.path(one.at(State.REQUESTED))
-        with subject.findings.turning(TORN_INSTANT, file=path, instant=one.requested_time):
+        with subject.turning(TORN_INSTANT, one.at(State.REQUESTED)):
             record = read_record(subject.timeline, one.at(State.REQUESTED))
             for partition, files in (record.get("filePathsToBeDeletedPerPartition") or {}).items():
                 for file in files:
@@ -154,8 +152,7 @@ def _check_rollbacks(subject: Subject) -> None:
     for one in subject.timeline.completed:
         if one.action != "rollback":
             continue
-        path = subject.path(one)
-        with subject.findings.turning(TORN_INSTANT, file=path, instant=one.requested_time):
+        with subject.turning(TORN_INSTANT, one):
             for victim in read_record(subject.timeline, one).get("commitsRollback") or ():
                 found = subject.timeline.find(victim)
                 # A compaction or clustering goes back to requested, and may have been carried out again since.
@@ -182,7 +179,7 @@ def _check_decision(subject: Subject) -> None:
     if not known:
         return
     path = decisions.path_of(known[-1])
-    if not subject.is_old(subject.storage.modified(path)):
+    if not subject.findings.is_old(subject.storage.modified(path)):
         return
     with subject.findings.turning(DECISION_OPEN, file=path):
         data = subject.storage.read(path)

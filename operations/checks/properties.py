@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...errors import NotATableError, PyHudiError, StorageError, TableError, TableNotFoundError, UnsupportedTableError
-from ...storage.base import Storage
 from ...storage.bounds import MOST_OF_PROPERTIES
 from ...table.config import BACKUP_PATH, PROPERTIES_PATH, TableConfig, check_supported, load_config
 from ...table.config import property_keys as key
@@ -25,7 +24,7 @@ from .sicknesses import (
 from .subject import Subject, shown
 
 
-def load(storage: Storage, findings: Findings, stale_s: float) -> TableConfig | None:
+def load(findings: Findings) -> TableConfig | None:
     """Return a table's properties, those of the backup where nothing else is left; None where none can be used.
 
     Raises:
@@ -33,7 +32,7 @@ def load(storage: Storage, findings: Findings, stale_s: float) -> TableConfig | 
         NotATableError: The path holds something else.
         StorageError: The store cannot be reached.
     """
-    config: TableConfig | None = None
+    storage = findings.storage
     try:
         config = load_config(storage)
     except (TableNotFoundError, NotATableError):
@@ -49,8 +48,7 @@ def load(storage: Storage, findings: Findings, stale_s: float) -> TableConfig | 
     except TableError as error:
         findings.add(PROPERTIES_UNUSABLE, f"{error.what} Nothing else was checked.", file=PROPERTIES_PATH)
         return None
-    changed = storage.modified(BACKUP_PATH)
-    if changed is not None and storage.now() - changed > stale_s:
+    if findings.is_old(storage.modified(BACKUP_PATH)):
         findings.add(PROPERTIES_BACKUP, f"{BACKUP_PATH} is left of a change that broke off.", file=BACKUP_PATH)
     with findings.turning(PROPERTIES_UNUSABLE, file=PROPERTIES_PATH):
         try:
@@ -64,7 +62,7 @@ def load(storage: Storage, findings: Findings, stale_s: float) -> TableConfig | 
     return config
 
 
-def is_known(storage: Storage, config: TableConfig, findings: Findings) -> bool:
+def is_known(config: TableConfig, findings: Findings) -> bool:
     """Return whether the table's version is one whose timeline can be checked, and tell of what cannot be."""
     try:
         format_of(config)
@@ -72,7 +70,7 @@ def is_known(storage: Storage, config: TableConfig, findings: Findings) -> bool:
         findings.add(NOT_CHECKED, f"{error.what} Only its properties were checked.", file=PROPERTIES_PATH)
         return False
     try:
-        check_supported(config, storage.path, writing=False)
+        check_supported(config, findings.storage.path, writing=False)
     except UnsupportedTableError as error:
         findings.add(NOT_CHECKED, f"{error.what} What that means for its files was not checked.", file=PROPERTIES_PATH)
     return True

@@ -2,499 +2,423 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .finding import ERROR, UNREADABLE, WARNING, Sickness
+
+_error = partial(Sickness, severity=ERROR)
+_warning = partial(Sickness, severity=WARNING)
 
 _RESTORE = "Restore the file from a backup."
 _ROLL_BACK = "Restore the file from a backup, or roll the instant back."
 _RUN_ARCHIVE = "Archive with pyhudi, which deletes such files first, or delete the file."
 
-PROPERTIES_UNUSABLE = Sickness(
+PROPERTIES_UNUSABLE = _error(
     "PROPERTIES_UNUSABLE",
-    ERROR,
     "`hoodie.properties` is lost, cut off, contradicts its checksum, or lacks what every table must say.",
     "Compare it with hoodie.properties.backup beside it, and restore it from there or from a backup of yours.",
 )
-PROPERTIES_BACKUP = Sickness(
+PROPERTIES_BACKUP = _warning(
     "PROPERTIES_BACKUP",
-    WARNING,
     "`hoodie.properties.backup` was left by a change of the properties that broke off.",
     "The next write that changes a property tidies up; until then compare the two files.",
 )
-PROPERTY_MISSING = Sickness(
+PROPERTY_MISSING = _warning(
     "PROPERTY_MISSING",
-    WARNING,
     "A property is missing without which some readers or writers fail.",
     "Add the property to hoodie.properties with the value that the table's writers use.",
 )
-PARTITION_FIELDS_MISSING = Sickness(
+PARTITION_FIELDS_MISSING = _error(
     "PARTITION_FIELDS_MISSING",
-    ERROR,
     "The table has partitions and names no partition fields: Apache Hudi reads no rows, without an error.",
     "Set hoodie.table.partition.fields to the columns of the partition paths.",
 )
-PROPERTY_INVALID = Sickness(
+PROPERTY_INVALID = _error(
     "PROPERTY_INVALID",
-    ERROR,
     "A property has a value of no meaning, or two contradict each other.",
     "Correct the property in hoodie.properties to what the table's writers use.",
 )
-NOT_CHECKED = Sickness(
+NOT_CHECKED = _warning(
     "NOT_CHECKED",
-    WARNING,
     "The table is of a kind, or says too little of itself, so that something could not be checked.",
     "Look at this part with what wrote it, or add the property that is named.",
 )
-STRANGE_FILE = Sickness(
+STRANGE_FILE = _warning(
     "STRANGE_FILE",
-    WARNING,
     "A file has a name that nobody gives to files of its folder; readers pass over it.",
     "Delete it if nobody needs it; of a name that ends in a UUID a writer of Apache Hudi died.",
 )
-LINK = Sickness(
+LINK = _error(
     "LINK",
-    ERROR,
     "There is a symbolic link below the table's root, which pyhudi follows nowhere.",
     "Put what it leads to in its place, or remove it.",
 )
-NO_COMPLETION_TIME = Sickness(
+NO_COMPLETION_TIME = _error(
     "NO_COMPLETION_TIME",
-    ERROR,
     "A completed instant has no completion time in its name: Apache Hudi takes it for JSON, hudi-rs for nothing.",
     "Rename the file to <requested time>_<completion time>.<action>.",
 )
-STRANGE_TIME = Sickness(
+STRANGE_TIME = _warning(
     "STRANGE_TIME",
-    WARNING,
     "An instant has a time that no calendar knows.",
     "Look who wrote it; if no file belongs to it, remove it from the timeline.",
 )
-FUTURE_TIME = Sickness(
+FUTURE_TIME = _warning(
     "FUTURE_TIME",
-    WARNING,
     "An instant's time lies ahead of the store's clock; what other writers write until then counts as older.",
     "Correct the clock that made it, and write with pyhudi, which goes on from the greatest time, until then.",
 )
-OUT_OF_ORDER = Sickness(
+OUT_OF_ORDER = _warning(
     "OUT_OF_ORDER",
-    WARNING,
     "An instant completed before it was requested, or in the same millisecond as another one.",
     "Look at the writers' clocks; an incremental query that ended at such a time may have missed one of them.",
 )
-COMPLETED_TWICE = Sickness(
+COMPLETED_TWICE = _error(
     "COMPLETED_TWICE",
-    ERROR,
     "One instant has two completed files, or two instants have one requested time.",
     "Compare them, and remove the one whose files are not there; with the earlier one readers have worked already.",
 )
-EMPTY_INSTANT = Sickness(
+EMPTY_INSTANT = _error(
     "EMPTY_INSTANT",
-    ERROR,
     "An instant's file is empty, and somebody fails over it; the sentence says who.",
     _ROLL_BACK,
 )
-EMPTY_CLEAN = Sickness(
+EMPTY_CLEAN = _warning(
     "EMPTY_CLEAN",
-    WARNING,
     "A completed clean is empty, so that it does not say what it took; Apache Hudi removes it.",
     "Delete the clean's three files.",
 )
-TORN_INSTANT = Sickness(
+TORN_INSTANT = _error(
     "TORN_INSTANT",
-    ERROR,
     "An instant's file cannot be parsed.",
     _ROLL_BACK,
 )
-NULL_IN_COMMIT = Sickness(
+NULL_IN_COMMIT = _error(
     "NULL_IN_COMMIT",
-    ERROR,
     "A completed write holds null where Apache Hudi needs a map, and fails on every open of the table.",
     "Write the instant's file anew with an empty map in that place.",
 )
-UNKNOWN_OPERATION = Sickness(
+UNKNOWN_OPERATION = _error(
     "UNKNOWN_OPERATION",
-    ERROR,
     "A completed write names an operation that Apache Hudi does not know, and it fails on every open of the table.",
     "Write the instant's file anew with the operation's name in upper case.",
 )
-NO_SCHEMA = Sickness(
+NO_SCHEMA = _error(
     "NO_SCHEMA",
-    ERROR,
     "The newest completed write names neither columns nor files: Apache Hudi shows no rows and hudi-rs fails.",
     "Write to the table once more, with rows.",
 )
-STAT_MISMATCH = Sickness(
+STAT_MISMATCH = _error(
     "STAT_MISMATCH",
-    ERROR,
     "What a completed write says of a file contradicts the file's name.",
     _ROLL_BACK,
 )
-NO_SIZE = Sickness(
+NO_SIZE = _error(
     "NO_SIZE",
-    ERROR,
     "A completed write does not say how large its file is: Apache Hudi's incremental queries pass over it.",
     "Write the instant's file anew with the size.",
 )
-SIZE_MISMATCH = Sickness(
+SIZE_MISMATCH = _warning(
     "SIZE_MISMATCH",
-    WARNING,
     "A file has another size than the write that made it says.",
     "Compare the file with a backup; somebody has put another one in its place.",
 )
-ROW_COUNT = Sickness(
+ROW_COUNT = _warning(
     "ROW_COUNT",
-    WARNING,
     "A file has another number of rows than the write that made it says.",
     "Compare the file with a backup; somebody has put another one in its place.",
 )
-PENDING_WRITE = Sickness(
+PENDING_WRITE = _warning(
     "PENDING_WRITE",
-    WARNING,
     "A write is pending whose writer is dead, or of which nobody has heard for long; other writers wait or roll back.",
     "Write again, which rolls back the dead, or roll the instant back by name if you know that its writer is dead.",
 )
-PENDING_SERVICE = Sickness(
+PENDING_SERVICE = _warning(
     "PENDING_SERVICE",
-    WARNING,
     "A table service broke off; the sentence says whom it is in the way of.",
     "Run the service again with what began it, or with what can finish it.",
 )
-PENDING_RESTORE = Sickness(
+PENDING_RESTORE = _error(
     "PENDING_RESTORE",
-    ERROR,
     "A restore is not finished: the table is undone by half, and every write is refused.",
     "Restore to the same instant again.",
 )
-PENDING_ARCHIVED = Sickness(
+PENDING_ARCHIVED = _error(
     "PENDING_ARCHIVED",
-    ERROR,
     "An instant that is complete in the archive looks pending on the timeline: a writer would roll it back.",
     "Delete its requested and inflight files.",
 )
-NO_REQUESTED = Sickness(
+NO_REQUESTED = _warning(
     "NO_REQUESTED",
-    WARNING,
     "A pending instant has an inflight file and no requested one.",
     "Roll it back if its writer is dead.",
 )
-ROLLBACK_UNFINISHED = Sickness(
+ROLLBACK_UNFINISHED = _error(
     "ROLLBACK_UNFINISHED",
-    ERROR,
     "A completed rollback names an instant that is still on the timeline.",
     "Roll that instant back again.",
 )
-CLAIMED_TWICE = Sickness(
+CLAIMED_TWICE = _error(
     "CLAIMED_TWICE",
-    ERROR,
     "Two pending table services want the same file group: Apache Hudi fails on every read.",
     "Remove the files of one of the two plans.",
 )
-PLAN_REPLACED = Sickness(
+PLAN_REPLACED = _error(
     "PLAN_REPLACED",
-    ERROR,
     "A pending clustering names a file group that was replaced since: carried out, it brings its rows back.",
     "Remove the files of the plan.",
 )
-PLAN_FILE_LOST = Sickness(
+PLAN_FILE_LOST = _error(
     "PLAN_FILE_LOST",
-    ERROR,
     "A pending compaction is to merge a file that is gone: nobody can carry it out.",
     "Restore the file from a backup, or roll the compaction back.",
 )
-PLAN_MISFIT = Sickness(
+PLAN_MISFIT = _error(
     "PLAN_MISFIT",
-    ERROR,
     "A pending compaction names a file group that the table does not have, or not exactly the files of its slice: "
     "carried out, it loses rows or repeats some.",
     "Roll the compaction back, and compact again.",
 )
-CLEAN_TAKES_LIVE = Sickness(
+CLEAN_TAKES_LIVE = _error(
     "CLEAN_TAKES_LIVE",
-    ERROR,
     "A pending clean is going to delete a file that readers see or a savepoint keeps.",
     "Remove the files of the clean before anybody carries it out.",
 )
-SAVEPOINT_FILE_LOST = Sickness(
+SAVEPOINT_FILE_LOST = _error(
     "SAVEPOINT_FILE_LOST",
-    ERROR,
     "A file is gone that a savepoint keeps: the table cannot be restored to it.",
     "Restore the file from a backup, or delete the savepoint.",
 )
-SAVEPOINT_WITHOUT_COMMIT = Sickness(
+SAVEPOINT_WITHOUT_COMMIT = _warning(
     "SAVEPOINT_WITHOUT_COMMIT",
-    WARNING,
     "A savepoint keeps an instant that is neither on the timeline nor archived.",
     "Delete the savepoint.",
 )
-ARCHIVE_MANIFEST = Sickness(
+ARCHIVE_MANIFEST = _error(
     "ARCHIVE_MANIFEST",
-    ERROR,
     "The archive's `_version_` or its manifest cannot be used.",
     "Restore it from a backup, or write a manifest that names all of the archive's files.",
 )
-ARCHIVE_BROKEN_OFF = Sickness(
+ARCHIVE_BROKEN_OFF = _warning(
     "ARCHIVE_BROKEN_OFF",
-    WARNING,
     "An archiving broke off: a manifest or a file that no manifest names lies ahead, or `_version_` is missing.",
     "Archive again.",
 )
-ARCHIVE_FILE_LOST = Sickness(
+ARCHIVE_FILE_LOST = _error(
     "ARCHIVE_FILE_LOST",
-    ERROR,
     "The archive's manifest names a file that is gone, or of another size.",
     _RESTORE,
 )
-ARCHIVE_FILE_CORRUPT = Sickness(
+ARCHIVE_FILE_CORRUPT = _error(
     "ARCHIVE_FILE_CORRUPT",
-    ERROR,
     "A file of the archive cannot be read.",
     _RESTORE,
 )
-IN_BOTH_PLACES = Sickness(
+IN_BOTH_PLACES = _warning(
     "IN_BOTH_PLACES",
-    WARNING,
     "An instant is in the archive and still on the timeline, which does no harm.",
     "Archive again, which takes it from the timeline.",
 )
-NO_METAFILE = Sickness(
+NO_METAFILE = _error(
     "NO_METAFILE",
-    ERROR,
     "A folder has data files and no partition metafile: Apache Hudi and pyhudi read none of its rows.",
     "Put .hoodie_partition_metadata there, as in other partitions.",
 )
-METAFILE_CORRUPT = Sickness(
+METAFILE_CORRUPT = _error(
     "METAFILE_CORRUPT",
-    ERROR,
     "A partition's metafile cannot be parsed, or says another depth than the folder has.",
     "Copy the one of another partition of the same depth.",
 )
-NESTED_PARTITION = Sickness(
+NESTED_PARTITION = _error(
     "NESTED_PARTITION",
-    ERROR,
     "A partition lies inside another one, and its rows are not read.",
     "Remove the outer metafile if nothing belongs to it, or move the inner partition's rows.",
 )
-PARTITION_NAME = Sickness(
+PARTITION_NAME = _error(
     "PARTITION_NAME",
-    ERROR,
     "A partition's path cannot be made of the table's partition fields.",
     "Correct the properties of partition paths, or move the partition's rows.",
 )
-LOST_FILE = Sickness(
+LOST_FILE = _error(
     "LOST_FILE",
-    ERROR,
     "A file is gone that a completed write names and nothing has replaced: its rows are lost.",
     "Restore the file from a backup, or roll back the commits from that one on.",
 )
-CLEANED_LIVE_FILE = Sickness(
+CLEANED_LIVE_FILE = _error(
     "CLEANED_LIVE_FILE",
-    ERROR,
     "A clean took a file that was the newest of its file group: its rows are lost.",
     "Restore the file from a backup, or roll back the commits from that one on.",
 )
-UNNAMED_FILE = Sickness(
+UNNAMED_FILE = _error(
     "UNNAMED_FILE",
-    ERROR,
     "A data file of a completed write is not among those that the write names; readers may show it.",
     "Delete the file.",
 )
-ORPHAN = Sickness(
+ORPHAN = _warning(
     "ORPHAN",
-    WARNING,
     "A data file's instant is neither on the timeline nor archived; its rows appear when archiving passes its time.",
     _RUN_ARCHIVE,
 )
-ORPHAN_SHOWN = Sickness(
+ORPHAN_SHOWN = _error(
     "ORPHAN_SHOWN",
-    ERROR,
     "A data file's instant never completed and is older than the timeline: readers show its rows as committed.",
     "Delete the file.",
 )
-ROLLED_BACK_FILE = Sickness(
+ROLLED_BACK_FILE = _error(
     "ROLLED_BACK_FILE",
-    ERROR,
     "A file of an instant that was rolled back is still there; its rows appear when archiving passes its time.",
     _RUN_ARCHIVE,
 )
-REPLACED_SHOWN = Sickness(
+REPLACED_SHOWN = _error(
     "REPLACED_SHOWN",
-    ERROR,
     "A replaced file group's files are still there, and the replacecommit is archived: its rows are back.",
     "Delete the files.",
 )
-BUCKET_TWICE = Sickness(
+BUCKET_TWICE = _error(
     "BUCKET_TWICE",
-    ERROR,
     "One bucket of a partition has two file groups, of which a write updates one.",
     "Rewrite the partition with insert_overwrite.",
 )
-NO_BUCKET = Sickness(
+NO_BUCKET = _error(
     "NO_BUCKET",
-    ERROR,
     "A file group's id tells no bucket, or one that the table does not have.",
     "Check hoodie.bucket.index.num.buckets, or rewrite the partition with insert_overwrite.",
 )
-OTHER_BUCKETS = Sickness(
+OTHER_BUCKETS = _error(
     "OTHER_BUCKETS",
-    ERROR,
     "The properties note an index, and Apache Hudi recorded consistent hashing or bucket counts by partition: writers "
     "by the noted index put keys where Apache Hudi does not look for them.",
     "Write with Apache Hudi alone, and look for keys that are there twice with validate(deep=True).",
 )
-INDEX_UNCLEAR = Sickness(
+INDEX_UNCLEAR = _error(
     "INDEX_UNCLEAR",
-    ERROR,
     "The table names no index, and some of its file groups are buckets by their names and others are not: pyhudi "
     "refuses to write it.",
     "Write with hoodie.index.type=SIMPLE once if no writer uses buckets, else rewrite the table with mode overwrite.",
 )
-FILE_CORRUPT = Sickness(
+FILE_CORRUPT = _error(
     "FILE_CORRUPT",
-    ERROR,
     "A base or log file cannot be read.",
     "Restore the file from a backup, or roll back the instant in its name.",
 )
-LOG_DAMAGED = Sickness(
+LOG_DAMAGED = _error(
     "LOG_DAMAGED",
-    ERROR,
     "A log file holds less than its completed instant states: reads and merges of its file group fail.",
     "Restore the file from a backup, or give up what cannot be read of it with HudiTable.repair(accept_loss=[file]).",
 )
-REPAIRED = Sickness(
+REPAIRED = _warning(
     "REPAIRED",
-    WARNING,
     "A repair gave up the rows of a damaged log file that could not be read.",
     "Write these rows again if you have them elsewhere.",
 )
-TORN_BLOCK = Sickness(
+TORN_BLOCK = _error(
     "TORN_BLOCK",
-    ERROR,
     "A block of a log file is not whole, and no instant on the timeline states what the file should hold: readers pass "
     "over the block, and miss its rows without an error.",
     "Restore the file from a backup, or roll back the instant in its name.",
 )
-SKIPPED_BLOCK = Sickness(
+SKIPPED_BLOCK = _warning(
     "SKIPPED_BLOCK",
-    WARNING,
     "A block of a log file is not whole, and its writer wrote the rows again behind it: readers pass over the block.",
     "Nothing needs to be done; a compaction takes the file out of use.",
 )
-BLOCK_INSTANT = Sickness(
+BLOCK_INSTANT = _error(
     "BLOCK_INSTANT",
-    ERROR,
     "A block of a log file names another instant than the file: readers go by the one or by the other.",
     "Restore the file from a backup, or roll back the instant in its name.",
 )
-META_COLUMNS = Sickness(
+META_COLUMNS = _error(
     "META_COLUMNS",
-    ERROR,
     "A base file does not begin with Apache Hudi's five meta columns.",
     "Restore the file from a backup, or rewrite the partition with insert_overwrite.",
 )
-COLUMNS_MISFIT = Sickness(
+COLUMNS_MISFIT = _error(
     "COLUMNS_MISFIT",
-    ERROR,
     "A base file's columns cannot be read as the table's.",
     "Read the file with what wrote it, and rewrite the partition with insert_overwrite.",
 )
-FOOTER_INVALID = Sickness(
+FOOTER_INVALID = _warning(
     "FOOTER_INVALID",
-    WARNING,
     "A base file's footer holds an Avro schema that cannot be parsed, or one of two bounds of its record keys.",
     "Write the file's group again, by an upsert of any of its rows.",
 )
-KEY_RANGE = Sickness(
+KEY_RANGE = _error(
     "KEY_RANGE",
-    ERROR,
     "The record keys of a base file are not those between its footer's bounds: Apache Hudi's bloom index misses them.",
     "Write the file's group again, by an upsert of any of its rows.",
 )
-BLOOM_CORRUPT = Sickness(
+BLOOM_CORRUPT = _error(
     "BLOOM_CORRUPT",
-    ERROR,
     "The bloom filter in a base file's footer is none: Apache Hudi's bloom index fails or misses keys.",
     "Write the file's group again, by an upsert of any of its rows.",
 )
-BLOOM_MISS = Sickness(
+BLOOM_MISS = _error(
     "BLOOM_MISS",
-    ERROR,
     "The bloom filter in a base file's footer lacks record keys of the file: a bloom index adds them once more.",
     "Write the file's group again, by an upsert of a row of it that the filter has.",
 )
-FILE_NAME_COLUMN = Sickness(
+FILE_NAME_COLUMN = _error(
     "FILE_NAME_COLUMN",
-    ERROR,
     "Rows name another file than the one that they are in.",
     "Rewrite the partition with insert_overwrite.",
 )
-PARTITION_COLUMN = Sickness(
+PARTITION_COLUMN = _error(
     "PARTITION_COLUMN",
-    ERROR,
     "Rows name another partition than the one that they are in, or their columns make another one.",
     "Rewrite both partitions with insert_overwrite.",
 )
-COMMIT_TIME_COLUMN = Sickness(
+COMMIT_TIME_COLUMN = _error(
     "COMMIT_TIME_COLUMN",
-    ERROR,
     "Rows name an instant that never completed, or one that is younger than their file.",
     "Roll back the instant in the file's name.",
 )
-KEY_MISMATCH = Sickness(
+KEY_MISMATCH = _error(
     "KEY_MISMATCH",
-    ERROR,
     "Rows have no record key, or another one than their columns make: an upsert does not find them.",
     "Go on writing the table with what wrote it, or rewrite it with mode overwrite.",
 )
-WRONG_BUCKET = Sickness(
+WRONG_BUCKET = _error(
     "WRONG_BUCKET",
-    ERROR,
     "Record keys are in a bucket that their hash does not lead to: an upsert does not find them.",
     "Give the number of buckets that the table was made with, or rewrite the table with mode overwrite.",
 )
-DUPLICATE_KEY = Sickness(
+DUPLICATE_KEY = _error(
     "DUPLICATE_KEY",
-    ERROR,
     "A record key is there several times where it has to be unique, though upserts wrote all of its rows.",
     "Upsert the row that is right; where the index looks keys up, delete the key first, or each copy is updated.",
 )
-KEY_ADDED_TWICE = Sickness(
+KEY_ADDED_TWICE = _warning(
     "KEY_ADDED_TWICE",
-    WARNING,
     "A record key is there several times where it has to be unique, as inserts add rows without looking.",
     "If keys are meant to be unique, delete the key, then upsert the row that is right.",
 )
-METADATA_LOST = Sickness(
+METADATA_LOST = _error(
     "METADATA_LOST",
-    ERROR,
     "The properties name partitions of a metadata table that is not there.",
     "Set hoodie.table.metadata.partitions to nothing; Apache Hudi builds it anew.",
 )
-METADATA_STALE = Sickness(
+METADATA_STALE = _error(
     "METADATA_STALE",
-    ERROR,
     "A completed write is missing from the metadata table: Apache Hudi and hudi-rs do not see its files.",
     "Set hoodie.table.metadata.partitions to nothing; Apache Hudi builds it anew.",
 )
-STALE_CHECKSUM = Sickness(
+STALE_CHECKSUM = _error(
     "STALE_CHECKSUM",
-    ERROR,
     "A file does not fit the `.crc` file beside it, and Apache Hudi refuses to read it.",
     "Delete the .crc file if the file is right, else restore the file from a backup.",
 )
-LEFT_OVER = Sickness(
+LEFT_OVER = _warning(
     "LEFT_OVER",
-    WARNING,
     "Markers, a working folder or a heartbeat of an instant are left that is no longer pending.",
     "Write to the table; a write of pyhudi removes them.",
 )
-LOCK_LEFT = Sickness(
+LOCK_LEFT = _warning(
     "LOCK_LEFT",
-    WARNING,
     "A lock file is old: writers that respect it wait in vain if its holder is dead.",
     "Delete .hoodie/lock if no writer holds it.",
 )
-DECISION_OPEN = Sickness(
+DECISION_OPEN = _warning(
     "DECISION_OPEN",
-    WARNING,
     "The table's next step was decided, and whoever decided it has not taken it.",
     "Write to the table; whoever decides next carries it out.",
 )

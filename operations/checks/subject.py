@@ -19,7 +19,6 @@ from ...table.files.view import FileView
 from ...table.files.written import Written
 from ...table.table import Table
 from ...table.told_index import ToldIndex, is_unnoted, told_index, with_told
-from ...timeline.archive.lsm import Archive
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from .finding import Findings, Sickness
@@ -86,27 +85,23 @@ class Subject:
     """A table under examination.
 
     Attributes:
-        storage: Rooted at the table.
-        config: Its properties.
+        table: The table.
         findings: Where every check puts what it finds.
         folders: Its folders, listed before its timeline was.
         states: Each state of an instant that has a file on the timeline.
         timeline: The newest of them.
         archived: The instants of the archive that could be read.
         said: What its completed writes say.
-        stale_s: After how many seconds something that broke off is told of; it may be at work before.
         deep: Whether rows are read.
     """
 
-    storage: Storage
-    config: TableConfig
+    table: Table
     findings: Findings
     folders: Folders
     states: tuple[Instant, ...]
     timeline: Timeline
     archived: tuple[Instant, ...]
     said: Said
-    stale_s: float
     deep: bool
     _archived: frozenset[str] = field(init=False, repr=False)
     _archived_times: frozenset[str] = field(init=False, repr=False)
@@ -117,9 +112,14 @@ class Subject:
         object.__setattr__(self, "_archived_times", times)
 
     @property
-    def archive(self) -> Archive:
-        """The instants that have left the timeline."""
-        return Table(self.storage, self.config).archive
+    def storage(self) -> Storage:
+        """The table's store."""
+        return self.table.storage
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties."""
+        return self.table.config
 
     def path(self, instant: Instant) -> str:
         """Return where the file of an instant's state is."""
@@ -143,16 +143,23 @@ class Subject:
         """Return whether there is a file, which may have come since the folders were listed."""
         return path in self._listed or self.storage.exists(path)
 
-    def is_old(self, modified: float | None) -> bool:
-        """Return whether nobody has touched a file for so long that nobody seems to be at work on it."""
-        return modified is not None and self.storage.now() - modified > self.stale_s
-
     def tell(self, sickness: Sickness, about: Instant | DataFile, what: str) -> None:
         """Tell of one thing that is wrong with an instant or a data file."""
+        file, time = self._named(about)
+        self.findings.add(sickness, what, file=file, instant=time)
+
+    @contextmanager
+    def turning(self, sickness: Sickness, about: Instant | DataFile) -> Iterator[None]:
+        """Make a finding of whatever is raised about an instant or a data file, and go on behind it."""
+        file, time = self._named(about)
+        with self.findings.turning(sickness, file=file, instant=time):
+            yield
+
+    def _named(self, about: Instant | DataFile) -> tuple[str, str]:
+        """Return the file that a finding is about, and the instant."""
         if isinstance(about, Instant):
-            self.findings.add(sickness, what, file=self.path(about), instant=about.requested_time)
-        else:
-            self.findings.add(sickness, what, file=about.path, instant=about.instant_time)
+            return self.timeline.files.path(about), about.requested_time
+        return about.path, about.instant_time
 
     @contextmanager
     def unreadable(self, path: str, instant_time: str = "") -> Iterator[None]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ...storage.base import Storage
 from ...table.table import Table
+from ...timeline.timeline import Timeline, newest_states
 from ..checks.archive import check_archive
 from ..checks.bodies import hear
 from ..checks.duplicates import check_duplicates
@@ -15,7 +16,7 @@ from ..checks.files import check_files
 from ..checks.finding import FINDINGS_SCHEMA, Findings
 from ..checks.folders import check_folders
 from ..checks.footers import check_footers
-from ..checks.instants import check_instants, list_states, timeline_of
+from ..checks.instants import check_instants, list_states
 from ..checks.left_overs import check_checksums, check_left_overs, check_metadata
 from ..checks.logs import check_logs
 from ..checks.pending import check_pending
@@ -60,21 +61,21 @@ def validate(storage: Storage, *, deep: bool = False, stale_s: float = STALE_S) 
         NotATableError: The path holds something else.
         StorageError: The store cannot be reached.
     """
-    findings = Findings()
-    config = load(storage, findings, stale_s)
-    if config is None or not is_known(storage, config, findings):
-        return findings.table(storage.path)
+    findings = Findings(storage, stale_s)
+    config = load(findings)
+    if config is None or not is_known(config, findings):
+        return findings.table()
     # Folders first: a data file's instant is on the timeline before the file is there.
-    folders, instants = walk(storage), Table(storage, config).instants
-    states = list_states(instants, findings, stale_s)
-    timeline = timeline_of(instants, states)
-    archived = check_archive(storage, config.archive_folder, findings, stale_s)
+    folders, table = walk(storage), Table(storage, config)
+    states = list_states(table.instants, findings)
+    timeline = Timeline(newest_states(states), table.instants)
+    archived = check_archive(config.archive_folder, findings)
     said = hear(timeline, states, findings)
-    subject = Subject(storage, config, findings, folders, states, timeline, archived, said, stale_s, deep)
+    subject = Subject(table, findings, folders, states, timeline, archived, said, deep)
     for check in (*_CHECKS, *(_CHECKS_OF_ROWS if deep else ())):
         with findings.turning(NOT_CHECKED):
             check(subject)
-    return findings.table(storage.path)
+    return findings.table()
 
 
 __all__ = ["FINDINGS_SCHEMA", "STALE_S", "validate"]
