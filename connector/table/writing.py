@@ -18,7 +18,7 @@ from ...operations.planning.operation import opens_alone
 from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.target import Target, find_target
 from ...operations.result import CommitResult, RowCounts, find_write, with_services
-from ...operations.services.compaction.means import Means
+from ...operations.services.means import Means
 from ...operations.write.inline import means_of, run_inline
 from ...operations.write.run import write
 from ...operations.write_ids import GENERATED_ID

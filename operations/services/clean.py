@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...errors import ConcurrentWriteError
 from ...storage.base import Storage, split
+from ...storage.parallel import for_each
 from ...table.config import check_format, check_supported
 from ...table.table import Table, open_table
 from ...timeline.instants import Instant, State
@@ -24,7 +25,7 @@ from ..transaction.outcome import Outcome
 from .clean_guard import read_pending
 from .clean_plan import CleanPlan, Survey, plan_clean
 from .clean_scope import SAVEPOINTS, Progress, find_progress, make_survey, read_savepoints, write_note
-from .service import Threads, carry_out, request
+from .service import TableService
 from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
 if TYPE_CHECKING:
@@ -39,21 +40,10 @@ _MOST_FILES_OF_A_UNIT = 1000
 _TAKING_BACK = frozenset({"rollback", "restore"})
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaner:
-    """The clean as a table service.
+class Cleaner(TableService[CleanPlan]):
+    """The clean as a table service."""
 
-    Attributes:
-        storage: Rooted at the table.
-    """
-
-    storage: Storage
-    action: str = _ACTION
-
-    def plan(self, seen: Survey) -> CleanPlan | None:
-        """Return which files go; None where none does."""
-        found = plan_clean(seen)
-        return found if found.files else None
+    action = _ACTION
 
     def requested(self, plan: CleanPlan) -> CleanerPlan:
         """Return the plan as Apache Hudi writes it."""
@@ -70,7 +60,7 @@ class Cleaner:
             files_to_be_deleted_per_partition={},
             file_paths_to_be_deleted_per_partition={
                 partition: [
-                    CleanFileInfo(file_path=self.storage.uri(one), is_bootstrap_base_file=False) for one in paths
+                    CleanFileInfo(file_path=self.table.storage.uri(one), is_bootstrap_base_file=False) for one in paths
                 ]
                 for partition, paths in plan.files.items()
             },
@@ -79,19 +69,25 @@ class Cleaner:
             extra_metadata=_extra(plan),
         )
 
-    def units(self, plan: CleanPlan) -> Sequence[tuple[str, ...]]:
-        """Return the paths of the files to be deleted, those of one partition together as far as they are few."""
+    def carry_out(self, instant: Instant, plan: CleanPlan) -> None:
+        """Delete what a plan names, whoever requested it, and complete its instant.
+
+        Raises:
+            ConcurrentWriteError: Other processes decided first all the time.
+            StorageError: The store failed; the instant stays pending, and the next clean finishes it.
+        """
+        began = time.monotonic()
+        if not self.start(instant):
+            return
+        # The files of one partition together, as far as they are few. They must not come back from a power cut: those
+        # of a replaced file group would be rows of the table again once its replacecommit is archived.
         most = _MOST_FILES_OF_A_UNIT
-        return [paths[at : at + most] for paths in plan.files.values() for at in range(0, len(paths), most)]
+        units = [paths[at : at + most] for paths in plan.files.values() for at in range(0, len(paths), most)]
+        for_each(self.table.storage, lambda paths: self.table.storage.delete(*paths), units)
+        at = instant.requested_time
+        self.complete(instant, lambda _: self._outcome(plan, at, time.monotonic() - began))
 
-    def execute(self, unit: tuple[str, ...]) -> int:
-        """Delete some files; one that is gone counts like the others."""
-        # They must not come back from a power cut: those of a replaced file group would be rows of the table again
-        # once its replacecommit is archived.
-        self.storage.delete(*unit)
-        return len(unit)
-
-    def outcome(self, plan: CleanPlan, at: str, done: Sequence[int], seconds: float) -> Outcome:
+    def _outcome(self, plan: CleanPlan, at: str, seconds: float) -> Outcome:
         """Return what the clean did, as Apache Hudi writes it."""
         from ...timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415
 
@@ -109,7 +105,7 @@ class Cleaner:
         body = CleanMetadata(
             start_clean_time=at,
             time_taken_in_millis=int(seconds * 1000),
-            total_files_deleted=sum(done),
+            total_files_deleted=sum(map(len, plan.files.values())),
             earliest_commit_to_retain=plan.earliest[0] if plan.earliest else "",
             last_completed_commit_timestamp=plan.last_completed,
             partition_metadata=partitions,
@@ -211,13 +207,12 @@ class _Run:
         if self.inline and not _is_due(timeline, self.settings, progress):
             return True
         survey = make_survey(self.table, timeline, self.settings, progress)
-        service = Cleaner(self.table.storage)
-        plan = service.plan(survey)
-        if plan is None:
+        plan = plan_clean(survey)
+        if not plan.files:
             _take_note(self.table.storage, survey, progress)
             return True
         self._check_retirable()
-        made = request(service, self.table, lambda now: plan if _holds(survey, now) else None)
+        made = Cleaner(self.table).request(lambda now: plan if _holds(survey, now) else None)
         if made is None:
             return False
         self._carry_out(*made)
@@ -225,7 +220,7 @@ class _Run:
 
     def _carry_out(self, instant: Instant, plan: CleanPlan) -> None:
         self._check_retirable()
-        carry_out(Cleaner(self.table.storage), self.table, instant, plan, Threads(self.table.storage))
+        Cleaner(self.table).carry_out(instant, plan)
         self.tally.add(instant, plan)
 
     def _check_retirable(self) -> None:

@@ -10,12 +10,18 @@ the names of its files:
 
 from __future__ import annotations
 
+import logging
+import secrets
 import uuid
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...errors import CommitConflictError, ConcurrentWriteError
+from ...errors import CommitConflictError, ConcurrentWriteError, WriteSealedError
 from ...storage.base import Storage
+from ...table.files.file_group import BaseFile, DataFile, data_file
+from ...table.files.names import WriteToken
 from ...table.table import Table
 from ...timeline.going import pending_rollbacks
 from ...timeline.instants import Instant, State
@@ -33,7 +39,11 @@ from ..transaction.transaction import Transaction
 if TYPE_CHECKING:
     from ...timeline.metadata.models import RollbackPlan
 
+logger = logging.getLogger("pyhudi")
+
 _ROUNDS = 20
+# Apache Hudi takes the parts of a write token for Java's ints.
+_MOST_OF_A_TOKEN = (1 << 31) - 1
 
 
 def claim(table: Table, instant: Instant, patience: Patience, *, application: str = "") -> Transaction | None:
@@ -136,6 +146,98 @@ def check_claim(work: Transaction, timeline: Timeline) -> None:
             "process carried it out.",
             "Nothing of this work is left; run it again if the instant is still pending.",
         )
+
+
+@contextmanager
+def kept(work: Transaction) -> Iterator[None]:
+    """Keep a claim alive; where what happens inside fails, undo it, so that the next process need not wait."""
+    interval = work.patience.heartbeat_interval_s
+    try:
+        with heartbeat.HeartbeatThread(work.storage, work.instant_time, interval_s=interval):
+            yield
+    except BaseException:
+        try:
+            give_up(work)
+        except Exception:
+            logger.warning(
+                "table %s: what is left of the %s %s stays until somebody carries it out",
+                work.path,
+                work.action,
+                work.instant_time,
+                exc_info=True,
+            )
+        raise
+
+
+@contextmanager
+def naming_who_took_over(work: Transaction) -> Iterator[None]:
+    """Raise for the whole plan where a task finds that this process may publish no more files of it.
+
+    Raises:
+        ConcurrentWriteError: Another process has taken the plan over, completed it or taken it back.
+    """
+    try:
+        yield
+    except WriteSealedError as error:
+        known = owner.read(work.storage, work.instant_time)
+        done = work.table.timeline().find(work.instant_time)
+        if known is not None and known.write_id != work.write_id:
+            by = f"{known.application!r}, " if known.application else ""
+            who = f"taken over by another process ({by}process {known.pid} on {known.host})"
+        elif done is not None and done.state == State.COMPLETED:
+            who = "completed by another process"
+        else:
+            who = "taken back by another process"
+        raise ConcurrentWriteError(
+            f"The {work.action} {work.instant_time} of the table {work.path} was {who} while this process carried it "
+            "out. Nothing of this process's work is part of the table.",
+            "Run it again: it carries out what is pending then, and plans anew.",
+        ) from error
+
+
+def token_of(work: Transaction) -> tuple[int, int]:
+    """Return the numbers in the names of the files of the process that carries a plan out; no other has the same."""
+    both = uuid.UUID(hex=work.write_id).int
+    return both % _MOST_OF_A_TOKEN, (both >> 64) % _MOST_OF_A_TOKEN
+
+
+def new_token(work: Transaction) -> WriteToken:
+    """Return the token of one attempt at one file.
+
+    The process that carried the plan out before may be late: no file of another attempt may have the same name.
+    """
+    return WriteToken(*token_of(work), secrets.randbelow(_MOST_OF_A_TOKEN))
+
+
+def close(work: Transaction, partitions: Collection[str], kept_paths: Collection[str]) -> None:
+    """Let nothing more be published, and delete the files of attempts that no task reported.
+
+    Files under the plan's time may be those of another process that has taken it over, which stay.
+    """
+    owner.seal(work.storage, work.seals[-1])
+    prefix = "-".join(map(str, (*token_of(work), "")))
+    for partition in sorted(partitions):
+        found = (data_file(info.path) for info in work.storage.list(partition))
+        made = [one for one in found if one is not None and one.instant_time == work.instant_time]
+        ours = [one.path for one in made if _token(one).startswith(prefix)]
+        work.storage.delete(*(path for path in ours if path not in kept_paths))
+    # Nothing may say that the work is done before the disk keeps what it names.
+    work.storage.flush(sorted(partitions))
+
+
+def clear(work: Transaction) -> None:
+    """Remove what the work needed beside its files, also where another process has completed the instant."""
+    try:
+        forget(work.storage, work.instant_time)
+    except Exception:
+        logger.warning(
+            "table %s: left-overs of %s stay until the next write", work.path, work.instant_time, exc_info=True
+        )
+
+
+def _token(file: DataFile) -> str:
+    """Return what the name of a file says of the process that wrote it."""
+    return file.write_token if isinstance(file, BaseFile) else str(file.name.write_token or "")
 
 
 def _finish(table: Table, instant: Instant) -> None:

@@ -1,16 +1,16 @@
-"""Table services that plan, and then carry their plan out: the steps that all of them take.
+"""Table services whose work is a plan on the timeline: what all of them share, and where their units are executed.
 
 What a service is about to do is one of the table's decisions, and its end is another. In between are the units of its
-plan. Each step may be taken twice, by several processes at once, and by somebody else when its maker died:
+plan. Several processes may take each step, at once or one after the death of another:
 
-    plan --request--> on the timeline --carry_out: units, each twice if need be--> completed
+    plan --request--> on the timeline --start--> inflight --units, each twice if need be--> complete
 """
 
 from __future__ import annotations
 
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from ...storage.base import Storage
 from ...storage.parallel import for_each
@@ -24,33 +24,8 @@ if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
 
 Plan = TypeVar("Plan")
-Plan_contra = TypeVar("Plan_contra", contravariant=True)
 Unit = TypeVar("Unit")
 Done = TypeVar("Done")
-
-
-class Planned(Protocol[Plan_contra]):
-    """What one service puts on the timeline."""
-
-    @property
-    def action(self) -> str:
-        """The action of its instants."""
-
-    def requested(self, plan: Plan_contra) -> InstantModel:
-        """Return what the requested file holds."""
-
-
-class TableService(Protocol[Plan_contra, Unit, Done]):
-    """What one service does between the steps."""
-
-    def units(self, plan: Plan_contra) -> Sequence[Unit]:
-        """Return the parts of a plan that can be done in any order, by anybody."""
-
-    def execute(self, unit: Unit) -> Done:
-        """Do one part; it may have been done already, by halves, or at this very moment by somebody else."""
-
-    def outcome(self, plan: Plan_contra, at: str, done: Sequence[Done], seconds: float) -> Outcome:
-        """Return what becomes of the instant, `at` being its requested time."""
 
 
 class NoTasksError(Exception):
@@ -79,92 +54,67 @@ class Threads:
         return for_each(self._storage, call, units)
 
 
-def request(
-    service: Planned[Plan],
-    table: Table,
-    plan: Callable[[Timeline], Plan | None],
-    at: Callable[[], str | None] = lambda: None,
-) -> tuple[Instant, Plan] | None:
-    """Make a plan the table's next decision.
+class TableService(ABC, Generic[Plan]):
+    """A service that puts plans on the timeline of a table and completes their instants."""
 
-    Args:
-        service: Whose plan it is.
-        table: The table.
-        plan: Returns what the service is going to do, given the timeline on which that is decided; None where nothing
-            is to be done, or not any more. It is asked again whenever somebody else decided first.
-        at: Returns the requested time of what was planned last; None for one after all that is on the timeline.
+    action: ClassVar[str]
 
-    Returns:
-        The requested instant and its plan; None where there was none.
+    def __init__(self, table: Table) -> None:
+        self.table = table
 
-    Raises:
-        ConcurrentWriteError: Others decided first all the time.
-        StorageError: The store failed. Where the decision stands, whoever decides next puts the plan on the timeline.
-    """
-    made: list[Plan] = []
+    @abstractmethod
+    def requested(self, plan: Plan) -> InstantModel:
+        """Return what the requested file holds."""
 
-    def body(timeline: Timeline) -> InstantModel | None:
-        made.clear()
-        found = plan(timeline)
-        if found is None:
-            return None
-        made.append(found)
-        return service.requested(found)
+    def request(
+        self, find: Callable[[Timeline], Plan | None], at: Callable[[], str | None] = lambda: None
+    ) -> tuple[Instant, Plan] | None:
+        """Make a plan the table's next decision.
 
-    instant = begin(table, service.action, body, at).instant
-    return None if instant is None else (instant, made[0])
+        Args:
+            find: Returns the plan, given the timeline on which that is decided; None where nothing is to be done, or
+                not any more. It is called again whenever another process decided first.
+            at: Returns the requested time of what was planned last; None for one after all that is on the timeline.
 
+        Raises:
+            ConcurrentWriteError: Other processes decided first all the time.
+            StorageError: The store failed. Where the decision stands, the next process that decides carries it out.
+        """
+        made: list[Plan] = []
 
-def carry_out(
-    service: TableService[Plan, Unit, Done],
-    table: Table,
-    instant: Instant,
-    plan: Plan,
-    executor: Executor,
-    check: Callable[[Timeline], None] | None = None,
-) -> bool:
-    """Do what a requested instant says, whoever requested it, and complete it.
+        def body(timeline: Timeline) -> InstantModel | None:
+            made[:] = [plan for plan in [find(timeline)] if plan is not None]
+            return self.requested(made[0]) if made else None
 
-    Args:
-        service: Whose plan it is.
-        table: The table.
-        instant: The requested or inflight instant.
-        plan: What it says.
-        executor: Where the units are executed.
-        check: Raises where the instant must not complete any more, given the timeline on which that is decided.
+        instant = begin(self.table, self.action, body, at).instant
+        return None if instant is None else (instant, made[0])
 
-    Returns:
-        False where somebody else had completed it, or taken it back.
-
-    Raises:
-        ConcurrentWriteError: Others decided first all the time.
-        StorageError: The store failed; the instant stays pending, and whoever comes next goes on with it.
-    """
-    began = time.monotonic()
-    prepare_followers(table, instant)
-    if not _start(table, instant):
+    def start(self, instant: Instant) -> bool:
+        """Make an instant's inflight file; False where another process has completed it, and it was archived since."""
+        prepare_followers(self.table, instant)
+        files = self.table.instants
+        files.start(instant)
+        if self.table.storage.exists(files.path(instant.at(State.REQUESTED))):
+            return True
+        self.table.storage.delete(files.path(instant.at(State.INFLIGHT)))
         return False
-    done = executor(service.execute, service.units(plan))
 
-    def outcome(timeline: Timeline) -> Outcome | None:
-        if not any(_is(one, instant) for one in timeline.pending):
-            return None
-        if check is not None:
-            check(timeline)
-        return service.outcome(plan, instant.requested_time, done, time.monotonic() - began)
+    def complete(self, instant: Instant, outcome: Callable[[Timeline], Outcome]) -> bool:
+        """Complete an instant; return False where another process had completed it, or taken it back.
 
-    return complete(table, instant, outcome) is not None
+        Args:
+            instant: The requested or inflight instant.
+            outcome: Returns what becomes of it, given the timeline on which that is decided, or raises where it must
+                not complete any more.
 
+        Raises:
+            ConcurrentWriteError: Other processes decided first all the time.
+            StorageError: The store failed; the instant stays pending.
+        """
+        same = (instant.requested_time, instant.action)
 
-def _start(table: Table, instant: Instant) -> bool:
-    """Make an instant's inflight file; False where somebody else has completed it, and it was archived since."""
-    files = table.instants
-    files.start(instant)
-    if table.storage.exists(files.path(instant.at(State.REQUESTED))):
-        return True
-    table.storage.delete(files.path(instant.at(State.INFLIGHT)))
-    return False
+        def pending(timeline: Timeline) -> Outcome | None:
+            known = {(one.requested_time, one.action) for one in timeline.pending}
+            return outcome(timeline) if same in known else None
 
-
-def _is(one: Instant, instant: Instant) -> bool:
-    return (one.requested_time, one.action) == (instant.requested_time, instant.action)
+        return complete(self.table, instant, pending) is not None

@@ -12,7 +12,7 @@ from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE
 from ..planning.request import WriteSettings
 from ..result import ARCHIVE, CLEAN, COMPACTION, LOG_COMPACTION, ServiceResult
-from ..services.compaction.means import Means
+from ..services.means import Means
 from ..services.service import Executor
 from ..services.settings import KEEP_LATEST_COMMITS, Upkeep
 

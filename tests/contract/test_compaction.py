@@ -17,6 +17,7 @@ from pyhudi.errors import (
     UnsupportedTableError,
     WriteSealedError,
 )
+from pyhudi.operations.progress import Progress
 from pyhudi.operations.services.execution import claim, take_back
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import CompactionSettings
@@ -43,6 +44,7 @@ from support.made.compacting import (
 )
 from support.recorded.fixture_tables import unpack
 from support.recorded.recorded_merges import seen
+from support.seams import patch_seam
 
 FIRST = [(f"k{n}", "a" if n % 2 else "b", 10, n) for n in range(8)]
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "p", "id", "value")
@@ -409,6 +411,40 @@ def test_one_that_was_taken_over_completes_nothing_more(table: Path, completes: 
     assert merged(table, *META) == before
     assert in_bases(table) == merged(table)
     assert len(base_files(table, plan.instant)) == plan.file_groups
+
+
+def test_an_observer_learns_of_each_file_group_that_is_merged(table: Path) -> None:
+    told: list[Progress] = []
+
+    done = run(table, executor=None, observer=told.append)
+
+    assert [one.done for one in told] == list(range(1, done.file_groups + 1))
+    assert told[-1] == Progress("compaction", done.file_groups, done.file_groups, done.bytes_read)
+
+
+def test_an_observer_learns_how_far_tasks_elsewhere_are(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their files are counted while they work, by this process."""
+    patch_seam(monkeypatch, "seconds between looks at tasks", 0.01)
+    told: list[Progress] = []
+    arrived = threading.Condition()
+
+    def observer(progress: Progress) -> None:
+        with arrived:
+            told.append(progress)
+            arrived.notify_all()
+
+    def elsewhere(call, units):
+        done = []
+        for number, unit in enumerate(units, 1):
+            done.append(call(unit))
+            with arrived:
+                assert arrived.wait_for(lambda: bool(told) and told[-1].done == number, 30)  # noqa: B023 (called here)
+        return done
+
+    done = run(table, executor=elsewhere, observer=observer)
+
+    assert done.file_groups > 1
+    assert told[-1] == Progress("compaction", done.file_groups, done.file_groups, done.bytes_read)
 
 
 def test_files_of_attempts_that_nobody_reported_go(table: Path) -> None:

@@ -280,7 +280,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "whether an instant may not be archived": "operations.services.archivable:_stays",
     # --- cleaning
     "clean a table": "operations.services.clean:clean",
-    "request a clean": "operations.services.clean:request",
+    "request a clean": "operations.services.service:TableService.request",
     "progress of cleans": "operations.services.clean:find_progress",
     "savepoints that a clean keeps": (
         "operations.services.clean:read_savepoints",
@@ -292,6 +292,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "slices of a replaced file group": "operations.services.clean_plan:_replaced_slices",
     "add log files to expired files": "operations.services.clean_plan:_with_change_data",
     "first pending instant before a clean": "operations.services.clean_plan:first_pending",
+    "clock of progress": "operations.progress:monotonic",
+    "seconds between looks at tasks": "operations.progress:POLL_S",
     # --- compaction
     "compact after a write": "operations.services.compaction.after_write:compact",
     "clock of compactions after writes": "operations.services.compaction.after_write:time",
@@ -299,9 +301,9 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "slices that a compaction must leave": "operations.services.compaction.plan:held_by_plans",
     "compact a slice": "operations.services.compaction.compactor:Compactor.execute",
     # --- log compaction
-    "slices that a log compaction must leave": "operations.services.compaction.log_plan:held_by_plans",
-    "whether a log compaction takes a slice": "operations.services.compaction.log_plan:LogPlanner._is_wanted",
-    "whether an instant may append log files": "operations.services.compaction.log_plan:_may_append",
+    "slices that a log compaction must leave": "operations.services.compaction.log_compactor:held_by_plans",
+    "whether a log compaction takes a slice": "operations.services.compaction.log_compactor:LogCompaction._is_wanted",
+    "whether an instant may append log files": "operations.services.compaction.log_compactor:_may_append",
     "compact the log files of a slice": "operations.services.compaction.log_compactor:LogCompactor.execute",
     "join delete blocks": "writer.data_files:joined",
     # --- inspection

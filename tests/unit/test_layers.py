@@ -65,7 +65,7 @@ IO_EXCEPTIONS = {
     "connector/source/paths.py": "a relative path is meant where Spark plans, not where a worker happens to run",
     "reader/merging.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
     "operations/write/task.py": "a task's spills go to a temporary folder of the machine it runs on",
-    "operations/services/compaction/executing.py": "and those of the tasks of compactions",
+    "operations/services/compaction/slices.py": "and those of the tasks of compactions",
     "operations/locating/everywhere.py": "and of tasks that merge log files to hold rows against those of the table",
     "testing/indexes.py": "the tests of an index write tables to temporary folders",
     "testing/outside_indexes.py": "and take them away",

@@ -11,9 +11,9 @@ from ....table.config.property_keys import MERGE_ON_READ
 from ....timeline.held import COMPACTION, LOG_COMPACTION
 from ....timeline.timeline import Timeline
 from ...result import ServiceResult
+from ..means import Means
 from ..settings import CompactionSettings, LogCompactionSettings
 from .compact import compact, schedule_compaction
-from .means import Means
 from .triggers import is_due, log_compaction_is_due
 
 

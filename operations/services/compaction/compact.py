@@ -1,26 +1,23 @@
-"""Compactions and log compactions planned and carried out, whoever planned them; which of the two, the settings say.
-
-Before anything is planned, what is pending is done. A plan is one of the table's decisions, and so is its end. In
-between it is carried out by one process at a time, under the plan's own time (`services/execution.py`), and writes
-go on meanwhile: the log files of those that are at work belong to the slices that a compaction begins, and come behind
-what a log compaction joins.
-"""
+"""Compactions and log compactions planned and carried out, whoever planned them; which of the two, the settings say."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
+from ....errors import UnsupportedTableError
 from ....storage.base import Storage
+from ....table.config.property_keys import MERGE_ON_READ
+from ....table.files.output import Output
+from ....table.table import Table
 from ....timeline.timeline import Timeline
 from ....timeline.writers.patience import Patience
 from ...result import ServiceResult
+from ..means import Means
 from ..settings import CompactionSettings, LogCompactionSettings
-from .kinds import kind_of
-from .means import Means
-from .run import Run
-from .schedule import carry_out_all, foretold, open_merge_on_read, schedule
+from ..standing import open_for_service
+from .compactor import Compaction
+from .log_compactor import LogCompaction
 
 
 def schedule_compaction(
@@ -51,11 +48,8 @@ def schedule_compaction(
         StorageError: The store failed.
     """
     began = time.monotonic()
-    table, kind = open_merge_on_read(storage, metadata_enable), kind_of(settings)
-    planner = kind.planner(storage)
-    made = schedule(table, kind.requested, planner, patience, due)
-    told = foretold(storage, f"schedule_{kind.noun}", made, time.monotonic() - began)
-    return replace(told, skipped=planner.skipped)
+    service = _service(open_merge_on_read(storage, metadata_enable), settings, Means(patience, Output()))
+    return service.foretold(service.schedule(due), time.monotonic() - began)
 
 
 def compact(
@@ -88,10 +82,30 @@ def compact(
         StorageError: The store failed; whoever comes next goes on with it.
     """
     began = time.monotonic()
-    table, kind = open_merge_on_read(storage, metadata_enable), kind_of(settings)
-    # Who is asked for it by name tries what has failed before, too.
-    run, planner = Run(kind, table, means, insists=due is None), kind.planner(storage)
-    carry_out_all(run, lambda: schedule(table, kind.requested, planner, means.patience, due))
-    if planner.skipped:
-        run.skip(planner.skipped)
-    return run.result(time.monotonic() - began)
+    # A caller who asks for it by name has plans tried that have failed before, too.
+    service = _service(open_merge_on_read(storage, metadata_enable), settings, means, insists=due is None)
+    service.run(due)
+    return service.result(time.monotonic() - began)
+
+
+def open_merge_on_read(storage: Storage, metadata_enable: bool | None) -> Table:
+    """Open a table whose log files can be merged.
+
+    Raises:
+        UnsupportedTableError: It has none.
+    """
+    table = open_for_service(storage, metadata_enable)
+    if table.config.table_type != MERGE_ON_READ:
+        raise UnsupportedTableError(
+            f"The table {storage.path} is copy-on-write: it has no log files that could be compacted.",
+            "Nothing is to be done: its base files are whole after each write.",
+        )
+    return table
+
+
+def _service(
+    table: Table, settings: CompactionSettings | LogCompactionSettings, means: Means, *, insists: bool = True
+) -> Compaction | LogCompaction:
+    if isinstance(settings, CompactionSettings):
+        return Compaction(table, settings, means, insists=insists)
+    return LogCompaction(table, settings, means, insists=insists)

@@ -1,127 +1,132 @@
-"""One file slice merged into one base file, wherever that is done, and what the completed compaction says of all."""
+"""Compactions: the log files of file slices merged with their base files into the next base files."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ....index.bloom import filters_for
 from ....index.registry import noted_index_for
-from ....storage.base import Storage
-from ....table.arrow.spill import local_spills
+from ....storage.parallel import for_each
 from ....table.files.base_file import BaseFileReader
 from ....table.files.bloom_filter import BloomSettings
 from ....table.files.file_group import FileSlice
-from ....table.files.output import Output
 from ....table.keys.generator import KeyGenerator
-from ....table.schema.columns import FILE_NAME, RECORD_KEY, avro_schema, with_meta
-from ....table.slices.merged_slice import LogCounts
+from ....table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
+from ....table.table import Table
+from ....timeline.held import COMPACTION
+from ....timeline.instants import Instant
+from ....timeline.timeline import Timeline
 from ....timeline.writers.markers import MarkerType
-from ....writer.data_files import DataFiles, FileFormat, write_base_file
+from ....writer.data_files import write_base_file
 from ....writer.foreign import ForeignRows
-from ....writer.slice_reader import SliceReader
-from ...transaction.fence import Fence
-from ...transaction.outcome import Outcome
 from ...transaction.transaction import Transaction
-from .executing import at_work, completed, every_block, largest_first, new_token
-from .plan import Plan
+from ...write_ids import WRITE_ID
+from ..means import Means
+from ..settings import CompactionSettings
+from .choice import choose_partitions, choose_slices
+from .plan import BARE_NAMES, Plan, operations_of, read_plan
+from .slices import SliceResult, SliceService, SliceWorker
 
 if TYPE_CHECKING:
-    from ....timeline.metadata.models import WriteStat
+    from ....timeline.metadata.models import CompactionPlan, WriteStat
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """What became of one file slice.
+class Compaction(SliceService):
+    """Log files merged into base files.
 
-    Attributes:
-        piece: The slice.
-        path: The new base file.
-        size: Its bytes.
-        rows: Its rows.
-        logs: What its logs held.
-        log_data_bytes: Of that, the bytes of the blocks of rows.
-        seconds: How long it took.
-        skipped: Nothing: no slice is left out.
+    A plan names the log files that were complete before it was requested, no more and no less: those that complete
+    later belong to the slice that it is going to begin.
     """
 
-    piece: FileSlice
-    path: str
-    size: int
-    rows: int
-    logs: LogCounts
-    log_data_bytes: int
-    seconds: float
-    skipped: str = ""
+    action = COMPACTION
+    name = "compaction"
+    call = "compact"
+    does = "merges {:,} bytes of base and log files"
+
+    def __init__(self, table: Table, settings: CompactionSettings, means: Means, *, insists: bool = True) -> None:
+        super().__init__(table, means, insists=insists)
+        self.settings = settings
+
+    def plan(self, timeline: Timeline) -> Plan | None:
+        """Return what the strategy takes of the slices that have log files.
+
+        Raises:
+            InvalidOptionError: The strategy does not fit the table's partitions.
+        """
+        slices = self.slices.find(timeline, partial(choose_partitions, self.settings))
+        return tuple(choose_slices(self.settings, slices)) or None
+
+    def requested(self, plan: Plan) -> CompactionPlan:
+        """Return the plan as Apache Hudi writes it."""
+        from ....timeline.metadata.models import CompactionPlan  # noqa: PLC0415 (see timeline/instant_files.py)
+
+        return CompactionPlan(
+            operations=operations_of(plan), extra_metadata={}, version=BARE_NAMES, missing_schedule_partitions=[]
+        )
+
+    def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
+        """Return the file slices that a pending compaction merges."""
+        return read_plan(timeline, instant)
+
+    def worker(self, work: Transaction, timeline: Timeline, plan: Plan, schema: pa.Schema) -> Compactor:
+        """Return what merges slices."""
+        output = self.means.output
+        # Where no property says the index, Apache Hudi's files have filters (see planning/plan.py).
+        if output.bloom_filter is None and work.config.index_type != self.table.config.index_type:
+            output = replace(output, bloom_filter=True)
+        return Compactor(work, schema, output, ours=_ours(timeline, plan), bloom=filters_for(work.config, output))
 
 
 @dataclass(frozen=True, slots=True)
-class Compactor:
-    """A compaction at work; it travels with every task where an engine carries it out.
+class Compactor(SliceWorker):
+    """Merges slices into base files.
 
     Attributes:
-        work: The compaction's instant, claimed by this process.
-        schema: The table's data columns.
-        output: How base files look, and how many bytes of log entries may be merged at once.
         ours: Requested times of the delta commits that are known to be pyhudi's.
         bloom: What kind of bloom filter base files get; None for none.
-        notes: Further entries of the completed instant's extraMetadata.
     """
 
-    work: Transaction
-    schema: pa.Schema
-    output: Output
     ours: frozenset[str]
     bloom: BloomSettings | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
+    operation = "COMPACT"
 
-    def units(self, plan: Plan) -> Sequence[FileSlice]:
-        """Return the file slices, the largest first: whoever comes last should have little left to do."""
-        return largest_first(plan)
-
-    def execute(self, unit: FileSlice) -> Compacted:
-        """Merge one file slice; each attempt makes a file of its own, of which the completed instant names one.
+    def execute(self, unit: FileSlice) -> SliceResult:
+        """Merge one file slice.
 
         Raises:
             CorruptFileError: One of its files cannot be read.
-            WriteSealedError: Somebody else has taken the compaction over, or it is complete.
+            WriteSealedError: Another process has taken the compaction over, or it is complete.
             StorageError: The store failed.
         """
-        with at_work(self.work) as local:
-            return self._merge(unit, local)
-
-    def outcome(self, plan: Plan, at: str, done: Sequence[Compacted], seconds: float) -> Outcome:
-        """Return what the compaction did, as Apache Hudi writes it."""
-        body = completed(self.work, self.schema, "COMPACT", ((one.piece, _stat(one)) for one in done), self.notes)
-        return Outcome(body, added=[one.path for one in done])
-
-    def _merge(self, piece: FileSlice, local: Storage) -> Compacted:
         began = time.monotonic()
-        work = self.work
-        memory, spills = self.output.memory, local_spills(local)
-        reader = SliceReader(work.storage, work.config, self.schema, every_block, memory, spills)
-        merged = reader.merged(piece)
-        kept = pa.schema([one for one in with_meta(self.schema) if one.name != FILE_NAME])
-        foreign = self._foreign(piece)
-        form = FileFormat(
-            schema=self.schema,
-            avro_schema=avro_schema(self.schema, work.config.name, meta=True),
-            output=self.output,
-            bloom=self.bloom,
-            stamped=foreign is None or foreign.index is not None,
+        with self.opened(unit) as (merged, files):
+            kept = pa.schema([one for one in with_meta(self.schema) if one.name != FILE_NAME])
+            foreign = self._foreign(unit)
+            rows = merged.batches(kept, dictionaries=frozenset() if foreign else self._passed_through(kept))
+            if foreign is not None:
+                rows = foreign.checked(rows, unit)
+            form = self.form(bloom=self.bloom, stamped=foreign is None or foreign.index is not None)
+            kind = MarkerType.CREATE if unit.base is None else MarkerType.MERGE
+            made = write_base_file(files, unit.group, form, rows, kind)
+        return self.result(unit, merged, began, path=made.path, size=made.size, rows=made.rows)
+
+    def stat(self, one: SliceResult) -> WriteStat:
+        """Return what the completed instant says of a slice."""
+        merge, base = one.logs.merge, one.piece.base
+        return self._stat(
+            one,
+            # Also those of keys that the base file does not hold.
+            num_deletes=merge.deletes + merge.not_found,
+            num_update_writes=merge.updates,
+            num_inserts=merge.inserts,
+            total_updated_records_compacted=merge.keys,
+            prev_base_file=None if base is None else base.name,
         )
-        batches = merged.batches(kept, dictionaries=frozenset() if foreign else self._passed_through(kept))
-        fence = Fence(work, 0)
-        files = DataFiles(work.storage, work.instant_time, new_token(work), work.aside, fence)
-        kind = MarkerType.CREATE if piece.base is None else MarkerType.MERGE
-        rows = batches if foreign is None else foreign.checked(batches, piece)
-        made = write_base_file(files, piece.group, form, rows, kind)
-        fence.finish()
-        data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
-        return Compacted(piece, made.path, made.size, made.rows, merged.counts, data_bytes, time.monotonic() - began)
 
     def _foreign(self, piece: FileSlice) -> ForeignRows | None:
         """Return what checks the rows of a slice; None where pyhudi wrote all of its files.
@@ -141,33 +146,16 @@ class Compactor:
         return ForeignRows(noted_index_for(config), keys)
 
     def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
-        """Return the columns that nobody looks into."""
+        """Return the columns that no step looks into."""
         looked_into = {RECORD_KEY, *self.work.config.ordering_fields}
         return frozenset(one.name for one in columns if pa.types.is_string(one.type)) - looked_into
 
 
-def _stat(one: Compacted) -> WriteStat:
-    from ....timeline.metadata.models import RuntimeStats, WriteStat  # noqa: PLC0415
-
-    piece, merge, millis = one.piece, one.logs.merge, int(one.seconds * 1000)
-    return WriteStat(
-        file_id=piece.file_id,
-        path=one.path,
-        prev_commit=piece.base_time,
-        num_writes=one.rows,
-        # Also those of keys that the base file does not hold.
-        num_deletes=merge.deletes + merge.not_found,
-        num_update_writes=merge.updates,
-        num_inserts=merge.inserts,
-        total_write_bytes=one.size,
-        partition_path=piece.partition_path,
-        total_log_records=one.logs.records,
-        total_updated_records_compacted=merge.keys,
-        total_log_blocks=one.logs.blocks,
-        total_corrupt_log_block=one.logs.corrupt,
-        file_size_in_bytes=one.size,
-        prev_base_file=None if piece.base is None else piece.base.name,
-        runtime_stats=RuntimeStats(total_scan_time=0, total_create_time=0, total_upsert_time=millis),
-        total_log_files_compacted=len(piece.logs),
-        total_log_size_compacted=one.log_data_bytes,
+def _ours(timeline: Timeline, plan: Plan) -> frozenset[str]:
+    """Return which of the delta commits that a plan merges are pyhudi's; archived ones are not looked up."""
+    times = {log.instant_time for one in plan for log in one.logs}
+    writes = [one for one in timeline.writes if one.requested_time in times]
+    said = for_each(timeline.storage, timeline.files.read_summary, writes)
+    return frozenset(
+        one.requested_time for one, body in zip(writes, said, strict=True) if WRITE_ID in body.extra_metadata
     )

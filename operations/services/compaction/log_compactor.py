@@ -1,155 +1,264 @@
-"""The log files of one file slice joined into one, wherever that is done, and what the completed instant says of it."""
+"""Log compactions: the log files of file slices joined into one each, which is read in place of them.
+
+The joined log file comes behind those that it was made of: its name has the plan's time, which is greater than theirs.
+Some readers (hudi-rs 0.5) do not know that it replaces anything and read it after all of them, which comes to the same
+as long as nothing else lies in between. So a plan joins all log files that come before it, and no write may be at work
+that could add one there. Where writes are, the plan takes a time right before theirs.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ....errors import CommitConflictError
 from ....storage.base import Storage
-from ....table.arrow.spill import local_spills
+from ....storage.parallel import for_each
 from ....table.files.file_group import FileSlice
-from ....table.files.logs.log_blocks import BlockType
-from ....table.files.output import Output
-from ....table.schema.columns import avro_schema
-from ....table.slices.merged_slice import LogCounts
-from ....writer.data_files import DataFiles, FileFormat, LogFormat, write_log_file
-from ....writer.slice_reader import SliceReader
-from ...transaction.fence import Fence
-from ...transaction.outcome import Outcome
+from ....table.files.logs.block_format import safe_format
+from ....table.files.logs.log_blocks import BlockType, LogBlock
+from ....table.files.logs.log_scan import effective_blocks
+from ....table.files.logs.whole_log import read_log
+from ....table.files.view import FileView
+from ....table.files.written import read_replaced
+from ....table.table import Table
+from ....timeline.clock import free_time_before
+from ....timeline.held import LOG_COMPACTION, log_compactions
+from ....timeline.instants import Instant, State
+from ....timeline.timeline import Timeline
+from ....timeline.writers.announcements import announced
+from ....writer.data_files import LogFormat, write_log_file
 from ...transaction.transaction import Transaction
-from .executing import at_work, completed, every_block, largest_first, new_token
-from .log_plan import why_left
-from .plan import Plan
+from ..means import Means
+from ..settings import LogCompactionSettings
+from .plan import BARE_NAMES, Plan, held_by_plans, named_slices, operations_of
+from .slices import SliceResult, SliceService, SliceWorker
 
 if TYPE_CHECKING:
-    from ....timeline.metadata.models import WriteStat
+    from ....timeline.metadata.models import CompactionPlan, WriteStat
+
+# By which Apache Hudi carries these plans out.
+EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
+_LEAST_FILES = 2
+_JOINED = frozenset({BlockType.AVRO, BlockType.PARQUET, BlockType.DELETE})
+
+
+class LogCompaction(SliceService):
+    """Log files joined into fewer."""
+
+    action = LOG_COMPACTION
+    name = "log compaction"
+    call = "log_compact"
+    does = "merges {:,} bytes of log files"
+    drops_empty = True
+
+    def __init__(self, table: Table, settings: LogCompactionSettings, means: Means, *, insists: bool = True) -> None:
+        super().__init__(table, means, insists=insists)
+        self.settings = settings
+
+    def plan(self, timeline: Timeline) -> Plan | None:
+        """Return what is to be joined on a timeline; None where nothing is before the first write at work."""
+        at_work = [one for one in timeline.pending if _may_append(one)]
+        self.at = self._time_before(timeline, at_work[0]) if at_work else None
+        plan: Plan = ()
+        if self.at is not None or not at_work:
+            slices = self.slices.find(timeline)
+            if self.at is not None:
+                slices = [_before(one, self.at) for one in slices if one.base_time < self.at]
+            wanted = for_each(self.table.storage, self._is_wanted, slices)
+            plan = tuple(one for one, wants in zip(slices, wanted, strict=True) if wants)
+        waits = at_work and not plan
+        self.waiting = f"a log compaction waits for the {_shown(at_work[0])}, which is at work" if waits else ""
+        return plan or None
+
+    def requested(self, plan: Plan) -> CompactionPlan:
+        """Return the plan as Apache Hudi writes it."""
+        from ....timeline.metadata.models import CompactionPlan, CompactionStrategy  # noqa: PLC0415 (as in compactor.py)
+
+        return CompactionPlan(
+            operations=operations_of(plan),
+            extra_metadata={},
+            version=BARE_NAMES,
+            strategy=CompactionStrategy(compactor_class_name=EXECUTOR, strategy_params={}),
+            preserve_hoodie_metadata=True,
+            missing_schedule_partitions=[],
+        )
+
+    def missed(self, now: Timeline, made: Instant) -> bool:
+        """Return whether a write came in between that a plan does not know of."""
+        time_of_plan = made.requested_time
+        return (
+            super().missed(now, made)
+            or bool(older_writes(now, time_of_plan))
+            or (self.at is not None and _counts_as_archived(now, time_of_plan))
+        )
+
+    def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
+        """Return the log files that a pending log compaction joins, by slices without their base files."""
+        return read_log_plan(timeline, instant)
+
+    def waits_for(self, timeline: Timeline, instant: Instant) -> str:
+        """Return which write has to be over: its log files are going to come before the joined one."""
+        waiting = older_writes(timeline, instant.requested_time)
+        return f"the {_shown(waiting[0])}, which was at work before it" if waiting else ""
+
+    def worker(self, work: Transaction, timeline: Timeline, plan: Plan, schema: pa.Schema) -> LogCompactor:
+        """Return what joins log files."""
+        logs = self.means.logs
+        log_format = LogFormat(safe_format(logs.data_format, work.config, schema), logs.block_bytes)
+        return LogCompactor(work, schema, self.means.output, log_format)
+
+    def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
+        """Raise where what was joined is not all that comes before the new log files."""
+        super().refuse_stale(work, timeline, plan)
+        if self.waits_for(timeline, work.inflight) or read_log_plan(timeline, work.inflight) != plan:
+            raise CommitConflictError(
+                f"The log compaction {work.instant_time} of the table {work.path} is not completed: a write or a "
+                "compaction that was asked for earlier than it, or holds the same file groups, came in between.",
+                "Run it again once that is complete.",
+            )
+
+    def _time_before(self, timeline: Timeline, write: Instant) -> str | None:
+        """Return a free time right before a write at work; None where a log compaction cannot have it.
+
+        It comes behind all that was joined before, or it would join the same once more.
+        """
+        taken = {time for one in timeline.instants for time in (one.requested_time, one.completion_time) if time}
+        try:
+            free = free_time_before(write.requested_time, taken)
+        except (ValueError, OverflowError):
+            return None
+        joined = max(log_compactions(timeline), default="")
+        fits = joined < free < write.requested_time and not _counts_as_archived(timeline, free)
+        return free if fits else None
+
+    def _is_wanted(self, piece: FileSlice) -> bool:
+        """Return whether a slice has many log files, or blocks in them, from more than one instant.
+
+        The rule of ``HoodieLogCompactionPlanGenerator``, which counts log files that were joined before, too, and would
+        write what came of them once more.
+        """
+        if len(piece.logs) < _LEAST_FILES:
+            return False
+        blocks = blocks_of(self.table.storage, piece)
+        many = max(len(piece.logs), len(blocks)) >= self.settings.blocks
+        return many and len({one.instant_time for one in blocks}) > 1 and why_left(blocks) is None
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """What became of the log files of one slice.
+class LogCompactor(SliceWorker):
+    """Joins the log files of slices.
 
     Attributes:
-        piece: The slice.
-        path: The new log file; empty where they were left as they are.
-        size: Its bytes.
-        rows: Its rows.
-        deletes: Its deletes.
-        logs: What the older ones held.
-        log_data_bytes: Of that, the bytes of the blocks of rows.
-        seconds: How long it took.
-        skipped: Why they were left.
+        log_format: How the joined files look.
     """
 
-    piece: FileSlice
-    path: str
-    size: int
-    rows: int
-    deletes: int
-    logs: LogCounts
-    log_data_bytes: int
-    seconds: float
-    skipped: str = ""
+    log_format: LogFormat
+    operation = "LOG_COMPACT"
 
-
-@dataclass(frozen=True, slots=True)
-class LogCompactor:
-    """A log compaction at work; it travels with every task where an engine carries it out.
-
-    Attributes:
-        work: Its instant, claimed by this process.
-        schema: The table's data columns.
-        output: How their Parquet looks, and how many bytes of log entries may be folded at once.
-        data_format: What rows are encoded as: `BlockType.PARQUET` or `BlockType.AVRO`.
-        block_bytes: Arrow bytes of rows after which a block ends.
-    """
-
-    work: Transaction
-    schema: pa.Schema
-    output: Output
-    data_format: BlockType
-    block_bytes: int
-
-    def units(self, plan: Plan) -> Sequence[FileSlice]:
-        """Return the slices, those with the most bytes of log files first."""
-        return largest_first(plan)
-
-    def execute(self, unit: FileSlice) -> Joined:
-        """Join the log files of one slice; each attempt makes a file of its own, as a `Compactor` does.
+    def execute(self, unit: FileSlice) -> SliceResult:
+        """Join the log files of one slice.
 
         Raises:
             CorruptFileError: A block that counts cannot be read.
-            WriteSealedError: Somebody else has taken the work over, or it is complete.
+            WriteSealedError: Another process has taken the work over, or it is complete.
             StorageError: The store failed.
         """
-        with at_work(self.work) as local:
-            return self._join(unit, local)
-
-    def outcome(self, plan: Plan, at: str, done: Sequence[Joined], seconds: float) -> Outcome:
-        """Return what the log compaction did, as Apache Hudi writes it."""
-        joined = [one for one in done if one.path]
-        body = completed(self.work, self.schema, "LOG_COMPACT", ((one.piece, _stat(one)) for one in joined))
-        return Outcome(body, added=[one.path for one in joined])
-
-    def _join(self, piece: FileSlice, local: Storage) -> Joined:
         began = time.monotonic()
-        storage = self.work.storage
-        memory, spills = self.output.memory, local_spills(local)
-        reader = SliceReader(storage, self.work.config, self.schema, every_block, memory, spills)
-        logs = reader.merged(piece)
-        blocks = logs.blocks
-        done = partial(
-            Joined, piece, logs=logs.counts, log_data_bytes=sum(one.content_size for one in blocks if one.is_data)
+        with self.opened(unit) as (logs, files):
+            blocks = logs.blocks
+            why = why_left(blocks) or (None if blocks else "no block of it counts")
+            if why is not None:
+                skipped = (
+                    f"the log files of the file group {unit.file_id} of partition {unit.partition_path!r} stay: {why}"
+                )
+                return self.result(unit, logs, began, skipped=skipped)
+            replaces = tuple(dict.fromkeys(one.instant_time for one in blocks))
+            made = write_log_file(files, unit.group, self.form(), self.log_format, logs.entries(), replaces)
+        return self.result(unit, logs, began, path=made.path, size=made.size, rows=made.rows, deletes=made.deletes)
+
+    def stat(self, one: SliceResult) -> WriteStat:
+        """Return what the completed instant says of a slice."""
+        return self._stat(
+            one,
+            num_deletes=one.deletes,
+            num_update_writes=one.rows,
+            total_updated_records_compacted=one.rows + one.deletes,
+            log_version=1,
+            log_offset=0,
+            base_file="",
+            log_files=[one.path.rpartition("/")[2]],
         )
-        why = why_left(blocks) or (None if blocks else "no block of it counts")
-        if why is not None:
-            skipped = (
-                f"the log files of the file group {piece.file_id} of partition {piece.partition_path!r} stay: {why}"
-            )
-            return done(path="", size=0, rows=0, deletes=0, seconds=time.monotonic() - began, skipped=skipped)
-        form = FileFormat(
-            schema=self.schema,
-            avro_schema=avro_schema(self.schema, self.work.config.name, meta=True),
-            output=self.output,
-        )
-        fence = Fence(self.work, 0)
-        files = DataFiles(storage, self.work.instant_time, new_token(self.work), self.work.aside, fence)
-        replaces = tuple(dict.fromkeys(one.instant_time for one in blocks))
-        log_format = LogFormat(self.data_format, self.block_bytes)
-        made = write_log_file(files, piece.group, form, log_format, logs.entries(), replaces)
-        fence.finish()
-        seconds = time.monotonic() - began
-        return done(path=made.path, size=made.size, rows=made.rows, deletes=made.deletes, seconds=seconds)
 
 
-def _stat(one: Joined) -> WriteStat:
-    from ....timeline.metadata.models import RuntimeStats, WriteStat  # noqa: PLC0415
+def read_log_plan(timeline: Timeline, instant: Instant) -> Plan:
+    """Return the log files that a pending log compaction joins, whoever requested it, by slices without base files.
 
-    piece, millis = one.piece, int(one.seconds * 1000)
-    return WriteStat(
-        file_id=piece.file_id,
-        path=one.path,
-        prev_commit=piece.base_time,
-        num_writes=one.rows,
-        num_deletes=one.deletes,
-        num_update_writes=one.rows,
-        total_write_bytes=one.size,
-        partition_path=piece.partition_path,
-        total_log_records=one.logs.records,
-        total_updated_records_compacted=one.rows + one.deletes,
-        total_log_blocks=one.logs.blocks,
-        total_corrupt_log_block=one.logs.corrupt,
-        file_size_in_bytes=one.size,
-        log_version=1,
-        log_offset=0,
-        base_file="",
-        log_files=[one.path.rpartition("/")[2]],
-        runtime_stats=RuntimeStats(total_scan_time=0, total_create_time=0, total_upsert_time=millis),
-        total_log_files_compacted=len(piece.logs),
-        total_log_size_compacted=one.log_data_bytes,
-    )
+    File groups are left out that were replaced or compacted since, that another plan holds, and those of which it does
+    not name all log files that come before it.
+
+    Raises:
+        CorruptInstantError: The plan cannot be parsed, or names what is no slice of this table.
+        MissingFileError: A file that it names is gone.
+        UnsupportedTableError: It wants something that pyhudi does not do.
+    """
+    named, listings = named_slices(timeline, instant, EXECUTOR)
+    view = FileView(timeline, read_replaced(timeline), listings)
+    newest = {partition: view.slices(partition) for partition in listings}
+    held = held_by_plans(timeline, but=instant)
+    kept: list[FileSlice] = []
+    for piece in named:
+        there = newest[piece.partition_path].get(piece.file_id)
+        if there is None or (piece.partition_path, piece.file_id) in held:
+            continue
+        before = [log.path for log in there.logs if log.instant_time < instant.requested_time]
+        if before == [log.path for log in piece.logs]:
+            kept.append(replace(piece, base=None))
+    return tuple(kept)
+
+
+def older_writes(timeline: Timeline, time: str) -> list[Instant]:
+    """Return the writes that are at work and were asked for before a time."""
+    return [one for one in timeline.pending if _may_append(one) and one.requested_time < time]
+
+
+def _may_append(instant: Instant) -> bool:
+    return instant.is_write and instant.action == instant.group and instant.state != State.COMPLETED
+
+
+def blocks_of(storage: Storage, piece: FileSlice) -> tuple[LogBlock, ...]:
+    """Return the blocks of a slice's log files that count.
+
+    Raises:
+        CorruptFileError: A block is whole and says of itself what cannot be.
+        UnsupportedTableError: A block is of a kind that only newer releases know.
+    """
+    return effective_blocks([tuple(read_log(storage, log)) for log in piece.logs], lambda _: True)
+
+
+def why_left(blocks: Iterable[LogBlock]) -> str | None:
+    """Return why some blocks cannot be joined, in words; None where they can."""
+    for block in blocks:
+        if block.is_partial:
+            return f"{block.shown} has some columns only, and its rows fit together with older ones alone"
+        if block.type not in _JOINED:
+            return f"{block.shown} is of the type {block.type.name}"
+    return None
+
+
+def _before(piece: FileSlice, time: str) -> FileSlice:
+    return replace(piece, logs=tuple(log for log in piece.logs if log.instant_time < time))
+
+
+def _counts_as_archived(timeline: Timeline, time: str) -> bool:
+    """Return whether readers may take a file of a time for an archived instant's, whatever is on the timeline."""
+    first = min((one.requested_time for one in timeline.writes), default=time)
+    return time <= max(first, *announced(timeline.storage), "")
+
+
+def _shown(instant: Instant) -> str:
+    return f"{instant.action} {instant.requested_time}"

@@ -8,9 +8,8 @@ greater than all that is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ....errors import CorruptInstantError, MissingFileError, UnsupportedTableError
 from ....storage.base import FileInfo, Storage, join
@@ -22,14 +21,13 @@ from ....table.files.partitions import walk_partitions
 from ....table.files.view import FileView
 from ....table.files.written import Written, read_replaced, read_stated, read_written
 from ....timeline.archive.completions import CompletionTimes
-from ....timeline.held import COMPACTION, clustered_groups, held_groups, pending_compactions
+from ....timeline.held import clustered_groups, held_groups, pending_compactions
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
-from ..settings import CompactionSettings
-from .choice import Cost, choose_partitions, choose_slices
+from .choice import Cost
 
 if TYPE_CHECKING:
-    from ....timeline.metadata.models import CompactionOperation, CompactionPlan
+    from ....timeline.metadata.models import CompactionOperation
 
 Plan = tuple[FileSlice, ...]
 # After these, files may be gone or back in partitions that nobody names.
@@ -38,73 +36,16 @@ _UNDOING = frozenset({"clean", "rollback", "restore"})
 BARE_NAMES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Requested:
-    """A compaction as it is put on the timeline."""
+class FreeSlices:
+    """The file slices of a table that have log files, found again and again while other processes decide first."""
 
-    action: str = COMPACTION
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._listings: dict[str, tuple[FileInfo, ...]] = {}
+        self._seen: frozenset[Instant] | None = None
 
-    def requested(self, plan: Plan) -> CompactionPlan:
-        """Return the plan as Apache Hudi writes it."""
-        from ....timeline.metadata.models import CompactionPlan  # noqa: PLC0415 (see timeline/instant_files.py)
-
-        return CompactionPlan(
-            operations=operations_of(plan), extra_metadata={}, version=BARE_NAMES, missing_schedule_partitions=[]
-        )
-
-
-class Plans(Protocol):
-    """Makes one plan, again and again while others decide first."""
-
-    @property
-    def at(self) -> str | None:
-        """The requested time of the plan made last; None for one after all that is on the timeline."""
-
-    @property
-    def skipped(self) -> str:
-        """Why nothing was planned, in words; empty where something was, or nothing is to be merged."""
-
-    def plan(self, timeline: Timeline) -> Plan | None:
-        """Return what is to be merged on a timeline; None where nothing is."""
-
-    def missed(self, now: Timeline, made: Instant) -> bool:
-        """Return whether a plan that is on the timeline does not know of a write that it should."""
-
-
-@dataclass(slots=True)
-class Planner:
-    """Makes the plan of the next compaction, again and again while others decide first.
-
-    Attributes:
-        storage: Rooted at the table.
-        settings: What is merged.
-        at: None: a compaction merges all that is complete, and is asked for after it.
-    """
-
-    storage: Storage
-    settings: CompactionSettings
-    at: None = field(default=None, init=False)
-    _listings: dict[str, tuple[FileInfo, ...]] = field(default_factory=dict)
-    _seen: frozenset[Instant] | None = None
-
-    @property
-    def skipped(self) -> str:
-        """Nothing: a compaction waits for no write."""
-        return ""
-
-    def plan(self, timeline: Timeline) -> Plan | None:
-        """Return what is to be merged on a timeline; None where nothing is.
-
-        Raises:
-            CorruptInstantError: A pending compaction or clustering has a plan that cannot be parsed.
-            InvalidOptionError: The strategy does not fit the table's partitions.
-            MissingFileError: A file that a completed write names is gone.
-        """
-        chosen = choose_slices(self.settings, self.free_slices(timeline, partial(choose_partitions, self.settings)))
-        return tuple(chosen) or None
-
-    def free_slices(self, timeline: Timeline, among: Callable[[list[str]], list[str]]) -> list[FileSlice]:
-        """Return the slices that have log files and that nobody holds, by partition path and file id.
+    def find(self, timeline: Timeline, among: Callable[[list[str]], list[str]] = list) -> list[FileSlice]:
+        """Return the slices that have log files and that no plan holds, by partition path and file id.
 
         Args:
             timeline: As it is.
@@ -139,12 +80,12 @@ class Planner:
         now = frozenset(timeline.completed)
         fresh = now - (self._seen or frozenset())
         if self._seen is None or any(one.action in _UNDOING for one in (*fresh, *(self._seen - now))):
-            self._listings = walk_partitions(self.storage)
+            self._listings = walk_partitions(self._storage)
         else:
             writes = [one for one in fresh if one.is_write]
-            bodies = for_each(self.storage, timeline.files.read_written_files, writes)
+            bodies = for_each(self._storage, timeline.files.read_written_files, writes)
             touched = sorted({partition for body in bodies for partition in (*body.stats, *body.replaced)})
-            self._listings |= _listed(self.storage, touched)
+            self._listings |= _listed(self._storage, touched)
         self._seen = now
 
 
@@ -164,7 +105,7 @@ def held_by_plans(timeline: Timeline, but: Instant | None = None) -> frozenset[t
     return frozenset({*held_groups(counting), *clustered_groups(timeline)})
 
 
-def read_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
+def read_plan(timeline: Timeline, instant: Instant) -> Plan:
     """Return the file slices that a pending compaction merges, whoever requested it, without those that were replaced.
 
     Raises:
@@ -173,18 +114,17 @@ def read_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
         MissingFileError: A file that it names is gone.
         UnsupportedTableError: It wants something that pyhudi does not do.
     """
-    plan, listings = named_slices(storage, timeline, instant)
-    _check_complete(storage, timeline, instant, plan, listings)
+    plan, listings = named_slices(timeline, instant)
+    _check_complete(timeline, instant, plan, listings)
     return plan
 
 
 def named_slices(
-    storage: Storage, timeline: Timeline, instant: Instant, executor: str | None = None
+    timeline: Timeline, instant: Instant, executor: str | None = None
 ) -> tuple[Plan, dict[str, tuple[FileInfo, ...]]]:
     """Return the file slices that a pending plan names, less those that were replaced, and their partitions' files.
 
     Args:
-        storage: Rooted at the table.
         timeline: As it is.
         instant: The plan's.
         executor: The one Java class by which plans of its kind are carried out; None where they name none.
@@ -194,6 +134,7 @@ def named_slices(
         MissingFileError: A file that it names is gone.
         UnsupportedTableError: It wants something that pyhudi does not do.
     """
+    storage = timeline.storage
     found = timeline.files.read_compaction_plan(instant)
     if found is None or not found.operations:
         raise _refused(storage, instant, "has an empty plan, so that nobody can carry it out")
@@ -275,7 +216,6 @@ def _stated(piece: FileSlice, written: Written) -> FileSlice:
 
 
 def _check_complete(
-    storage: Storage,
     timeline: Timeline,
     instant: Instant,
     plan: Plan,
@@ -291,7 +231,9 @@ def _check_complete(
         known = {one.path for one in piece.logs}
         for log in there.logs if there is not None else ():
             if log.path not in known and completed_at(log.instant_time) <= instant.requested_time:
-                raise _refused(storage, instant, f"leaves out the log file {log.path}, whose rows would be lost")
+                raise _refused(
+                    timeline.storage, instant, f"leaves out the log file {log.path}, whose rows would be lost"
+                )
 
 
 def _listed(storage: Storage, partitions: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:

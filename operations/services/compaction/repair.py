@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
 
@@ -31,15 +31,14 @@ from ....timeline.instants import Instant
 from ....timeline.metadata.codec import REPAIR
 from ....timeline.timeline import Timeline
 from ...result import RepairedLog, ServiceResult
+from ...transaction.transaction import Transaction
 from ..execution import take_back
+from ..means import Means
 from ..settings import CompactionSettings
 from ..standing import finish_rollbacks_first, refuse_restoring
-from .compactor import Compactor
-from .kinds import Claimed, Compaction
-from .means import Means
-from .plan import Plan, Planner
-from .run import Run
-from .schedule import open_merge_on_read, schedule
+from .compact import open_merge_on_read
+from .compactor import Compaction, Compactor
+from .plan import Plan
 
 
 def repair(
@@ -78,88 +77,79 @@ def repair(
     reports = tuple(file.report for file in examined.values())
     if dry_run:
         return ServiceResult(storage.path, "repair", repaired=reports, dry=True, seconds=time.monotonic() - began)
-    run = _carry_out(table, timeline, examined, means)
-    return replace(run.result(time.monotonic() - began), service="repair", repaired=reports)
+    service = Repair(table, examined, means)
+    service.repair(timeline)
+    return replace(service.result(time.monotonic() - began), service="repair", repaired=reports)
 
 
-def _carry_out(table: Table, timeline: Timeline, examined: Mapping[str, _Examined], means: Means) -> Run:
-    """Schedule and execute the compaction that leaves out what cannot be read of some log files."""
-    groups = frozenset(file.group for file in examined.values())
-    _take_back_plans(table, timeline, groups)
-    reports = tuple(file.report for file in examined.values())
-    kind = Repair(CompactionSettings(), {path: file.log for path, file in examined.items()}, reports)
-    planner = _RepairPlanner(table.storage, kind.settings, groups=groups)
-    scheduled = schedule(table, kind.requested, planner, means.patience, None)
-    if scheduled is None:
-        raise ConcurrentWriteError(
-            f"The log files {', '.join(examined)} of the table {table.path} are in no slice any more: another "
-            "process compacted or replaced their file groups meanwhile.",
-            "Run validate to see whether they are damaged still.",
-        )
-    instant = scheduled[0]
-    run = Run(kind, table, means, insists=True)
-    try:
-        run.attempt(instant, table.timeline())
-    except TableError:
-        # Every later compaction would fail at this plan as the repair did.
-        take_back(table, instant)
-        raise
-    if run.instant != instant.requested_time:
-        raise ConcurrentWriteError(
-            f"The repair {instant.requested_time} of the table {table.path} is not done: "
-            f"{'; '.join(run.skipped) or 'another process took its plan back'}.",
-            "Run it again.",
-        )
-    return run
-
-
-@dataclass(frozen=True, slots=True)
 class Repair(Compaction):
-    """A compaction that gives up what cannot be read of some log files.
+    """A compaction that gives up what cannot be read of some log files, of their file groups and of no others."""
 
-    Attributes:
-        given_up: These files, each with the blocks that are read, by path.
-        reports: What is given up of each.
-    """
+    def __init__(self, table: Table, examined: Mapping[str, _Examined], means: Means) -> None:
+        super().__init__(table, CompactionSettings(), means)
+        self._examined = examined
+        self._groups = frozenset(file.group for file in examined.values())
 
-    given_up: Mapping[str, LogFile] = field(default_factory=dict)
-    reports: tuple[RepairedLog, ...] = ()
-
-    def read_plan(self, storage: Storage, timeline: Timeline, instant: Instant) -> Plan:
-        """Return the file slices of the plan, with the blocks that are read of the files that are given up."""
-        plan = Compaction.read_plan(self, storage, timeline, instant)
-        return tuple(
-            replace(piece, logs=tuple(self.given_up.get(log.path, log) for log in piece.logs)) for piece in plan
-        )
-
-    def service(self, claimed: Claimed, means: Means) -> Compactor:
-        """Return what merges slices, and notes in the completed instant what was given up."""
-        notes = {REPAIR: json.dumps([asdict(one) for one in self.reports])}
-        return replace(Compaction.service(self, claimed, means), notes=notes)
-
-
-@dataclass(slots=True)
-class _RepairPlanner(Planner):
-    """Plans the compaction of the file groups that hold damaged log files, and of no others."""
-
-    groups: frozenset[FileGroupId] = frozenset()
+    def repair(self, timeline: Timeline) -> None:
+        """Schedule and execute the compaction."""
+        table = self.table
+        for instant, pending in pending_compactions(timeline).items():
+            named = {FileGroupId(one.partition_path or "", one.file_id or "") for one in pending.operations}
+            if named & self._groups:
+                # Its executor could not read the damaged files.
+                take_back(table, instant)
+        scheduled = self.schedule()
+        if scheduled is None:
+            raise ConcurrentWriteError(
+                f"The log files {', '.join(self._examined)} of the table {table.path} are in no slice any more: "
+                "another process compacted or replaced their file groups meanwhile.",
+                "Run validate to see whether they are damaged still.",
+            )
+        instant = scheduled[0]
+        try:
+            self.carry_out(instant, table.timeline())
+        except TableError:
+            # Every later compaction would fail at this plan as the repair did.
+            take_back(table, instant)
+            raise
+        if self.instant != instant.requested_time:
+            raise ConcurrentWriteError(
+                f"The repair {instant.requested_time} of the table {table.path} is not done: "
+                f"{'; '.join(self.skipped) or 'another process took its plan back'}.",
+                "Run it again.",
+            )
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        free = self.free_slices(timeline, lambda paths: [one for one in paths if one in self._partitions])
-        chosen = tuple(piece for piece in free if piece.group in self.groups)
-        held = self.groups - {piece.group for piece in chosen}
+        """Return the slices that hold the damaged log files.
+
+        Raises:
+            UnsupportedTableError: A pending plan holds one of them.
+        """
+        partitions = {group.partition_path for group in self._groups}
+        free = self.slices.find(timeline, lambda paths: [one for one in paths if one in partitions])
+        chosen = tuple(piece for piece in free if piece.group in self._groups)
+        held = self._groups - {piece.group for piece in chosen}
         if chosen and held:
             first = min(held)
             raise UnsupportedTableError(
-                f"A pending compaction or clustering of the table {self.storage.path} holds the file group "
+                f"A pending compaction or clustering of the table {self.table.path} holds the file group "
                 f"{first.file_id} of the partition {first.partition_path!r}.",
                 "Complete it or take it back with HudiTable.rollback, and repair again.",
             )
         return chosen or None
 
-    @property
-    def _partitions(self) -> frozenset[str]:
-        return frozenset(group.partition_path for group in self.groups)
+    def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
+        """Return the file slices of the plan, with the blocks that are read of the files that are given up."""
+        given_up = {path: file.log for path, file in self._examined.items()}
+        return tuple(
+            replace(piece, logs=tuple(given_up.get(log.path, log) for log in piece.logs))
+            for piece in super().read_plan(timeline, instant)
+        )
+
+    def worker(self, work: Transaction, timeline: Timeline, plan: Plan, schema: pa.Schema) -> Compactor:
+        """Return what merges slices, and notes in the completed instant what was given up."""
+        notes = {REPAIR: json.dumps([asdict(file.report) for file in self._examined.values()])}
+        return replace(super().worker(work, timeline, plan, schema), notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +239,3 @@ class _Examiner:
         except (CorruptFileError, UnsupportedTableError):
             return None
         return 0
-
-
-def _take_back_plans(table: Table, timeline: Timeline, groups: frozenset[FileGroupId]) -> None:
-    """Take pending plans of some file groups back: their executors could not read the damaged files."""
-    for instant, plan in pending_compactions(timeline).items():
-        named = {FileGroupId(one.partition_path or "", one.file_id or "") for one in plan.operations}
-        if named & groups:
-            take_back(table, instant)

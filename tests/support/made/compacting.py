@@ -14,7 +14,7 @@ from pyhudi.index.registry import index_for
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
-from pyhudi.operations.services.compaction.log_plan import blocks_of
+from pyhudi.operations.services.compaction.log_compactor import blocks_of
 from pyhudi.operations.services.service import Threads
 from pyhudi.operations.services.settings import CompactionSettings, LogCompactionSettings
 from pyhudi.storage import open_storage

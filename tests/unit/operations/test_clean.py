@@ -18,7 +18,6 @@ from pyhudi.operations.services.clean import Cleaner, clean
 from pyhudi.operations.services.clean_guard import path_inside
 from pyhudi.operations.services.clean_plan import CleanPlan
 from pyhudi.operations.services.clean_scope import NOTE
-from pyhudi.operations.services.service import Threads, carry_out
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.query import AsOf, Changes
@@ -436,7 +435,7 @@ def test_an_inflight_file_made_after_all_was_archived_is_taken_back(table: Path)
     storage, before = open_storage(str(table)), files_below(table)
     gone = Instant(LONG_AGO, "clean", State.REQUESTED)
     everything = CleanPlan("KEEP_LATEST_COMMITS", None, "", {"a": tuple(data_files(table))})
-    carry_out(Cleaner(storage), open_table(storage), gone, everything, Threads(storage))
+    Cleaner(open_table(storage)).carry_out(gone, everything)
 
     assert files_below(table) == before
 

@@ -1,0 +1,253 @@
+"""What compactions and log compactions have in common: units that are file slices, and what becomes of each."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import pyarrow as pa
+
+from ....errors import CommitConflictError
+from ....storage import open_storage
+from ....storage.base import split
+from ....table.arrow.spill import local_spills
+from ....table.files.file_group import FileSlice
+from ....table.files.names import FileGroupId, parse_data_name
+from ....table.files.output import Output
+from ....table.schema.columns import avro_schema
+from ....table.slices.merged_slice import LogCounts, MergedSlice
+from ....table.table import Table
+from ....timeline import formats
+from ....timeline.instants import Instant
+from ....timeline.timeline import Timeline
+from ....timeline.writers import heartbeat
+from ....version import VERSION
+from ....writer.data_files import DataFiles, FileFormat
+from ....writer.slice_reader import SliceReader
+from ...result import ServiceResult
+from ...transaction.fence import Fence
+from ...transaction.outcome import Outcome
+from ...transaction.since import Since
+from ...transaction.transaction import Transaction
+from ..execution import new_token
+from ..means import Means
+from ..planned import PlannedService
+from .plan import FreeSlices, Plan, replaced_since
+
+if TYPE_CHECKING:
+    from ....timeline.metadata.models import WriteStat
+
+logger = logging.getLogger("pyhudi")
+
+# The key of extraMetadata that says which release of pyhudi carried a plan out.
+MADE_BY = "pyhudi.version"
+
+Self = TypeVar("Self", bound="SliceWorker")
+
+
+@dataclass(frozen=True, slots=True)
+class SliceResult:
+    """What became of one file slice.
+
+    Attributes:
+        piece: The slice.
+        logs: What its log files held.
+        log_data_bytes: Of that, the bytes of the blocks of rows.
+        seconds: How long it took.
+        path: The new file; empty where there is none.
+        size: Its bytes.
+        rows: Its rows.
+        deletes: Its deletes.
+        skipped: Why there is none.
+    """
+
+    piece: FileSlice
+    logs: LogCounts
+    log_data_bytes: int
+    seconds: float
+    path: str = ""
+    size: int = 0
+    rows: int = 0
+    deletes: int = 0
+    skipped: str = ""
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The new file."""
+        return (self.path,) if self.path else ()
+
+    @property
+    def bytes_read(self) -> int:
+        """The bytes of the slice."""
+        return self.piece.size
+
+
+@dataclass(frozen=True, slots=True)
+class SliceWorker:
+    """Merges what is in the log files of slices; it travels with every task where an engine carries a plan out.
+
+    Attributes:
+        work: The plan's instant, claimed by this process.
+        schema: The table's data columns.
+        output: How files look, and how many Arrow bytes of log entries may be merged at once.
+        notes: Further entries of the completed instant's extraMetadata.
+    """
+
+    work: Transaction
+    schema: pa.Schema
+    output: Output
+    notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    operation: ClassVar[str]
+
+    def writing(self: Self, output: Output) -> Self:
+        """Return the same with other bounds of memory."""
+        return replace(self, output=output)
+
+    def outcome(self, done: Sequence[SliceResult]) -> Outcome:
+        """Return what was done, as Apache Hudi writes it."""
+        from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+
+        made = sorted((one for one in done if one.path), key=lambda one: one.piece.group)
+        stats: dict[str, list[WriteStat]] = {}
+        for one in made:
+            stats.setdefault(one.piece.partition_path, []).append(self.stat(one))
+        body = CommitMetadata(
+            partition_to_write_stats=stats,
+            compacted=True,
+            extra_metadata={
+                "schema": avro_schema(self.schema, self.work.config.name),
+                formats.KEY: str(formats.COMMIT_KEYS),
+                MADE_BY: VERSION,
+                **self.notes,
+            },
+            operation_type=self.operation,
+        )
+        return Outcome(body, added=[one.path for one in done if one.path])
+
+    @contextmanager
+    def opened(self, piece: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
+        """Yield a slice, and where its new file goes; the plan counts as alive meanwhile.
+
+        Raises:
+            WriteSealedError: Another process has taken the plan over, or it is complete.
+        """
+        work, fence = self.work, Fence(self.work, 0)
+        with (
+            heartbeat.HeartbeatThread(work.storage, work.instant_time, interval_s=work.patience.heartbeat_interval_s),
+            tempfile.TemporaryDirectory(prefix="pyhudi-") as folder,
+        ):
+            spills = local_spills(open_storage(folder, durable=False))
+            # A plan names complete log files alone, whose blocks all count.
+            reader = SliceReader(work.storage, work.config, self.schema, _every, self.output.memory, spills)
+            yield reader.merged(piece), DataFiles(work.storage, work.instant_time, new_token(work), work.aside, fence)
+            fence.finish()
+
+    def form(self, **more: Any) -> FileFormat:
+        """Return how the new file looks."""
+        return FileFormat(self.schema, avro_schema(self.schema, self.work.config.name, meta=True), self.output, **more)
+
+    def result(self, piece: FileSlice, merged: MergedSlice, began: float, **made: Any) -> SliceResult:
+        """Return what became of a slice, given the fields that tell of the new file."""
+        data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
+        return SliceResult(piece, merged.counts, data_bytes, time.monotonic() - began, **made)
+
+    def stat(self, one: SliceResult) -> WriteStat:
+        """Return what the completed instant says of a slice."""
+        raise NotImplementedError
+
+    def _stat(self, one: SliceResult, **own: Any) -> WriteStat:
+        from ....timeline.metadata.models import RuntimeStats, WriteStat  # noqa: PLC0415
+
+        millis = int(one.seconds * 1000)
+        return WriteStat(
+            file_id=one.piece.file_id,
+            path=one.path,
+            prev_commit=one.piece.base_time,
+            num_writes=one.rows,
+            total_write_bytes=one.size,
+            partition_path=one.piece.partition_path,
+            total_log_records=one.logs.records,
+            total_log_blocks=one.logs.blocks,
+            total_corrupt_log_block=one.logs.corrupt,
+            file_size_in_bytes=one.size,
+            runtime_stats=RuntimeStats(total_scan_time=0, total_create_time=0, total_upsert_time=millis),
+            total_log_files_compacted=len(one.piece.logs),
+            total_log_size_compacted=one.log_data_bytes,
+            **own,
+        )
+
+
+class SliceService(PlannedService[FileSlice, SliceResult]):
+    """A service whose units are file slices that have log files."""
+
+    def __init__(self, table: Table, means: Means, *, insists: bool = True) -> None:
+        super().__init__(table, means, insists=insists)
+        self.slices = FreeSlices(table.storage)
+
+    def missed(self, now: Timeline, made: Instant) -> bool:
+        """Return whether a write had completed before a plan was requested that the plan does not know of."""
+        return self.slices.missed(now, made)
+
+    def finished(self, units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:
+        """Return the slices whose file groups have a new file."""
+        names = ((split(path)[0], parse_data_name(split(path)[1])) for path in paths)
+        groups = {FileGroupId(partition, name.file_id) for partition, name in names if name is not None}
+        return [one for one in units if one.group in groups]
+
+    def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
+        """Raise where what was merged was undone or replaced meanwhile."""
+        since = Since.find(work, timeline)
+        merged = {log.instant_time for one in plan for log in one.logs} | {one.base_time for one in plan}
+        gone = sorted(merged & {one.instant_time for one in since.undone()})
+        replaced = replaced_since(timeline, (one.group for one in plan))
+        gone += [f"{one.file_id} of {one.partition_path!r}" for one in replaced]
+        if gone or since.restore is not None:
+            what = f"{gone[0]}, which it merged," if gone else "what it merged"
+            raise CommitConflictError(
+                f"The {self.name} {work.instant_time} of the table {work.path} is not completed: {what} was undone or "
+                "replaced meanwhile.",
+                "Compact again.",
+            )
+
+    def foretold(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
+        """Return what a plan is going to merge, nothing where there is none."""
+        told = ServiceResult(
+            self.table.path, f"schedule_{self.name.replace(' ', '_')}", seconds=seconds, skipped=self.waiting
+        )
+        if made is None:
+            return told
+        instant, plan = made
+        where, time_of_plan = self.table.path, instant.requested_time
+        logger.info("table %s: planned the %s %s of %d file groups", where, instant.action, time_of_plan, len(plan))
+        return replace(
+            told,
+            instant=time_of_plan,
+            file_groups=len(plan),
+            log_files=sum(len(one.logs) for one in plan),
+            bytes_read=sum(one.size for one in plan),
+        )
+
+    def result(self, seconds: float) -> ServiceResult:
+        """Return what was done."""
+        logs = sum(len(one.piece.logs) for one in self.done)
+        found = replace(super().result(seconds), log_files=logs)
+        if self.done:
+            logger.info(
+                "table %s: %s of %d log files of %d file groups: %d bytes made of %d",
+                self.table.path,
+                self.name,
+                found.log_files,
+                found.file_groups,
+                found.bytes,
+                found.bytes_read,
+            )
+        return found
+
+
+def _every(_: str) -> bool:
+    return True

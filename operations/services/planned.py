@@ -1,0 +1,435 @@
+"""Table services that rewrite data files: planned, claimed by one process at a time, executed unit by unit, completed.
+
+Before anything is planned, what is pending is done, whoever planned it. A plan is carried out under its own time
+(`execution.py`), and writes go on meanwhile. What cannot be carried out is skipped, and a plan that fails is noted:
+later calls hold it back for a while.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
+from ...table.files.output import Output
+from ...table.latest_schema import latest_schema
+from ...table.table import Table
+from ...table.told_index import with_told_index
+from ...table.told_spelling import with_told_spelling
+from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline
+from ...timeline.writers import failures
+from ...timeline.writers.failures import NEVER, Failed
+from ...timeline.writers.markers import read_markers
+from ..progress import LoggedProgress, Steps, polling
+from ..result import ServiceResult
+from ..rollback.pending import broken_off
+from ..transaction.outcome import Outcome
+from ..transaction.transaction import Transaction
+from .execution import check_claim, claim, clear, close, kept, naming_who_took_over, take_back
+from .means import Means, here
+from .service import NoTasksError, TableService
+from .standing import finish_rollbacks_first, refuse_restoring
+
+logger = logging.getLogger("pyhudi")
+
+_ROUNDS = 20
+
+
+class PlanUnit(Protocol):
+    """A part of a plan that can be done in any order, by any process."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that it reads."""
+
+    @property
+    def partition_path(self) -> str:
+        """The partition that it reads and writes."""
+
+
+class UnitResult(Protocol):
+    """What became of one unit."""
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The new data files; none where the unit was skipped."""
+
+    @property
+    def size(self) -> int:
+        """The new files' bytes."""
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the files that the unit names."""
+
+    @property
+    def skipped(self) -> str:
+        """Why there are no new files; empty where there are."""
+
+
+Unit = TypeVar("Unit", bound=PlanUnit)
+Done = TypeVar("Done", bound=UnitResult)
+
+
+class Worker(Protocol[Unit, Done]):
+    """Executes the units of one plan that this process has claimed; it travels with every task of an engine."""
+
+    @property
+    def work(self) -> Transaction:
+        """The plan's instant, claimed by this process."""
+
+    def execute(self, unit: Unit) -> Done:
+        """Do one unit; each attempt makes files of its own, of which the completed instant names one attempt's.
+
+        Raises:
+            WriteSealedError: Another process has taken the plan over, or it is complete.
+            StorageError: The store failed.
+        """
+
+    def writing(self, output: Output) -> Worker[Unit, Done]:
+        """Return the same with other bounds of memory."""
+
+    def outcome(self, done: Sequence[Done]) -> Outcome:
+        """Return what becomes of the plan's instant."""
+
+
+class PlannedService(TableService[tuple[Unit, ...]], Generic[Unit, Done]):
+    """One call of a service whose plans are tuples of units.
+
+    Attributes:
+        name: What sentences call it.
+        call: The method of `HudiTable` that carries plans out, and the job.
+        does: What carrying a plan out does, with a place for the bytes that it reads.
+        drops_empty: Whether a plan without units is taken back, and not completed.
+        insists: Whether plans are tried that have failed before, however little has come since.
+        instant: Of the last plan that was carried out.
+        done: What became of its units, and of those before.
+        skipped: What was not done, and why.
+        at: The time that the last plan has to have; None for one after all that is on the timeline. `plan` sets it.
+        waiting: What kept the last plan from being made, in words; empty where nothing did. `plan` sets it.
+    """
+
+    name: ClassVar[str]
+    call: ClassVar[str]
+    does: ClassVar[str]
+    drops_empty: ClassVar[bool] = False
+
+    def __init__(self, table: Table, means: Means, *, insists: bool = True) -> None:
+        super().__init__(table)
+        self.means = means
+        self.insists = insists
+        self.instant = ""
+        self.done: list[Done] = []
+        self.skipped: list[str] = []
+        self.at: str | None = None
+        self.waiting = ""
+        self._refused: ConcurrentWriteError | None = None
+        self._met: set[str] = set()
+        self._failed: Mapping[str, Failed] | None = None
+
+    @abstractmethod
+    def plan(self, timeline: Timeline) -> tuple[Unit, ...] | None:
+        """Return what is to be done on a timeline; None where nothing is.
+
+        Raises:
+            CorruptInstantError: Another pending plan cannot be parsed.
+            MissingFileError: A file that a completed write names is gone.
+        """
+
+    @abstractmethod
+    def missed(self, now: Timeline, made: Instant) -> bool:
+        """Return whether a plan that is on the timeline does not know of a write that it should."""
+
+    @abstractmethod
+    def read_plan(self, timeline: Timeline, instant: Instant) -> tuple[Unit, ...]:
+        """Return the units of a pending plan, whoever requested it.
+
+        Raises:
+            CorruptInstantError: The plan cannot be parsed, or no process can carry it out.
+            MissingFileError: A file that it names is gone.
+            UnsupportedTableError: It wants something that pyhudi does not do.
+        """
+
+    def waits_for(self, timeline: Timeline, instant: Instant) -> str:
+        """Return what a plan has to wait for, in words; empty where it can be carried out."""
+        return ""
+
+    @abstractmethod
+    def worker(
+        self, work: Transaction, timeline: Timeline, plan: tuple[Unit, ...], schema: pa.Schema
+    ) -> Worker[Unit, Done]:
+        """Return what executes the units of a plan.
+
+        Args:
+            work: The plan's instant, claimed by this process.
+            timeline: As it was then.
+            plan: The units.
+            schema: The table's data columns.
+        """
+
+    @abstractmethod
+    def refuse_stale(self, work: Transaction, timeline: Timeline, plan: tuple[Unit, ...]) -> None:
+        """Raise where what a plan read is not what a timeline shows any more.
+
+        Raises:
+            CommitConflictError: It is not.
+        """
+
+    @abstractmethod
+    def finished(self, units: Sequence[Unit], paths: Sequence[str]) -> Sequence[Unit]:
+        """Return the units for which tasks have made some new data files."""
+
+    def schedule(self, due: Callable[[Timeline], bool] | None = None) -> tuple[Instant, tuple[Unit, ...]] | None:
+        """Put a plan on the timeline, where there is something to be done and that is due.
+
+        Raises:
+            ConcurrentWriteError: A restore is pending, or other processes decided first all the time.
+            MissingFileError: A file that a completed write names is gone.
+        """
+        table = self.table
+        for _ in range(_ROUNDS):
+            broken: list[Timeline] = []
+
+            def find(timeline: Timeline, broken: list[Timeline] = broken) -> tuple[Unit, ...] | None:
+                refuse_restoring(table.storage, timeline)
+                # What is on its way out must not be rewritten.
+                broken[:] = [timeline] if broken_off(timeline) else []
+                return None if broken or not (due is None or due(timeline)) else self.plan(timeline)
+
+            made = self.request(find, lambda: self.at)
+            if broken:
+                finish_rollbacks_first(table, broken[0], self.means.patience)
+            elif made is None or not self.missed(table.timeline(), made[0]):
+                return made
+            else:
+                # A process that knows no decisions completed a write in between.
+                take_back(table, made[0])
+        raise ConcurrentWriteError(
+            f"Others came in between {_ROUNDS} times while a {self.action} of the table {table.path} was planned.",
+            "Run it again.",
+        )
+
+    def run(self, due: Callable[[Timeline], bool] | None = None) -> None:
+        """Carry out the plans that are pending, then make one and carry it out.
+
+        Args:
+            due: Returns whether a plan is to be made on a timeline; None where the caller asked for it.
+
+        Raises:
+            ConcurrentWriteError: Other processes are at all that is pending; a restore is pending; or other processes
+                decided first all the time.
+            PyHudiError: A plan failed, which is noted.
+        """
+        timeline = finish_rollbacks_first(self.table, self.table.timeline(), self.means.patience)
+        refuse_restoring(self.table.storage, timeline)
+        for instant in self._waiting(timeline):
+            self.carry_out(instant, timeline)
+        self.schedule(due)
+        # Among them may be one of a process that died between its decision and the timeline.
+        timeline = self.table.timeline()
+        for instant in self._waiting(timeline):
+            self.carry_out(instant, timeline)
+        if self._refused is not None and not self.done and self.insists:
+            raise self._refused
+        if self.waiting:
+            self.skip(self.waiting)
+
+    def carry_out(self, instant: Instant, timeline: Timeline) -> None:
+        """Carry a pending plan out, unless that is beyond the bound, or another process is at it.
+
+        Raises:
+            PyHudiError: The plan failed, which is noted.
+        """
+        with self._noting_failure(instant, timeline):
+            plan = self._pending_plan(instant)
+            if plan is None:
+                return
+            with self._leaving_to_others(instant, plan):
+                # What the files alone say of the table's index and keys holds for the new files.
+                table = with_told_spelling(with_told_index(self.table))
+                work = claim(table, instant, self.means.patience, application=self.means.application)
+                if work is None:
+                    return
+                done: list[Done] = []
+                with kept(work):
+                    worker = self._worker(work, plan)
+                    completed = self.start(instant)
+                    if completed:
+                        done = self._executed(worker, plan)
+                        close(work, {one.partition_path for one in plan}, {path for one in done for path in one.paths})
+                        completed = self.complete(instant, partial(self._outcome, worker, plan, done))
+                clear(work)
+                if completed:
+                    self.instant = instant.requested_time
+                    self.done += [one for one in done if one.paths]
+                    for why in sorted({one.skipped for one in done if not one.paths}):
+                        self.skip(why)
+
+    def result(self, seconds: float) -> ServiceResult:
+        """Return what was done."""
+        return ServiceResult(
+            self.table.path,
+            self.action,
+            self.instant,
+            files=sum(len(one.paths) for one in self.done),
+            bytes=sum(one.size for one in self.done),
+            file_groups=len(self.done),
+            bytes_read=sum(one.bytes_read for one in self.done),
+            seconds=seconds,
+            skipped="; ".join(self.skipped),
+        )
+
+    def skip(self, why: str) -> None:
+        """Note and log what this call does not do, and why."""
+        logger.warning("table %s: %s", self.table.path, why)
+        self.skipped.append(why)
+
+    def _waiting(self, timeline: Timeline) -> Iterator[Instant]:
+        """Yield the plans that are pending, that this call has not met yet and that nothing holds back."""
+        waiting = [one for one in timeline.pending if one.action == self.action]
+        if waiting and self._failed is None:
+            self._failed = failures.read_failures(self.table.storage, writing=True)
+            gone = self._failed.keys() - {one.requested_time for one in timeline.pending}
+            failures.forget(self.table.storage, gone)
+        for instant in waiting:
+            if instant.requested_time not in self._met:
+                self._met.add(instant.requested_time)
+                if not self._holds_back(instant, timeline):
+                    yield instant
+
+    def _holds_back(self, instant: Instant, timeline: Timeline) -> bool:
+        """Return whether a plan that has failed again and again is left for some more writes."""
+        failed = self._failure(instant)
+        since = sum(one.requested_time > failed.after for one in timeline.writes)
+        if self.insists or not failed.times or since >= failed.wait:
+            return False
+        self.skip(
+            f"the {self.name} {instant.requested_time} failed {failed.times} times in a row ({failed.error}); it "
+            f"is tried again after {failed.wait - since} more writes, and by HudiTable.{self.call}"
+        )
+        return True
+
+    def _failure(self, instant: Instant) -> Failed:
+        return (self._failed or {}).get(instant.requested_time, NEVER)
+
+    @contextmanager
+    def _noting_failure(self, instant: Instant, timeline: Timeline) -> Iterator[None]:
+        """Note a plan that fails for other reasons than what other processes do, until it is carried out."""
+        storage, time_of_plan = self.table.storage, instant.requested_time
+        try:
+            yield
+        except (ConcurrentWriteError, CommitConflictError):
+            raise
+        except Exception as error:
+            newest = max((one.requested_time for one in timeline.writes), default="")
+            text = error.what if isinstance(error, PyHudiError) else type(error).__name__
+            try:
+                failures.note(storage, time_of_plan, self._failure(instant).again(newest, text))
+            except Exception:
+                shown = f"the {self.name} {time_of_plan}"
+                logger.warning("table %s: it is not noted that %s failed", self.table.path, shown, exc_info=True)
+            raise
+        if self._failure(instant).times and self.instant == time_of_plan:
+            failures.forget(storage, [time_of_plan])
+
+    def _pending_plan(self, instant: Instant) -> tuple[Unit, ...] | None:
+        """Return a pending plan; None where it has to wait, is too large, or another process has done it."""
+        timeline = self.table.timeline()
+        older = self.waits_for(timeline, instant)
+        if older:
+            self.skip(f"the {self.name} {instant.requested_time} waits for {older}")
+            return None
+        try:
+            plan = self.read_plan(timeline, instant)
+        except PyHudiError:
+            if instant.identity in {one.identity for one in self.table.timeline().pending}:
+                raise
+            return None
+        if not plan and self.drops_empty:
+            take_back(self.table, instant)
+            self.skip(f"the {self.name} {instant.requested_time} has nothing left to merge, and was taken back")
+            return None
+        most = self.means.most_bytes
+        if most is not None and sum(one.size for one in plan) > most:
+            self.skip(
+                f"{self._shown(instant, plan)}, and hoodie.pyhudi.commit.merge.max.bytes allows {most:,}: it is "
+                f"planned, and HudiTable.{self.call} carries it out"
+            )
+            return None
+        return plan
+
+    @contextmanager
+    def _leaving_to_others(self, instant: Instant, plan: tuple[Unit, ...]) -> Iterator[None]:
+        """Skip a plan that another process is at, or for which there are no tasks."""
+        try:
+            yield
+        except NoTasksError as error:
+            self.skip(
+                f"{self._shown(instant, plan)}, which is more than hoodie.pyhudi.commit.merge.max.bytes allows this "
+                f"process, and {error}: it is planned, and python -m pyhudi.connector.jobs {self.call} carries it out"
+            )
+        except ConcurrentWriteError as error:
+            self._refused = error
+            self.skip(f"the {self.name} {instant.requested_time} is somebody else's: {error}")
+
+    def _shown(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
+        return f"the {self.name} {instant.requested_time} {self.does.format(sum(one.size for one in plan))}"
+
+    def _worker(self, work: Transaction, plan: tuple[Unit, ...]) -> Worker[Unit, Done]:
+        timeline = work.table.timeline()
+        schema = latest_schema(work.config, timeline, writing=True)
+        if schema is None:
+            raise UnsupportedTableError(
+                f"Nothing tells the columns of the table {work.path}.",
+                f"Carry the {self.name} out with Apache Hudi.",
+            )
+        return self.worker(work, timeline, plan, schema)
+
+    def _executed(self, worker: Worker[Unit, Done], plan: tuple[Unit, ...]) -> list[Done]:
+        """Return what became of the units, the largest first, executed here where an engine has no tasks for them.
+
+        Raises:
+            ConcurrentWriteError: Another process has taken the plan over, completed it or taken it back.
+            NoTasksError: An engine has no tasks, and the plan is too large for this process.
+        """
+        # The last ones to finish should have little to do.
+        work, units = worker.work, sorted(plan, key=lambda one: -one.size)
+        steps = Steps(self.means.observer or LoggedProgress(work.path), self.name, len(units))
+        with naming_who_took_over(work):
+            if self.means.executor is None:
+                return here(worker.execute, units, lambda one: steps.add(one.size))
+            try:
+                with polling(partial(self._look, steps, work, units)):
+                    return self.means.executor(worker.execute, units)
+            except NoTasksError as error:
+                own = self.means.without_tasks
+                if own is None or (own.most_bytes is not None and sum(one.size for one in units) > own.most_bytes):
+                    raise
+                logger.warning(
+                    "table %s: this process merges the %d file groups of the %s %s itself, because %s",
+                    work.path,
+                    len(units),
+                    self.name,
+                    work.instant_time,
+                    error,
+                )
+                return here(worker.writing(own.output).execute, units, lambda one: steps.add(one.size))
+
+    def _look(self, steps: Steps, work: Transaction, units: Sequence[Unit]) -> None:
+        """Count the units whose tasks have finished their files: markers name these right before they are published."""
+        done = self.finished(units, [one.path for one in read_markers(work.storage, work.instant_time)])
+        steps.seen(len(done), sum(one.size for one in done))
+
+    def _outcome(
+        self, worker: Worker[Unit, Done], plan: tuple[Unit, ...], done: Sequence[Done], timeline: Timeline
+    ) -> Outcome:
+        check_claim(worker.work, timeline)
+        self.refuse_stale(worker.work, timeline, plan)
+        return worker.outcome(done)
