@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import Column
 
-from ..errors import NotATableError
+from ..errors import InvalidOptionError, NotATableError
 from ..index.registry import index_for
 from ..operations.planning.plan import seen_moment
 from ..operations.planning.target import find_target
@@ -80,6 +80,7 @@ class HudiTable(TableSql, TableUpkeep):
         table_type: str | None = None,
         partial_update_mode: str | None = None,
         options: Mapping[str, Any] | None = None,
+        if_not_exists: bool = False,
     ) -> HudiTable:
         """Create an empty table.
 
@@ -87,26 +88,24 @@ class HudiTable(TableSql, TableUpkeep):
             spark: The session.
             path: Where the table will be.
             schema: Its columns: a schema, its DDL text, or rows that have them, as `upsert` takes them.
-            record_key: The columns that identify a row within its partition; none for keys that are generated, with
-                which a table takes inserts and no upserts.
+            record_key: The columns that identify a row within its partition; none for generated keys and inserts alone.
             partition_by: The columns that the table is partitioned by.
-            order_by: The columns whose greater values win when two rows have one key, compared one after another;
-                none for the later row.
+            order_by: The columns whose greater values win when two rows have one key; none for the later row.
             index: How the row of a key is found: ``BUCKET``, the default, computes it; ``SIMPLE``, ``BLOOM``,
                 ``GLOBAL_SIMPLE`` and ``GLOBAL_BLOOM`` look it up; or one that an installed package offers.
-            buckets: Buckets of every partition, of the index BUCKET, fixed for good. Without it they suit the rows that
-                were given, by `suggest_buckets`, which runs their query; there are 8 where none were, or none that
-                could tell.
+            buckets: Buckets of every partition, of the index BUCKET, fixed for good. Without it, `suggest_buckets`
+                chooses them by the rows in ``schema``, whose query it runs; there are 8 without such rows.
             table_type: ``COPY_ON_WRITE``, the default, or ``MERGE_ON_READ``, which appends updates to log files.
             partial_update_mode: Which values of an upserted row leave a column to the older row of its key:
                 ``IGNORE_DEFAULTS`` for null, ``FILL_UNAVAILABLE`` for a text that stands for no value, Debezium's
                 unless ``hoodie.write.partial.update.unavailable.value`` names another; none without it.
             options: More options, by their keys. Those of the store, and of an index of a package, hold for the table's
                 methods too.
+            if_not_exists: Whether to return a table that is at the path already and agrees with the arguments.
 
         Raises:
-            OptionConflictError: There is a table at the path already, or two options contradict each other.
-            InvalidOptionError: An argument makes no sense, such as an index that nobody has.
+            OptionConflictError: There is a table at the path already, or one that differs; or two options disagree.
+            InvalidOptionError: An argument makes no sense, such as an unknown index.
             NotATableError: The path holds something else.
             UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
             MissingColumnError: A column that an argument names is not in the schema.
@@ -124,6 +123,7 @@ class HudiTable(TableSql, TableUpkeep):
             table_type=table_type,
             partial_update_mode=partial_update_mode,
             options=options or {},
+            if_not_exists=if_not_exists,
         )
         return cls(spark, path, {key: value for key, value in (options or {}).items() if _is_for_every_call(key)})
 
@@ -190,7 +190,9 @@ class HudiTable(TableSql, TableUpkeep):
         """
         return self._write(df, {OPERATION: "bulk_insert", **options})
 
-    def delete(self, which: Rows | Column | str, *, missing_ok: bool = True, **options: Any) -> CommitResult:
+    def delete(
+        self, which: Rows | Column | str | None = None, *, missing_ok: bool = True, **options: Any
+    ) -> CommitResult:
         """Delete the rows of these keys, or those for which a condition holds, as one instant.
 
         A condition is asked of the newest snapshot, and the rows found are deleted by key. A row that another writer
@@ -209,6 +211,11 @@ class HudiTable(TableSql, TableUpkeep):
             InvalidOptionError: Spark cannot make out the condition.
             PyHudiError: The write failed as a whole; the class says what can be done.
         """
+        if which is None:
+            raise InvalidOptionError(
+                f"delete() of the table {self._path} was not given which rows to delete.",
+                "Call delete(keys) with rows of the keys, or delete('id = 7') with a condition as its first argument.",
+            )
         given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
         table = open_table(self._storage)
         config = table.config
@@ -242,7 +249,7 @@ class HudiTable(TableSql, TableUpkeep):
             >>> merge = merge.when_matched_delete("source.gone").when_matched_update_all()  # doctest: +SKIP
             >>> merge.when_not_matched_insert_all().execute()  # doctest: +SKIP
         """
-        return MergeBuilder(Work(self._opened, self._write_changes), to_frame(self._spark, source), on)
+        return MergeBuilder(Work(self._path, self._opened, self._write_changes), to_frame(self._spark, source), on)
 
     def update(self, set: Mapping[str, Any], where: Where | None = None, **options: Any) -> CommitResult:
         """Change columns of the rows for which a condition holds, as one instant.
@@ -265,7 +272,7 @@ class HudiTable(TableSql, TableUpkeep):
             OptionConflictError: The table generates its keys.
             PyHudiError: The write failed as a whole; the class says what can be done.
         """
-        return update(Work(self._opened, self._write_changes), set, where, options)
+        return update(Work(self._path, self._opened, self._write_changes), set, where, options)
 
     def insert_overwrite(self, df: Rows, **options: Any) -> CommitResult:
         """Replace all rows of the partitions that the given rows belong to, as one instant.

@@ -1,11 +1,14 @@
 """Values that columns are to have: as predicates of the reader, and as a condition of Spark.
 
-They are of types that Python, Arrow and Spark compare alike: whole numbers, decimals, strings, booleans and dates.
+They are of types that Python, Arrow and Spark compare alike: whole numbers, decimals, strings, booleans and dates. A
+number of any Python type is compared with a column of any number type; columns of floating numbers leave no file out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -43,8 +46,12 @@ def predicates_of(where: Values, schema: pa.Schema, path: str) -> tuple[Predicat
         InvalidOptionError: The column cannot be compared, or a value is none of its type.
     """
     found: list[Predicate] = []
-    for name, values in where.items():
-        _check(name, values, schema, path)
+    for name, given in where.items():
+        _check(name, given, schema, path)
+        kind = schema.field(name).type
+        if pa.types.is_floating(kind):
+            continue
+        values = [_as(kind, one) for one in given]
         if None not in values:
             found.append(OneOf(name, tuple(values)))
         else:
@@ -67,6 +74,20 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _as(kind: pa.DataType, value: Any) -> Any:
+    """Return a number as a column of a number type compares with it; any other value as it is.
+
+    A number with a fraction stays as it is: it is none of a column of whole numbers.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not math.isfinite(value):
+        return value
+    if pa.types.is_floating(kind):
+        return float(value)
+    if pa.types.is_decimal(kind):
+        return Decimal(repr(value)) if isinstance(value, float) else value
+    return int(value) if pa.types.is_integer(kind) and value == int(value) else value
+
+
 def _check(name: str, values: Sequence[Any], schema: pa.Schema, path: str) -> None:
     if name not in schema.names:
         raise MissingColumnError(
@@ -74,12 +95,12 @@ def _check(name: str, values: Sequence[Any], schema: pa.Schema, path: str) -> No
             "Correct the name, which counts in upper and lower case.",
         )
     kind = schema.field(name).type
-    if not has_one_spelling(kind):
+    if not has_one_spelling(kind) and not pa.types.is_floating(kind):
         raise InvalidOptionError(
             f"The column {name!r} of the table {path} has the type {sql_name(kind)}, whose values are not looked up.",
             "Filter the DataFrame.",
         )
-    wrong = next((one for one in values if one is not None and comparable(one, kind) is None), None)
+    wrong = next((one for one in values if one is not None and comparable(_as(kind, one), kind) is None), None)
     if wrong is not None:
         raise InvalidOptionError(
             f"The column {name!r} of the table {path} has the type {sql_name(kind)}, of which {wrong!r} is no value.",
@@ -90,6 +111,7 @@ def _check(name: str, values: Sequence[Any], schema: pa.Schema, path: str) -> No
 def _condition(field: pa.Field, values: Sequence[Any]) -> Column:
     kind = to_spark(pa.schema([field])).fields[0].dataType
     column = sf.col(field.name)
-    here = [sf.lit(one).cast(kind) for one in values if one is not None and can_hold(field.type, one)]
+    compared = (_as(field.type, one) for one in values if one is not None)
+    here = [sf.lit(one).cast(kind) for one in compared if can_hold(field.type, one)]
     condition = column.isin(here) if here else sf.lit(False)
     return condition | column.isNull() if None in values else condition

@@ -12,6 +12,7 @@ from pyspark.sql import Column
 from ...errors import InvalidOptionError
 from ...operations.result import CommitResult, RowCounts
 from ..source.own_errors import own_errors
+from ..table.other_names import MERGE_CALLS, NamesOtherCalls
 from .changing import make_changes
 from .clauses import Clause, Condition, Kind, Side, check_clauses
 from .counting import count
@@ -32,16 +33,18 @@ class Work:
     """The table that a merge changes.
 
     Attributes:
+        path: The table's path.
         open: Returns it as it is now, given the options of a write.
         write: Upserts rows with such options, based on a moment of the table, of which somebody has counted what
             becomes.
     """
 
+    path: str
     open: Open
     write: Write
 
 
-class MergeBuilder:
+class MergeBuilder(NamesOtherCalls):
     """A merge in the making: each method returns another one, with a clause more.
 
     Clauses are asked in the order in which they were added, and of the rows of one kind the first clause that holds
@@ -54,6 +57,8 @@ class MergeBuilder:
         on: How rows match.
         clauses: What was added so far.
     """
+
+    _other_calls = MERGE_CALLS
 
     def __init__(self, work: Work, source: DataFrame, on: On, clauses: Sequence[Clause] = ()) -> None:
         self._work = work
@@ -143,6 +148,11 @@ class MergeBuilder:
         check_clauses(self._clauses)
         return carry_out(self._work, self._clauses, options, self._source, self._on)
 
+    def __repr__(self) -> str:
+        lines = [f"merge into {self._work.path} on {'the record key' if self._on is None else self._on}"]
+        lines += [f"  {clause}" for clause in self._clauses] or ["  no clause yet"]
+        return "\n".join([*lines, "nothing is written until execute()"])
+
     def _with(
         self, method: str, side: Side, kind: Kind, values: Mapping[str, Value] | None, condition: Condition | None
     ) -> MergeBuilder:
@@ -157,8 +167,9 @@ def update(
     """Update rows of a table for which a condition holds, as one instant; see `HudiTable.update`."""
     if "condition" in options or isinstance(values, (str, Column)):
         raise InvalidOptionError(
-            "An update was given a condition in the place of something else: the new values come first.",
-            "Say update(set, where), such as update({'n': 'n + 1'}, 'id = 7').",
+            "update() was given a condition where it takes the new values: they come first, and the condition, called "
+            "where, after them.",
+            "Call update(set, where), such as update({'n': 'n + 1'}, 'id = 7').",
         )
     clause = Clause("update", Side.BY_SOURCE, Kind.UPDATE, {} if values is None else values, where)
     return carry_out(work, [clause], options, None, None)

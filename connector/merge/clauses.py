@@ -56,6 +56,13 @@ class Clause:
     values: Mapping[str, Value] | None = None
     condition: Condition | None = None
 
+    def __str__(self) -> str:
+        """Return the clause as it was given."""
+        values = {} if self.values is None else {name: str(value) for name, value in self.values.items()}
+        given = [str(values)] if values else []
+        given += [] if self.condition is None else [f"condition={str(self.condition)!r}"]
+        return f"{self.method}({', '.join(given)})"
+
     def values_of(self, target: MergeTarget, source: Sequence[str]) -> dict[str, Value]:
         """Return the value that each column of the table gets.
 

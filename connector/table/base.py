@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...errors import PyHudiError
 from ...storage import open_storage
 from ..options.catalogue import Scope
 from ..options.parsing import texts_of
-from ..options.sources import READING, ResolvedOptions, resolve_options
+from ..options.sources import READING, ResolvedOptions, find_config, resolve_options
 from ..source.paths import AnyPath, absolute_for
+from .other_names import TABLE_CALLS, NamesOtherCalls
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class TableBase:
+class TableBase(NamesOtherCalls):
     """One table as a session works with it.
 
     Args:
@@ -24,6 +26,9 @@ class TableBase:
         options: Options of every read and write made here.
     """
 
+    _other_calls = TABLE_CALLS
+    _takes_session = True
+
     def __init__(self, spark: SparkSession, path: AnyPath, options: Mapping[str, Any] | None = None) -> None:
         self._spark = spark
         self._path = absolute_for(spark, path)
@@ -31,7 +36,15 @@ class TableBase:
         self._storage = open_storage(self._path, self.storage_options)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._path!r})"
+        return f"{type(self).__name__}({self._path!r}: {self._state()})"
+
+    def _state(self) -> str:
+        """Return what `repr` shows of the table: its type, or why there is none to show."""
+        try:
+            config = find_config(self._storage)
+        except PyHudiError as error:
+            return error.code.lower().replace("_", " ")
+        return "no table yet" if config is None else config.table_type
 
     @property
     def path(self) -> str:

@@ -13,11 +13,15 @@ from ...errors import OptionConflictError
 from ...operations.planning.operation import INSERT
 from ...operations.planning.plan import WritePlan, plan_write
 from ...operations.planning.request import WriteRequest
+from ...operations.planning.target import find_target
 from ...operations.write.announcement import announce
 from ...storage import open_storage
 from ...table.config import create_config
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET
+from ...table.latest_schema import latest_schema
+from ...table.schema.columns import without_meta
+from ...table.schema.types import sql_name
 from ...table.table import Table
 from ..options.names import OPTIONS
 from ..options.sources import WRITING, find_config, resolve_options
@@ -44,6 +48,7 @@ def create_table(
     table_type: str | None,
     partial_update_mode: str | None,
     options: Mapping[str, Any],
+    if_not_exists: bool,
 ) -> None:
     """Create an empty table, and say in the log what was made; see `HudiTable.create`."""
     keyed = {"recordkey": _names(record_key), "buckets": buckets} if record_key else {OPTIONS["operation"].key: INSERT}
@@ -55,10 +60,14 @@ def create_table(
         named[OPTIONS["partial_update_mode"].key] = partial_update_mode
     parsed = resolve_options({**options, **named}, path, WRITING, session=spark, warn=True).options
     storage = open_storage(path, parsed.storage_options, durable=parsed.durable)
-    if find_config(storage) is not None:
+    there = find_config(storage) is not None
+    if there and not if_not_exists:
         raise _exists(path)
     columns, rows = _columns_of(spark, schema)
     request = parsed.to_write_request(path, to_arrow(columns), overwrite=False)
+    if there:
+        _check_same(find_target(request, storage).table, request, path)
+        return
     plan, measured = plan_write(request), None
     if rows is not None and request.table.bucket_count is None and plan.config.index_type == BUCKET:
         plan, measured = _measured(request, plan, rows)
@@ -67,6 +76,35 @@ def create_table(
         raise _exists(path)
     _make_timeline_folder(plan.table)
     announce(plan.config, path, "" if measured is None else "So many suit the rows given, by suggest_buckets.")
+
+
+def _check_same(table: Table, request: WriteRequest, path: str) -> None:
+    """Refuse the table that is there where it lacks what a new one would have, or has other columns.
+
+    Raises:
+        OptionConflictError: It differs.
+    """
+    kept, asked = table.config, request.table
+    for words, mine, theirs in (
+        ("is partitioned by", asked.partition_fields or (), kept.partition_fields),
+        ("is ordered by", asked.ordering_fields or (), kept.ordering_fields),
+    ):
+        if tuple(mine) != tuple(theirs):
+            raise OptionConflictError(
+                f"The table {path} {words} {', '.join(theirs) or 'nothing'}, and the call asks for "
+                f"{', '.join(mine) or 'nothing'}.",
+                "Correct the arguments, or choose another path.",
+            )
+    known = latest_schema(kept, table.timeline())
+    columns = {} if known is None else {one.name: sql_name(one.type) for one in without_meta(known)}
+    given = {one.name: sql_name(one.type) for one in without_meta(request.schema)}
+    if known is not None and columns != given:
+        name = next(name for name in {**columns, **given} if columns.get(name) != given.get(name))
+        raise OptionConflictError(
+            f"The table {path} has the column {name!r} with the type {columns.get(name, 'none')}, and the call asks "
+            f"for the type {given.get(name, 'none')}.",
+            "Correct the schema, or open the table with HudiTable(spark, path): writes add columns to it.",
+        )
 
 
 def _measured(request: WriteRequest, plan: WritePlan, rows: DataFrame) -> tuple[WritePlan, int | None]:

@@ -48,7 +48,7 @@ class TableQueries(TableBase):
 
     def to_df(
         self,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         *,
         where: Where | None = None,
         meta: bool = True,
@@ -67,7 +67,8 @@ class TableQueries(TableBase):
         the table's store (S3 without hadoop-aws), the data source reads instead.
 
         Args:
-            columns: The columns to show, in this order; None for all, the meta columns first.
+            columns: The columns to show, in this order, as a list or as text with commas (``"id,city"``); None for
+                all, the meta columns first.
             where: Shows those rows alone for which a condition holds: SQL text, or a column, as for `DataFrame.where`;
                 or by the name of a column one value, or several of which it may have any. Partitions, buckets and files
                 that certainly hold no such row are left out before Spark sees them, as far as the condition is
@@ -97,7 +98,7 @@ class TableQueries(TableBase):
             self._path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone
         )
         whole = snapshot.schema if meta else without_meta(snapshot.schema)
-        wanted = whole if columns is None else select(snapshot.schema, columns, self._path)
+        wanted = whole if columns is None else select(snapshot.schema, _listed(columns, snapshot.schema), self._path)
         if where is None or (isinstance(where, Mapping) and not where):
             return self._shown(resolved, snapshot, wanted)
         asked = understand(self._spark, where, snapshot.schema, self._path)
@@ -220,3 +221,10 @@ class TableQueries(TableBase):
         options = {**resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns), **(more or {})}
         reader = self._spark.read.format(PyHudiDataSource.name()).options(**options)
         return (reader if schema is None else reader.schema(schema)).load(self._path)
+
+
+def _listed(columns: str | Sequence[str], schema: pa.Schema) -> Sequence[str]:
+    """Return the names of columns that were given as a list, or as text with commas."""
+    if not isinstance(columns, str):
+        return columns
+    return [columns] if columns in schema.names else [name.strip() for name in columns.split(",")]

@@ -16,6 +16,8 @@ from ...timeline.instants import WRITE_ACTIONS, Instant, State
 from ...timeline.writers.failures import Failed, read_failures
 from ..result import CommitResult, archived_results, result_of
 
+_OPERATIONS_OF_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
+
 HISTORY_SCHEMA = pa.schema(
     [
         pa.field("instant", pa.string(), nullable=False),
@@ -70,9 +72,10 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
 
 
 def last_commit(storage: Storage) -> CommitResult | None:
-    """Return what the newest completed write did; None where there is none."""
+    """Return what the newest completed write did, table services apart; None where there is none."""
     timeline = open_table(storage).timeline()
-    return result_of(timeline, timeline.writes[-1]) if timeline.writes else None
+    results = (result_of(timeline, instant) for instant in reversed(timeline.writes))
+    return next((result for result in results if result.operation not in _OPERATIONS_OF_SERVICES), None)
 
 
 def _row(

@@ -1,0 +1,106 @@
+"""Calls of delta-spark that pyhudi lacks or spells otherwise: the error of each names the call to use.
+
+Type checkers and ``dir()`` do not see these names, and ``hasattr`` is false of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...errors import InvalidOptionError
+
+_OPEN = "HudiTable(spark, path)"
+_CREATE = "HudiTable.create(spark, path, schema, record_key=...)"
+_BUILD = "table.merge(source, on) returns a merge without any; add clauses to it"
+_NO_MANIFESTS = "nothing: every reader of the table lists its files itself"
+_SIDES = "nothing: conditions call the two sides source and target, as in merge(rows, 'source.id = target.id')"
+
+TABLE_CALLS: Mapping[str, str] = {
+    "forPath": _OPEN,
+    "forName": f"{_OPEN}; a table has a path and no name of a catalog",
+    "isDeltaTable": "HudiTable.exists(spark, path)",
+    "createIfNotExists": f"{_CREATE[:-1]}, if_not_exists=True)",
+    "createOrReplace": f"{_CREATE}, and overwrite(df) for a table that is there",
+    "replace": "overwrite(df)",
+    "columnBuilder": f"{_CREATE}, whose schema may be DDL text",
+    "convertToDelta": f"{_CREATE}, then bulk_insert(df) with the rows of the Parquet files",
+    "toDF": "to_df()",
+    "alias": _SIDES,
+    "updateAll": "upsert(df)",
+    "whenMatchedUpdate": _BUILD,
+    "whenMatchedUpdateAll": _BUILD,
+    "whenMatchedDelete": _BUILD,
+    "whenNotMatchedInsert": _BUILD,
+    "whenNotMatchedInsertAll": _BUILD,
+    "vacuum": "clean()",
+    "optimize": "compact() on a merge-on-read table; writes fill up small files of a copy-on-write table by themselves",
+    "restoreToVersion": "restore(instant), with an instant of a savepoint",
+    "restoreToTimestamp": "restore(instant), with an instant of a savepoint",
+    "generate": _NO_MANIFESTS,
+    "upgradeTableProtocol": "nothing: a table keeps its version; hoodie.write.table.version chooses that of a new one",
+    "addFeatureSupport": "nothing: a table keeps its version; hoodie.write.table.version chooses that of a new one",
+    "dropFeatureSupport": "nothing: a table keeps its version",
+    "clone": f"{_CREATE}, then bulk_insert(table.to_df(meta=False))",
+    "cloneAtVersion": f"{_CREATE}, then bulk_insert(table.to_df(meta=False, as_of=instant))",
+    "cloneAtTimestamp": f"{_CREATE}, then bulk_insert(table.to_df(meta=False, as_of=time))",
+}
+MERGE_CALLS: Mapping[str, str] = {
+    "whenMatchedUpdate": "when_matched_update(set, condition)",
+    "whenMatchedUpdateAll": "when_matched_update_all(condition)",
+    "whenMatchedDelete": "when_matched_delete(condition)",
+    "whenNotMatchedInsert": "when_not_matched_insert(values, condition)",
+    "whenNotMatchedInsertAll": "when_not_matched_insert_all(condition)",
+    "whenNotMatchedBySourceUpdate": "when_not_matched_by_source_update(set, condition)",
+    "whenNotMatchedBySourceDelete": "when_not_matched_by_source_delete(condition)",
+    "withSchemaEvolution": "nothing: name the columns in set or values; upsert(df) adds the columns that df has more",
+    "alias": _SIDES,
+}
+
+
+def _unknown(owner: object, cls: type[NamesOtherCalls], name: str) -> AttributeError:
+    """Return the error of an attribute that a class or its object lacks."""
+    text = f"{cls.__name__} has no attribute {name!r}"
+    here = cls._other_calls.get(name)
+    if here is not None:
+        text += f". Use {here}."
+    return AttributeError(text, name=name, obj=owner)
+
+
+class _NamesOfClass(type):
+    """The class of classes that name the call to use for an attribute that they lack."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            raise _unknown(cls, cls, name)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make an object, if the first argument is no path: a HudiTable takes the session first."""
+        if cls._takes_session and args and (isinstance(args[0], str) or hasattr(args[0], "__fspath__")):  # type: ignore[attr-defined]
+            path = str(args[0])
+            raise InvalidOptionError(
+                f"{cls.__name__} was given the path {path!r} first, where it takes the session.",
+                f"Call {cls.__name__}(spark, {path!r}).",
+            )
+        return super().__call__(*args, **kwargs)
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """What `inspect` shows of the class: the arguments of its constructor."""
+        own = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return own.replace(parameters=[*own.parameters.values()][1:])
+
+
+class NamesOtherCalls(metaclass=_NamesOfClass):
+    """What an object lacks raises an AttributeError that names the call to use."""
+
+    # By the name of what it lacks, the call to use; and whether its constructor takes the session first.
+    _other_calls: ClassVar[Mapping[str, str]] = {}
+    _takes_session: ClassVar[bool] = False
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise _unknown(self, type(self), name)

@@ -1,0 +1,134 @@
+"""What users of delta-spark and of Spark type by habit gets an answer: the call here, or the rows."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyhudi
+import pytest
+from pyhudi import HudiTable
+from pyhudi.connector.table.other_names import MERGE_CALLS, TABLE_CALLS
+from pyhudi.errors import InvalidOptionError, OptionConflictError
+from pyspark.sql import SparkSession
+
+SCHEMA = "id long, city string, n int, price double, cost decimal(10,2), day date"
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> HudiTable:
+    path = str(tmp_path_factory.mktemp("calls") / "t")
+    table = HudiTable.create(spark, path, SCHEMA, record_key="id", table_type="MERGE_ON_READ", buckets=1)
+    numbers = "int(id) n", "double(id) price", "cast(id AS decimal(10,2)) cost"
+    table.upsert(spark.range(6).selectExpr("id", "concat('c', id) city", *numbers, "date'2026-01-01' day"))
+    return table
+
+
+@pytest.mark.parametrize("name", TABLE_CALLS)
+def test_a_call_of_delta_spark_names_the_call_of_a_table(table: HudiTable, name: str) -> None:
+    for owner in (HudiTable, table):
+        with pytest.raises(AttributeError) as raised:
+            getattr(owner, name)
+        assert f"HudiTable has no attribute {name!r}. Use {TABLE_CALLS[name]}." in str(raised.value)
+        assert not hasattr(owner, name)
+        assert name not in dir(owner)
+
+
+@pytest.mark.parametrize("name", MERGE_CALLS)
+def test_a_call_of_delta_spark_names_the_call_of_a_merge(table: HudiTable, name: str) -> None:
+    merge = table.merge(table.to_df(meta=False))
+    with pytest.raises(AttributeError, match="MergeBuilder has no attribute"):
+        getattr(merge, name)
+    assert name not in dir(merge)
+    named = MERGE_CALLS[name].partition("(")[0]
+    assert hasattr(merge, named) or MERGE_CALLS[name].startswith("nothing")
+
+
+def test_an_unknown_attribute_is_refused_as_python_refuses_it(table: HudiTable) -> None:
+    with pytest.raises(AttributeError, match=r"^HudiTable has no attribute 'upserd'$"):
+        table.upserd  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize("given", [("t",), (Path("t"),), ("t", None)])
+def test_a_table_that_is_opened_without_its_session_first_is_told_how(given: Any) -> None:
+    with pytest.raises(InvalidOptionError, match=r"HudiTable\(spark, 't'\)"):
+        HudiTable(*given)
+
+
+def test_repr_shows_the_path_and_the_type_and_needs_no_table(
+    spark: SparkSession, table: HudiTable, tmp_path: Path
+) -> None:
+    assert repr(table) == f"HudiTable({table.path!r}: MERGE_ON_READ)"
+    absent = tmp_path / "absent"
+    assert repr(HudiTable(spark, absent)) == f"HudiTable({str(absent)!r}: no table yet)"
+    (tmp_path / "file").touch()
+    assert "not a table" in repr(HudiTable(spark, tmp_path / "file"))
+
+
+def test_columns_may_be_text(table: HudiTable) -> None:
+    assert table.to_df("id").columns == ["id"]
+    assert table.to_df("id, city").columns == ["id", "city"]
+
+
+@pytest.mark.parametrize("column", ["id", "n", "price", "cost"])
+@pytest.mark.parametrize("value", [2, 2.0, Decimal(2), True])
+def test_a_number_of_any_type_is_compared_with_a_column_of_any(table: HudiTable, column: str, value: Any) -> None:
+    if value is True:
+        with pytest.raises(InvalidOptionError, match="True is no value"):
+            table.to_df("id", where={column: value})
+        return
+    wanted = [row.id for row in table.to_df().where(f"{column} = 2").collect()]
+    assert [row.id for row in table.to_df("id", where={column: value}).collect()] == wanted
+    assert len(wanted) == 1
+
+
+def test_a_delete_of_nothing_named_says_what_to_name(table: HudiTable) -> None:
+    with pytest.raises(InvalidOptionError, match="condition as its first argument"):
+        table.delete(condition="id = 7")
+
+
+def test_the_newest_commit_is_never_a_service(table: HudiTable) -> None:
+    before = table.last_commit()
+    done = table.upsert(table.to_df(where={"id": 1}, meta=False))
+    assert table.compact().instant
+    assert table.last_commit() == done != before
+
+
+def test_a_table_is_made_only_where_it_is_absent(spark: SparkSession, tmp_path: Path) -> None:
+    def made(schema: str = SCHEMA, **changes: Any) -> HudiTable:
+        given: dict[str, Any] = {"record_key": "id", "partition_by": "city", "order_by": "n", "buckets": 2, **changes}
+        return HudiTable.create(spark, tmp_path / "t", schema, **given, if_not_exists=True)
+
+    first = made()
+    first.insert(spark.sql("select 1L id, 'x' city, 1 n, 1.0D price, 1.00BD cost, date'2026-01-01' day"))
+    assert made().to_df().count() == 1
+    for changes, text in (
+        ({"record_key": "n"}, "recordkey"),
+        ({"partition_by": ()}, "partition"),
+        ({"order_by": ()}, "ordered by n, and the call asks for nothing"),
+        ({"order_by": "price"}, "'price' here and 'n' in the table"),
+        ({"table_type": "MERGE_ON_READ"}, "COPY_ON_WRITE"),
+        ({"index": "BLOOM", "buckets": None}, "BLOOM"),
+        ({"buckets": 3}, "3 here and 2 in the table"),
+        ({"schema": SCHEMA + ", more int"}, "'more' with the type none"),
+        ({"schema": SCHEMA.replace("n int", "n long")}, "'n' with the type int"),
+    ):
+        with pytest.raises(OptionConflictError, match=text):
+            made(**changes)  # type: ignore[arg-type]
+
+
+def test_a_merge_shows_its_clauses(table: HudiTable) -> None:
+    merge = table.merge(table.to_df(meta=False), "source.id = target.id")
+    assert "no clause yet" in repr(merge)
+    shown = repr(merge.when_matched_update({"n": "source.n + 1"}, "source.n > 1").when_matched_delete())
+    assert shown.splitlines() == [
+        f"merge into {table.path} on source.id = target.id",
+        "  when_matched_update({'n': 'source.n + 1'}, condition='source.n > 1')",
+        "  when_matched_delete()",
+        "nothing is written until execute()",
+    ]
+
+
+def test_the_package_shows_its_public_names_alone() -> None:
+    assert dir(pyhudi) == sorted(pyhudi.__all__)
