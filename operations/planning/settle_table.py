@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...errors import OptionConflictError
 from ...table.config import PROPERTIES_PATH, load_config
-from ...table.config.property_keys import CREATE_SCHEMA
+from ...table.config.property_keys import ADDED_BY_PYHUDI, CREATE_SCHEMA
 from ..transaction.outcome import Properties
 from .plan import WritePlan
 
@@ -30,8 +30,9 @@ def settle_table(plan: WritePlan) -> Properties:
 
 def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
     ours = plan.config.properties
-    # Whether the columns of both go together was looked at before.
-    differing = sorted(key for key in {*ours, *theirs} - {CREATE_SCHEMA} if ours.get(key, "") != theirs.get(key, ""))
+    # Whether the columns of both go together was looked at before. Another release adds other properties by itself.
+    compared = {*ours, *theirs} - {CREATE_SCHEMA} - (ADDED_BY_PYHUDI - (ours.keys() & theirs.keys()))
+    differing = sorted(key for key in compared if ours.get(key, "") != theirs.get(key, ""))
     if differing:
         key = differing[0]
         raise OptionConflictError(

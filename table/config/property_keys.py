@@ -82,6 +82,8 @@ BUCKET_ENGINE = "hoodie.index.bucket.engine"
 # Apache Hudi's procedures read the table's properties as options of theirs. Where these name the index BUCKET, Apache
 # Hudi fails without the option that names the record key: the property of the same meaning has another name.
 RECORD_KEY_OPTION = "hoodie.datasource.write.recordkey.field"
+# What pyhudi writes down by itself, and releases of it do not have in common: none says more than the others do.
+ADDED_BY_PYHUDI = frozenset({BUCKET_ENGINE, RECORD_KEY_OPTION})
 
 BUCKET = "BUCKET"
 SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM = "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM"

@@ -1,0 +1,40 @@
+"""Two processes create one table at the same moment: what the second one makes of the first one's properties."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyhudi.errors import OptionConflictError
+from pyhudi.storage import open_storage
+from pyhudi.table.config import TableConfig, create_config
+from pyhudi.table.config.property_keys import ADDED_BY_PYHUDI, BUCKET_COUNT, BUCKET_ENGINE, RECORD_KEY_OPTION
+from support.attempts import rows
+from support.drive import KEYED, carry_out, plan, rows_of
+
+
+def created(path: Path, *, left_out: frozenset[str] = frozenset(), **others: str) -> None:
+    """Plan a write that creates a table, create it by other properties, and carry the write out."""
+    data = rows(1, value=1)
+    planned = plan(path, data.schema, table=KEYED)
+    made = {key: text for key, text in planned.config.properties.items() if key not in left_out}
+    create_config(open_storage(str(path)), TableConfig({**made, **others}))
+    carry_out(planned, [data])
+
+
+@pytest.mark.parametrize("left_out", [ADDED_BY_PYHUDI, {RECORD_KEY_OPTION}, {BUCKET_ENGINE}], ids=len)
+def test_properties_that_pyhudi_adds_by_itself_may_be_missing(tmp_path: Path, left_out: frozenset[str]) -> None:
+    created(tmp_path / "t", left_out=frozenset(left_out))
+
+    assert len(rows_of(tmp_path / "t", "id")) == 1
+
+
+def test_properties_of_a_release_to_come_are_compared(tmp_path: Path) -> None:
+    with pytest.raises(OptionConflictError, match=r"meanwhile, with hoodie\.table\.news="):
+        created(tmp_path / "t", **{"hoodie.table.news": "x"})
+
+
+@pytest.mark.parametrize("key", [BUCKET_COUNT, *sorted(ADDED_BY_PYHUDI)])
+def test_a_differing_value_is_a_conflict(tmp_path: Path, key: str) -> None:
+    with pytest.raises(OptionConflictError, match=f"meanwhile, with {key}='17' where"):
+        created(tmp_path / "t", **{key: "17"})
