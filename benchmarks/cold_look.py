@@ -15,6 +15,7 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.config import TableConfig, create_config
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.names import BaseFileName, WriteToken, new_bucket_file_id
 from pyhudi.table.files.partitions import write_partition_metafile
 from pyhudi.table.schema.columns import avro_schema
@@ -40,7 +41,9 @@ def main() -> None:
 
 def make_table(storage: Storage, commits: int) -> None:
     """Make a table of which each commit wrote every file group; of its base files only the newest are there, empty."""
-    create_config(storage, TableConfig.new(name="t", record_key_fields=["column_0"], bucket_count=BUCKETS))
+    create_config(
+        storage, TableConfig.new(TableSettings(name="t", record_key_fields=("column_0",), bucket_count=BUCKETS))
+    )
     groups = [(f"p{number}", bucket) for number in range(PARTITIONS) for bucket in range(BUCKETS)]
     for number in range(commits):
         instant, completed = f"2026010100{number:04d}000", f"2026010100{number:04d}500"

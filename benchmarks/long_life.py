@@ -23,6 +23,7 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.config import TableConfig, create_config
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.names import BaseFileName, WriteToken, new_bucket_file_id
 from pyhudi.table.files.partitions import write_partition_metafile
 from pyhudi.table.schema.columns import avro_schema
@@ -77,7 +78,9 @@ def grow(storage: Storage, commits: int) -> None:
     """Make a table whose commits each wrote every file group of one partition; of their files the newest are there."""
     create_config(
         storage,
-        TableConfig.new(name="t", record_key_fields=["id"], partition_fields=["p"], bucket_count=_GROUPS),
+        TableConfig.new(
+            TableSettings(name="t", record_key_fields=("id",), partition_fields=("p",), bucket_count=_GROUPS)
+        ),
     )
     write_partition_metafile(storage, "old", "20260101000000000")
     extra = {"schema": avro_schema(_SCHEMA, "t")}

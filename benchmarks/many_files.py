@@ -94,6 +94,7 @@ def make_pyhudi(path: str, partitions: int, groups: int, table_type: str = "COPY
     from pyhudi.index.registry import computed_index_for
     from pyhudi.storage import open_storage
     from pyhudi.table.config import TableConfig, create_config
+    from pyhudi.table.config.table_settings import TableSettings
     from pyhudi.table.files.names import BaseFileName, WriteToken, new_bucket_file_id
     from pyhudi.table.files.partitions import write_partition_metafile
     from pyhudi.table.schema.columns import META_COLUMNS, avro_schema
@@ -102,7 +103,9 @@ def make_pyhudi(path: str, partitions: int, groups: int, table_type: str = "COPY
 
     storage = open_storage(path)
     config = TableConfig.new(
-        name="t", record_key_fields=["id"], partition_fields=["p"], bucket_count=groups, table_type=table_type
+        TableSettings(
+            name="t", record_key_fields=["id"], partition_fields=["p"], bucket_count=groups, table_type=table_type
+        )
     )
     create_config(storage, config)
     keys = pa.array(map(str, range(groups * 10)))

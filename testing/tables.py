@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..index.settings import LookupSettings
 from ..operations.planning.plan import WritePlan, plan_write
-from ..operations.planning.request import TableSettings, WriteRequest, WriteSettings
+from ..operations.planning.request import WriteRequest, WriteSettings
 from ..operations.result import CommitResult
 from ..operations.write.run import LocalRun
 from ..operations.write.task import TaskResult
@@ -20,6 +20,7 @@ from ..reader.scan import scan
 from ..reader.snapshot import open_snapshot
 from ..storage import open_storage
 from ..storage.base import Storage
+from ..table.config.table_settings import TableSettings
 from ..table.files.lost import WholeView, open_view
 from ..table.table import open_table
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from ...operations.planning.request import TableSettings
-from ...operations.planning.table_terms import NO_UPDATE_MODE, UNAVAILABLE
-from ...table.config.key_types import KeyGeneratorType, PartitionType, split_partition_field
+from ...operations.planning.table_terms import NO_UPDATE_MODE
+from ...table.config.key_types import split_partition_field
 from ...table.config.payloads import PAYLOADS
 from ...table.config.property_keys import (
     INDEXES_NOT_DONE,
     LOOKUP_INDEXES,
-    PARTIAL_UPDATE_MODE,
     TIME_INPUT_DELIMITER,
     TIME_INPUT_FORMAT,
     TIME_INPUT_ZONE,
+    TIME_OPTIONS,
     TIME_OUTPUT_FORMAT,
     TIME_OUTPUT_ZONE,
     TIME_TYPE,
@@ -25,10 +24,12 @@ from ...table.config.property_keys import (
     VERSIONS,
     older_time_option,
 )
+from ...table.config.table_settings import TERMS, TableSettings
 from .types import (
     BucketEngine,
     Buckets,
     Fields,
+    FieldsOf,
     Generator,
     IndexType,
     MergeMode,
@@ -39,60 +40,62 @@ from .types import (
     TimestampType,
     TimeUnit,
     Timezone,
+    key_of,
     option,
+    settings_of,
 )
+
+TABLE = FieldsOf(TableSettings, {name: term.option for name, term in TERMS.items()})
+
+
+def _names(fields: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if fields is None else tuple(split_partition_field(one)[0] for one in fields)
 
 
 class TableOptions(BaseModel):
     """What a write says of the table itself; later writes need none of it, and one that disagrees is refused."""
 
     table_name: str | None = option(
-        None,
+        TABLE.name,
         "Name of a new table; without it the last part of the path.",
-        "hoodie.table.name",
         "hoodie.datasource.write.table.name",
         otherwise="the last part of the path",
     )
-    database: str | None = option(None, "Database that a new table belongs to.", "hoodie.database.name")
+    database: str | None = option(TABLE.database, "Database that a new table belongs to.")
     table_type: TableType | None = option(
-        None,
+        TABLE.table_type,
         "Type of a new table.",
-        "hoodie.datasource.write.table.type",
         "hoodie.table.type",
         "hoodie.datasource.write.storage.type",
         otherwise="COPY_ON_WRITE",
     )
     table_version: int | None = option(
-        None,
+        TABLE.version,
         "Version of a new table, see [Table versions](concepts.md#table-versions); 9 without it. An existing table "
         "keeps its own.",
-        "hoodie.write.table.version",
         "hoodie.table.version",
         supported=list(VERSIONS),
         otherwise="9",
     )
     record_key: Fields | None = option(
-        None,
+        TABLE.record_key_fields,
         "The columns whose values identify a row within its partition; a new table needs them.",
-        "hoodie.datasource.write.recordkey.field",
         "hoodie.table.recordkey.fields",
         "recordkey",
         "record_key",
     )
     partition_fields: PartitionFields | None = option(
-        None,
+        TABLE.partition_fields.of(_names),
         "The columns that a new table is partitioned by; none without it. The key generator CUSTOM wants each as "
         "`column:SIMPLE` or `column:TIMESTAMP`.",
-        "hoodie.datasource.write.partitionpath.field",
         "hoodie.table.partition.fields",
         "partitionby",
         "partition_by",
     )
     ordering_fields: Fields | None = option(
-        None,
+        TABLE.ordering_fields,
         "The columns whose greater values win when two rows have one key, compared one after another; without them the "
         "later row wins.",
-        "hoodie.table.ordering.fields",
         "hoodie.datasource.write.precombine.field",
         "hoodie.datasource.write.ordering.fields",
         "hoodie.table.precombine.field",
@@ -101,10 +104,9 @@ class TableOptions(BaseModel):
         "order_by",
     )
     key_generator_type: Generator | None = option(
-        None,
+        TABLE.key_generator,
         "How keys and partition paths are made of columns; without it SIMPLE, COMPLEX, NON_PARTITION or CUSTOM, as the "
         "columns ask for.",
-        "hoodie.datasource.write.keygenerator.type",
         "hoodie.table.keygenerator.type",
         otherwise="as the columns ask",
     )
@@ -115,21 +117,18 @@ class TableOptions(BaseModel):
         "hoodie.table.keygenerator.class",
     )
     hive_style: bool | None = option(
-        None,
+        TABLE.hive_style,
         "Whether a new table's folders read `column=value`; false without it.",
-        "hoodie.datasource.write.hive_style_partitioning",
         otherwise="false",
     )
     url_encode: bool | None = option(
-        None,
+        TABLE.url_encode,
         "Whether a new table escapes special characters in its folders; false without it.",
-        "hoodie.datasource.write.partitionpath.urlencode",
         otherwise="false",
     )
     index_type: IndexType | None = option(
-        None,
+        TABLE.index_type,
         "How a new table finds the row of a key, see [Indexes](indexes.md): BUCKET computes it, the others look it up.",
-        "hoodie.index.type",
         "index",
         supported=["BUCKET", *LOOKUP_INDEXES],
         unsupported=sorted(INDEXES_NOT_DONE),
@@ -182,16 +181,14 @@ class TableOptions(BaseModel):
         None, "Both time zones in one; it goes before each of them.", TIME_ZONE, older_time_option(TIME_ZONE)
     )
     buckets: Buckets | None = option(
-        None,
+        TABLE.bucket_count,
         "Number of buckets in every partition under the index BUCKET, fixed when the table is made; 8 without it.",
-        "hoodie.bucket.index.num.buckets",
         "buckets",
         otherwise="8",
     )
     hash_fields: Fields | None = option(
-        None,
+        TABLE.hash_fields,
         "The record key columns that choose the bucket; all of them without it.",
-        "hoodie.bucket.index.hash.field",
         otherwise="the record key",
     )
     bucket_engine: BucketEngine | None = option(
@@ -202,112 +199,65 @@ class TableOptions(BaseModel):
         otherwise="SIMPLE",
     )
     merge_mode: MergeMode | None = option(
-        None,
+        TABLE.merge_mode,
         "Who wins when two rows have one key; event time with an ordering field, commit time without.",
-        "hoodie.write.record.merge.mode",
         "hoodie.record.merge.mode",
         supported=["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"],
         otherwise="as the ordering fields ask",
     )
     payload: PayloadName | None = option(
-        None,
+        TABLE.payload,
         "The merge mode, named by one of Apache Hudi's older payload classes. AWSDmsAvroPayload brings the delete "
         "marker `Op` = `D` along.",
-        "hoodie.datasource.write.payload.class",
         "hoodie.compaction.payload.class",
         supported=list(PAYLOADS),
     )
     delete_field: str = option(
-        "",
+        TABLE.delete_field.of(lambda text: text or None, default=""),
         "The column by which rows of an upsert are deletes, beside `_hoodie_is_deleted`; goes with the marker.",
-        "hoodie.payload.delete.field",
     )
     delete_marker: str = option(
-        "",
+        TABLE.delete_marker.of(lambda text: text or None, default=""),
         "The column's value, as text, in rows that are deletes. A table keeps the two from its creation; given to one "
         "that has none, they hold for that write.",
-        "hoodie.payload.delete.marker",
     )
     partial_update_mode: PartialUpdateMode | None = option(
-        None,
+        TABLE.partial_update_mode,
         "Which values of a row leave a column to the older row of its key: null (IGNORE_DEFAULTS), or a text that "
         "stands for no value (FILL_UNAVAILABLE); see [Merge-on-read](merge-on-read.md#partial-updates).",
-        PARTIAL_UPDATE_MODE,
         supported=["IGNORE_DEFAULTS", "FILL_UNAVAILABLE", "NONE"],
         otherwise="NONE",
     )
     unavailable: str = option(
-        "",
+        TABLE.unavailable.of(lambda text: text or None, default=""),
         "The text, or bytes, that stands for no value under FILL_UNAVAILABLE; Debezium's without it.",
-        UNAVAILABLE,
         UNAVAILABLE_VALUE,
         otherwise=UNAVAILABLE_OF_DEBEZIUM,
     )
     timezone: Timezone | None = option(
-        None,
+        TABLE.timezone,
         "The zone of a new table's instant times; UTC without it.",
-        "hoodie.table.timeline.timezone",
         otherwise="UTC",
     )
 
     @property
-    def key_generator(self) -> KeyGeneratorType | None:
-        """The key generator that was named, by type or by class."""
-        return self.key_generator_type or self.key_generator_class
-
-    @property
-    def partition_names(self) -> tuple[str, ...] | None:
-        """The partition columns without their types."""
-        if self.partition_fields is None:
-            return None
-        return tuple(split_partition_field(one)[0] for one in self.partition_fields)
-
-    @property
-    def partition_types(self) -> tuple[PartitionType, ...] | None:
-        """The types of the partition columns, None where they were named without."""
-        kinds = (split_partition_field(one)[1] for one in self.partition_fields or ())
-        return tuple(kind for kind in kinds if kind is not None) or None
-
-    @property
     def time_options(self) -> dict[str, str]:
         """What was said of the times in partition paths, by Hudi's keys."""
-        said = {
-            TIME_TYPE: self.time_type,
-            TIME_UNIT: self.time_unit,
-            TIME_INPUT_FORMAT: self.time_input_format,
-            TIME_INPUT_DELIMITER: self.time_input_delimiter,
-            TIME_INPUT_ZONE: self.time_input_zone,
-            TIME_OUTPUT_FORMAT: self.time_output_format,
-            TIME_OUTPUT_ZONE: self.time_output_zone,
-            TIME_ZONE: self.time_zone,
-        }
-        return {key: text for key, text in said.items() if text}
+        said = {key_of(type(self), name): getattr(self, name) for name in TableOptions.model_fields}
+        return {key: said[key] for key in TIME_OPTIONS if said.get(key)}
 
     def table_settings(self) -> TableSettings:
         """Return what these options say of the table."""
         payload = PAYLOADS.get(self.payload or "")
         by_payload = None if payload is None else payload.partial_update_mode or NO_UPDATE_MODE
-        return TableSettings(
-            name=self.table_name,
-            database=self.database,
-            table_type=self.table_type,
-            version=self.table_version,
-            record_key_fields=self.record_key,
-            partition_fields=self.partition_names,
-            partition_types=self.partition_types,
-            ordering_fields=self.ordering_fields,
+        kinds = (split_partition_field(one)[1] for one in self.partition_fields or ())
+        return settings_of(
+            TableSettings,
+            self,
+            partition_types=tuple(kind for kind in kinds if kind is not None) or None,
             merge_mode=self.merge_mode or (payload.merge_mode if payload else None),
             payload=payload,
-            delete_field=self.delete_field or None,
-            delete_marker=self.delete_marker or None,
             partial_update_mode=self.partial_update_mode or by_payload,
-            unavailable=self.unavailable or None,
-            key_generator=self.key_generator,
-            hive_style=self.hive_style,
-            url_encode=self.url_encode,
-            timezone=self.timezone,
-            index_type=self.index_type,
-            bucket_count=self.buckets,
-            hash_fields=self.hash_fields,
+            key_generator=self.key_generator_type or self.key_generator_class,
             time_options=self.time_options,
         )

@@ -212,12 +212,14 @@ class SettingsField:
         kind: The value's class.
         name: The field.
         default: The option's default.
+        key: The option's key, where the settings name it.
         by: Makes the field's value of the option's; None where they are the same.
     """
 
     kind: type
     name: str
     default: Any
+    key: str = ""
     by: Callable[[Any], Any] | None = None
 
     def of(self, by: Callable[[Any], Any], **default: Any) -> SettingsField:
@@ -230,23 +232,24 @@ class FieldsOf:
 
     Args:
         kind: The value's class.
+        keys: The keys of the options that set fields, where something else needs them too.
     """
 
-    def __init__(self, kind: type) -> None:
+    def __init__(self, kind: type, keys: Mapping[str, str] | None = None) -> None:
         self._kind = kind
+        self._keys = keys or {}
 
     def __getattr__(self, name: str) -> SettingsField:
         for one in fields(self._kind):
             if one.name == name:
-                return SettingsField(self._kind, name, one.default)
+                return SettingsField(self._kind, name, one.default, self._keys.get(name, ""))
         raise AttributeError(f"{self._kind.__name__} has no field {name!r}")
 
 
 def option(
     default: Any,
     doc: str,
-    key: str,
-    *aliases: str,
+    *keys: str,
     supported: Sequence[object] | None = None,
     unsupported: Sequence[object] = (),
     instead: str | Mapping[str, str] | None = None,
@@ -259,17 +262,17 @@ def option(
         default: Its value when nothing is said, or the field of a settings value that it sets and whose default it has;
             None leaves the choice to the table.
         doc: One sentence for people.
-        key: Hudi's own name, or ours below ``hoodie.pyhudi``.
-        aliases: Other names, Hudi's first.
+        keys: Hudi's own name, or ours below ``hoodie.pyhudi``, unless the field has it; then others, Hudi's first.
         supported: The values that pyhudi does, where Apache Hudi has more of them.
         unsupported: Those of Apache Hudi's that it does not, where others than the supported ones may be good.
         instead: What to use in place of a value that is not supported, or of each; the supported ones without it.
         otherwise: What None comes to, in the words of a table's cell.
         since: The version of pyhudi that has it first.
     """
-    extra: Any = {"key": key, "aliases": list(aliases), "since": since, "otherwise": otherwise}
-    if isinstance(default, SettingsField):
-        extra["sets"], default = default, default.default
+    sets = default if isinstance(default, SettingsField) else None
+    if sets is not None:
+        default, keys = sets.default, (sets.key, *keys) if sets.key else keys
+    extra: Any = {"key": keys[0], "aliases": list(keys[1:]), "since": since, "otherwise": otherwise, "sets": sets}
     if supported is not None:
         extra |= {"supported": list(supported), "unsupported": list(unsupported), "instead": instead}
     return Field(default, description=doc, json_schema_extra=extra)
@@ -301,8 +304,13 @@ def settings_of(kind: type[Settings], options: BaseModel, **worked_out: Any) -> 
     return kind(**worked_out)
 
 
+def key_of(model: type[BaseModel], name: str) -> str:
+    """Return the key of an option; empty for a family of keys."""
+    return str(cast(Any, model.model_fields[name].json_schema_extra).get("key", ""))
+
+
 @cache
 def _options_by_field(model: type[BaseModel]) -> dict[tuple[type, str], tuple[str, Callable[[Any], Any] | None]]:
     described = ((name, cast(Any, info.json_schema_extra) or {}) for name, info in model.model_fields.items())
-    found = ((name, extra["sets"]) for name, extra in described if "sets" in extra)
+    found = ((name, extra["sets"]) for name, extra in described if extra.get("sets"))
     return {(one.kind, one.name): (name, one.by) for name, one in found}

@@ -30,8 +30,8 @@ from ...errors import DuplicateColumnError, InvalidOptionError, OptionConflictEr
 from ...index.registry import index_for
 from ...operations.planning.adopted_table import changes_to
 from ...operations.planning.columns import key_schema
-from ...operations.planning.request import TableSettings
 from ...storage import open_storage
+from ...table.config.table_settings import TableSettings
 from ...table.latest_schema import latest_schema
 from ...table.table import Table, open_table
 from ...table.told_index import look_up_index

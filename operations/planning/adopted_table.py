@@ -10,15 +10,14 @@ from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import (
     BUCKET,
     BUCKET_COUNT,
-    BUCKET_HASH_FIELDS,
     INDEX_TYPE,
     PARTIAL_UPDATE_MODE,
     SIMPLE,
 )
 from ...table.config.table_config import bucket_properties
+from ...table.config.table_settings import TERMS, TableSettings
 from ...table.keys.time_partitions import TimeOptions
 from ...table.told_index import ToldIndex, is_unnoted, mixed, with_told
-from .request import TableSettings
 from .table_terms import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -31,26 +30,6 @@ from .table_terms import (
     marker_asked,
     shown,
 )
-
-# Attribute of TableSettings -> (attribute of TableConfig, the option's key).
-_COMPARED = {
-    "name": ("name", "hoodie.table.name"),
-    "database": ("database", "hoodie.database.name"),
-    "table_type": ("table_type", "hoodie.datasource.write.table.type"),
-    "version": ("version", "hoodie.write.table.version"),
-    "record_key_fields": ("record_key_fields", "hoodie.datasource.write.recordkey.field"),
-    "partition_fields": ("partition_fields", "hoodie.datasource.write.partitionpath.field"),
-    "partition_types": ("partition_types", "hoodie.datasource.write.partitionpath.field"),
-    "ordering_fields": ("ordering_fields", "hoodie.table.ordering.fields"),
-    "merge_mode": ("merge_mode", "hoodie.write.record.merge.mode"),
-    "key_generator": ("key_generator", "hoodie.datasource.write.keygenerator.type"),
-    "hive_style": ("hive_style", "hoodie.datasource.write.hive_style_partitioning"),
-    "url_encode": ("url_encode", "hoodie.datasource.write.partitionpath.urlencode"),
-    "timezone": ("timezone", "hoodie.table.timeline.timezone"),
-    "index_type": ("index_type", INDEX_TYPE),
-    "bucket_count": ("bucket_count", BUCKET_COUNT),
-    "hash_fields": ("hash_fields", BUCKET_HASH_FIELDS),
-}
 
 
 def _as_without_rows() -> ToldIndex:
@@ -101,11 +80,13 @@ def changes_to(
 
 def _check_agrees(config: TableConfig, asked: TableSettings, path: str) -> None:
     conflicts = []
-    for name, (attribute, key) in _COMPARED.items():
-        said, kept = getattr(asked, name), getattr(config, attribute)
-        unknown = name in {"bucket_count", "hash_fields", "index_type"} and kept is None
-        if said is not None and not unknown and said != kept:
-            conflicts.append(f"{key} is {shown(said)} here and {shown(kept)} in the table")
+    for name, term in TERMS.items():
+        said = getattr(asked, name)
+        if said is None or not term.compared:
+            continue
+        kept = getattr(config, name)
+        if said != kept and (term.noted or kept is not None):
+            conflicts.append(f"{term.option} is {shown(said)} here and {shown(kept)} in the table")
     marker = marker_asked(asked, config.delete_marker, path)
     if marker is not None and config.delete_marker not in {None, marker}:
         conflicts.append(

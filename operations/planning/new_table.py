@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
 from ...index.registry import is_offered
 from ...table.config import TableConfig
-from ...table.config.key_types import KeyGeneratorType, PartitionType, choose_key_generator
+from ...table.config.key_types import KeyGeneratorType, PartitionType, choose_key_generator, typed_fields
 from ...table.config.merge_properties import merge_properties
 from ...table.config.property_keys import (
     BUCKET,
@@ -20,8 +22,8 @@ from ...table.config.property_keys import (
     TIME_ZONES,
     VERSIONS,
 )
+from ...table.config.table_settings import TERMS, TableSettings
 from ...table.keys.time_partitions import TimeOptions
-from .request import TableSettings
 from .table_terms import (
     NO_UPDATE_MODE,
     PAYLOAD_CLASS,
@@ -34,7 +36,7 @@ from .table_terms import (
 )
 
 DEFAULT_BUCKETS = 8
-_VERSION = "hoodie.write.table.version"
+_VERSION = TERMS["version"].option
 
 
 def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False) -> TableConfig:
@@ -61,38 +63,30 @@ def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False)
         )
     _check_creatable(asked, path)
     index_type = _index_type(asked, path)
-    partition_fields = asked.partition_fields or ()
     _check_named_once(asked, path)
     generator = _generator(asked, path)
     ordering = _ordering_fields(asked, path)
     merge_mode = _merge_mode(asked, ordering, path)
     check_hash_fields(asked.hash_fields, record_key, path)
-    version = asked.version or NEWEST_VERSION
-    _check_merging(asked, version, path)
+    _check_merging(asked, asked.or_default("version"), path)
     brought = asked.payload.delete_marker if asked.payload else None
-    mode = _partial_update_mode(asked, path)
-    config = TableConfig.new(
-        name=asked.name or path.rstrip("/").rpartition("/")[2],
-        database=asked.database or "",
-        version=version,
-        table_type=asked.table_type or COPY_ON_WRITE,
-        record_key_fields=record_key,
-        partition_fields=partition_fields,
-        partition_types=asked.partition_types if generator is KeyGeneratorType.CUSTOM else None,
-        ordering_fields=ordering,
-        merge_mode=merge_mode,
-        payload=asked.payload,
-        delete_marker=marker_asked(asked, None, path) or brought,
-        key_generator=generator,
-        hive_style=bool(asked.hive_style),
-        url_encode=bool(asked.url_encode),
-        timezone=asked.timezone or "UTC",
-        index_type=index_type,
-        bucket_count=(asked.bucket_count or DEFAULT_BUCKETS) if index_type == BUCKET else None,
-        hash_fields=asked.hash_fields or record_key,
-        time_options=_time_options(asked, generator, path),
+    marker = marker_asked(asked, None, path) or brought
+    return TableConfig.new(
+        replace(
+            asked,
+            name=asked.name or path.rstrip("/").rpartition("/")[2],
+            partition_types=asked.partition_types if generator is KeyGeneratorType.CUSTOM else None,
+            ordering_fields=ordering,
+            merge_mode=merge_mode,
+            delete_field=marker.field if marker else None,
+            delete_marker=marker.value if marker else None,
+            partial_update_mode=_partial_update_mode(asked, path),
+            key_generator=generator,
+            index_type=index_type,
+            bucket_count=(asked.bucket_count or DEFAULT_BUCKETS) if index_type == BUCKET else None,
+            time_options=_time_options(asked, generator, path),
+        )
     )
-    return config if mode is None else config.with_partial_updates(mode, asked.unavailable)
 
 
 def _index_type(asked: TableSettings, path: str) -> str | None:
@@ -242,13 +236,9 @@ def _generator(asked: TableSettings, path: str) -> KeyGeneratorType:
     raise OptionConflictError(
         f"The key generator {generator.value} (hoodie.datasource.write.keygenerator.type) does not fit the new table "
         f"{path} with the record key "
-        f"{shown(record_key)} and the partition columns {shown(_typed(partition, asked.partition_types))}.",
+        f"{shown(record_key)} and the partition columns {shown(typed_fields(partition, asked.partition_types))}.",
         cure,
     )
-
-
-def _typed(fields: tuple[str, ...], types: tuple[PartitionType, ...] | None) -> tuple[str, ...]:
-    return tuple(f"{field}:{kind.value}" for field, kind in zip(fields, types, strict=True)) if types else fields
 
 
 def _time_options(asked: TableSettings, generator: KeyGeneratorType, path: str) -> dict[str, str]:

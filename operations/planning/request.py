@@ -9,52 +9,14 @@ import pyarrow as pa
 
 from ...index.base import LookupFigures
 from ...index.settings import LookupSettings
-from ...table.config.key_types import KeyGeneratorType, PartitionType
-from ...table.config.payloads import Payload
+from ...table.config.table_settings import TableSettings
 from ...table.files.logs.block_format import LogSettings
 from ...table.files.output import GIB, MIB, Output
 from ...timeline.writers.patience import Patience
 from ..result import RowCounts
 from ..services.settings import Upkeep
 
-
-@dataclass(frozen=True, slots=True)
-class TableSettings:
-    """What the caller says of the table itself; None where nothing was said.
-
-    For a new table None means Apache Hudi's default, for an existing one the table's own value; a value that
-    disagrees with an existing table is refused.
-
-    Attributes:
-        partition_types: The types of the partition fields, which the key generator CUSTOM has.
-        payload: The payload class by which the merge mode was named.
-        partial_update_mode: Which values of a row leave a column to the older row.
-        unavailable: The text or bytes that do, under FILL_UNAVAILABLE.
-        time_options: What the times in partition paths are, by the keys of `table.options.TIME_OPTIONS`.
-    """
-
-    name: str | None = None
-    database: str | None = None
-    table_type: str | None = None
-    version: int | None = None
-    record_key_fields: tuple[str, ...] | None = None
-    partition_fields: tuple[str, ...] | None = None
-    partition_types: tuple[PartitionType, ...] | None = None
-    ordering_fields: tuple[str, ...] | None = None
-    merge_mode: str | None = None
-    payload: Payload | None = None
-    delete_field: str | None = None
-    delete_marker: str | None = None
-    partial_update_mode: str | None = None
-    unavailable: str | None = None
-    key_generator: KeyGeneratorType | None = None
-    hive_style: bool | None = None
-    url_encode: bool | None = None
-    timezone: str | None = None
-    index_type: str | None = None
-    bucket_count: int | None = None
-    hash_fields: tuple[str, ...] | None = None
-    time_options: Mapping[str, str] = field(default_factory=dict)
+__all__ = ["TableSettings", "WriteRequest", "WriteSettings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +110,7 @@ class WriteRequest:
     operation: str | None
     overwrite: bool
     schema: pa.Schema
-    table: TableSettings = TableSettings()
+    table: TableSettings = field(default_factory=TableSettings)
     write: WriteSettings = WriteSettings()
     write_id: str = ""
     application: str = ""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from ...errors import MissingOptionError, OptionConflictError
 from ...table.config.key_types import KeyGeneratorType, PartitionType
 from ...table.config.property_keys import BUCKET, BUCKET_COUNT, BUCKET_HASH_FIELDS, INDEX_TYPE
+from ...table.config.table_settings import TERMS, TableSettings
 from ...table.merging.deletes import DeleteMarker
-from .request import TableSettings
 
 # What a caller says of delete markers; the table keeps both as properties of its merge mode.
-DELETE_FIELD = "hoodie.payload.delete.field"
-DELETE_MARKER = "hoodie.payload.delete.marker"
-PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
-UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
+DELETE_FIELD, DELETE_MARKER = TERMS["delete_field"].option, TERMS["delete_marker"].option
+PAYLOAD_CLASS, UNAVAILABLE = TERMS["payload"].option, TERMS["unavailable"].option
 NO_UPDATE_MODE = "NONE"
 
 

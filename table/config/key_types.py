@@ -109,3 +109,8 @@ def choose_key_generator(
     if len(partition_fields) == 1 and len(record_key_fields) <= 1:
         return KeyGeneratorType.SIMPLE
     return KeyGeneratorType.COMPLEX
+
+
+def typed_fields(fields: Sequence[str], types: Sequence[PartitionType] | None) -> tuple[str, ...]:
+    """Return partition fields as the key generator CUSTOM has them, ``field:TYPE``; without types as they are."""
+    return tuple(f"{field}:{kind.value}" for field, kind in zip(fields, types, strict=True)) if types else tuple(fields)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ..merging.deletes import DeleteMarker
 from . import property_keys as key
 from .payloads import Payload
 from .property_keys import COMMIT_TIME_ORDERING, CUSTOM, EVENT_TIME_ORDERING
@@ -131,9 +130,9 @@ def merge_properties(version: int) -> MergeProperties:
     return _BY_MODE if version >= key.NEWEST_VERSION else _BY_PAYLOAD
 
 
-def marker_properties(marker: DeleteMarker) -> dict[str, str]:
-    """Return the properties by which a table keeps a delete marker."""
-    return {key.DELETE_FIELD: marker.field, key.DELETE_MARKER: marker.value}
+def marker_properties(field: str | None, value: str | None) -> dict[str, str]:
+    """Return the properties by which a table keeps that rows with a value in a column are deletes."""
+    return {key.DELETE_FIELD: field, key.DELETE_MARKER: value} if field and value else {}
 
 
 def default_merge_mode(*, ordered: bool) -> str:

@@ -8,16 +8,20 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ...errors import TableConfigError, TableVersionError, UnsupportedTableError
 from ..merging.deletes import DeleteMarker
 from . import property_keys as key
 from .java_properties import format_properties, parse_properties
-from .key_types import KeyGeneratorType, PartitionType, choose_key_generator, split_partition_field
+from .key_types import KeyGeneratorType, PartitionType, choose_key_generator, split_partition_field, typed_fields
 from .merge_properties import marker_properties, merge_properties
 from .payloads import Payload
 from .property_keys import COPY_ON_WRITE, MERGE_ON_READ, NEWEST_VERSION
+
+if TYPE_CHECKING:
+    from .table_settings import TableSettings
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _REQUIRED = (key.NAME, key.TYPE, key.VERSION, key.LAYOUT_VERSION)
@@ -55,70 +59,38 @@ class TableConfig:
         return config
 
     @classmethod
-    def new(
-        cls,
-        *,
-        name: str,
-        database: str = "",
-        version: int = NEWEST_VERSION,
-        table_type: str = COPY_ON_WRITE,
-        record_key_fields: Sequence[str],
-        partition_fields: Sequence[str] = (),
-        partition_types: Sequence[PartitionType] | None = None,
-        ordering_fields: Sequence[str] = (),
-        merge_mode: str | None = None,
-        payload: Payload | None = None,
-        delete_marker: DeleteMarker | None = None,
-        key_generator: KeyGeneratorType | None = None,
-        hive_style: bool = False,
-        url_encode: bool = False,
-        timezone: str = "UTC",
-        index_type: str | None = "BUCKET",
-        bucket_count: int | None = None,
-        hash_fields: Sequence[str] | None = None,
-        time_options: Mapping[str, str] | None = None,
-    ) -> TableConfig:
+    def new(cls, said: TableSettings) -> TableConfig:
         """Return the configuration of a new table.
 
         Args:
-            name: The table's name.
-            database: The database it belongs to, "" for none.
-            version: The table version.
-            table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
-            record_key_fields: Columns that make the record key; none for keys that are generated.
-            partition_fields: Columns that make the partition path.
-            partition_types: Their types, for the key generator CUSTOM alone.
-            ordering_fields: Columns that decide which of two rows is newer.
-            merge_mode: None for EVENT_TIME_ORDERING with ordering fields and COMMIT_TIME_ORDERING without.
-            payload: The payload class by which the merge mode was named, of which a note is kept; None for none.
-            delete_marker: The value of a column by which rows are deletes; None for none; see `kept`.
-            key_generator: None for what Apache Hudi infers from the fields.
-            hive_style: Whether folders are named ``field=value``.
-            url_encode: Whether partition values are escaped in folder names.
-            timezone: ``UTC``, or ``LOCAL`` for instant times in the writer's zone.
-            index_type: How record keys find their file group; None leaves the index open.
-            bucket_count: Buckets of one partition, for the index BUCKET; None for others.
-            hash_fields: Record key columns that choose the bucket; None for all.
-            time_options: What the times in partition paths are, by the keys of `options.TIME_OPTIONS`.
+            said: What was said of it; without an index and a number of buckets its index stays open.
         """
-        typed = partition_types is not None
-        generator = key_generator or choose_key_generator(record_key_fields, partition_fields, is_typed=typed)
+        record_key, partition_fields = said.record_key_fields or (), said.partition_fields or ()
+        typed = said.partition_types is not None
+        generator = said.key_generator or choose_key_generator(record_key, partition_fields, is_typed=typed)
+        said = replace(said, key_generator=generator)
+        version = said.or_default("version")
         properties = {
-            **_fields_properties(record_key_fields, partition_fields, partition_types),
-            **_identity_properties(name, database, table_type),
-            **merge_properties(version).of_new_table(merge_mode, payload, ordering_fields),
-            **({} if delete_marker is None else marker_properties(delete_marker)),
-            **_path_properties(generator, hive_style, url_encode, time_options or {}),
-            key.TIMEZONE: timezone,
-            **_version_properties(version, partition_fields, hive_style),
+            key.PARTITION_FIELDS: ",".join(typed_fields(partition_fields, said.partition_types)),
+            **said.spelt("record_key_fields", "name", "table_type"),
+            key.CHECKSUM: checksum(said.database or "", said.name or ""),
+            **said.spelt("database"),
+            **merge_properties(version).of_new_table(said.merge_mode, said.payload, said.ordering_fields or ()),
+            **marker_properties(said.delete_field, said.delete_marker),
+            **said.spelt("key_generator", "hive_style", "url_encode"),
+            **said.time_options,
+            **said.spelt("timezone", "version"),
+            **_version_properties(version, partition_fields, bool(said.hive_style)),
             **key.CONSTANT_OF_NEW_TABLES,
-            **_index_properties(index_type, bucket_count, record_key_fields, hash_fields),
+            **said.spelt("index_type"),
+            **({} if said.bucket_count is None else bucket_properties(said.bucket_count, record_key, said.hash_fields)),
         }
-        return _with_spelling(cls(properties))
+        made = _with_spelling(cls(properties))
+        return cls({**made.properties, **_update_properties(said.partial_update_mode, said.unavailable)})
 
     def with_delete_marker(self, marker: DeleteMarker) -> TableConfig:
         """Return the configuration with a delete marker."""
-        return TableConfig({**self.properties, **marker_properties(marker)})
+        return TableConfig({**self.properties, **marker_properties(marker.field, marker.value)})
 
     def with_key_field(self, named: bool | None) -> TableConfig:
         """Return the configuration with a note whether the record key of one field has the field's name.
@@ -137,18 +109,6 @@ class TableConfig:
             return self
         for_one_write = {key.DELETE_FIELD, key.DELETE_MARKER}
         return TableConfig({one: value for one, value in self.properties.items() if one not in for_one_write})
-
-    def with_partial_updates(self, mode: str, unavailable: str | None = None) -> TableConfig:
-        """Return the configuration with a mode by which rows leave columns to older ones.
-
-        Args:
-            mode: Which values do.
-            unavailable: The text or bytes that do under FILL_UNAVAILABLE; None for Debezium's.
-        """
-        told = {key.PARTIAL_UPDATE_MODE: mode}
-        if mode == key.FILL_UNAVAILABLE:
-            told[key.UNAVAILABLE_VALUE] = unavailable or key.UNAVAILABLE_OF_DEBEZIUM
-        return TableConfig({**self.properties, **told})
 
     def encode(self) -> bytes:
         """Return the file's bytes; the opposite of `parse`."""
@@ -408,10 +368,6 @@ def checksum(database: str, name: str) -> str:
     return str(zlib.crc32(f"{database}.{name}".encode()))
 
 
-def _format_bool(value: bool) -> str:
-    return "true" if value else "false"
-
-
 def _partition_extractor(partition_fields: Sequence[str], hive_style: bool) -> str:
     """Return the class by which Apache Hudi 1.2 would sync the partitions to a Hive metastore."""
     if not partition_fields:
@@ -423,23 +379,15 @@ def _partition_extractor(partition_fields: Sequence[str], hive_style: bool) -> s
     return f"org.apache.hudi.hive.{kind}"
 
 
-def _identity_properties(name: str, database: str, table_type: str) -> dict[str, str]:
-    properties = {key.NAME: name, key.TYPE: table_type, key.CHECKSUM: checksum(database, name)}
-    return properties | ({key.DATABASE: database} if database else {})
-
-
-def _fields_properties(
-    record_keys: Sequence[str], partitions: Sequence[str], types: Sequence[PartitionType] | None
-) -> dict[str, str]:
-    """Return the lists of fields; Apache Hudi writes an empty one for partitions alone."""
-    if types is not None:
-        partitions = [f"{name}:{kind.value}" for name, kind in zip(partitions, types, strict=True)]
-    properties = {key.PARTITION_FIELDS: ",".join(partitions)}
-    return properties | ({key.RECORD_KEY_FIELDS: ",".join(record_keys)} if record_keys else {})
+def _update_properties(mode: str | None, unavailable: str | None) -> dict[str, str]:
+    """Return by which mode rows leave columns to older ones, and the text or bytes that do; Debezium's without it."""
+    if mode != key.FILL_UNAVAILABLE:
+        return {key.PARTIAL_UPDATE_MODE: mode} if mode else {}
+    return {key.PARTIAL_UPDATE_MODE: mode, key.UNAVAILABLE_VALUE: unavailable or key.UNAVAILABLE_OF_DEBEZIUM}
 
 
 def _version_properties(version: int, partitions: Sequence[str], hive_style: bool) -> dict[str, str]:
-    properties = {key.VERSION: str(version), key.INITIAL_VERSION: str(version)}
+    properties = {key.INITIAL_VERSION: str(version)}
     if version < NEWEST_VERSION:
         return properties
     return properties | {
@@ -448,29 +396,9 @@ def _version_properties(version: int, partitions: Sequence[str], hive_style: boo
     }
 
 
-def _path_properties(
-    generator: KeyGeneratorType, hive_style: bool, url_encode: bool, time_options: Mapping[str, str]
-) -> dict[str, str]:
-    return {
-        key.KEY_GENERATOR_TYPE: generator.value,
-        key.HIVE_STYLE: _format_bool(hive_style),
-        key.URL_ENCODE: _format_bool(url_encode),
-        **time_options,
-    }
-
-
 def _with_spelling(made: TableConfig) -> TableConfig:
     """Return a new table's configuration with a note of how keys are spelt where an empty table could not tell."""
     return made if made.names_key_field is not None else made.with_key_field(None)
-
-
-def _index_properties(
-    index_type: str | None, bucket_count: int | None, record_key: Sequence[str], hash_fields: Sequence[str] | None
-) -> dict[str, str]:
-    properties = {} if index_type is None else {key.INDEX_TYPE: index_type}
-    if index_type is None or bucket_count is None:
-        return properties
-    return bucket_properties(bucket_count, record_key, hash_fields)
 
 
 def bucket_properties(

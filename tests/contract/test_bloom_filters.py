@@ -12,6 +12,7 @@ from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.services.settings import CompactionSettings, Upkeep
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.property_keys import MERGE_ON_READ
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import FILTER, TYPE_CODE, BloomFilter, BloomFilterBuilder, BloomSettings
 from pyhudi.table.files.output import Output
@@ -147,12 +148,12 @@ def test_a_compaction_writes_filters_where_nothing_says_which_index_a_table_has(
     ],
 )
 def test_who_gets_filters(index: str | None, asked: bool | None, expected: BloomSettings | None) -> None:
-    config = TableConfig.new(name="t", record_key_fields=("id",), index_type=index)
+    config = TableConfig.new(TableSettings(name="t", record_key_fields=("id",), index_type=index))
 
     assert filters_for(config, Output(bloom=BLOOM, bloom_filter=asked)) == expected
 
 
 def test_rows_without_keys_of_their_own_get_none() -> None:
-    keyless = TableConfig.new(name="t", record_key_fields=(), index_type=None)
+    keyless = TableConfig.new(TableSettings(name="t", record_key_fields=()))
 
     assert filters_for(keyless, ASKED.output) is None

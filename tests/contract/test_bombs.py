@@ -19,6 +19,7 @@ from pyhudi.operations.inspect.history import history
 from pyhudi.operations.transaction.carried_out import is_unused
 from pyhudi.storage import bounds, open_storage
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.logs.log_blocks import BlockType, Header, LogBlock, head, tail
 from pyhudi.table.files.logs.log_contents import columns_of, deletes_of, rows_of
 from pyhudi.table.files.logs.log_file import read_blocks
@@ -140,7 +141,7 @@ PROPERTIES = {
 
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_properties_hold_numbers_or_are_refused(name: str) -> None:
-    good = TableConfig.new(name="t", record_key_fields=("id",)).properties
+    good = TableConfig.new(TableSettings(name="t", record_key_fields=("id",), index_type="BUCKET")).properties
     with pytest.raises(TableConfigError, match="which is no number"):
         TableConfig.parse(TableConfig({**good, **PROPERTIES[name]}).encode(), "x")
 

@@ -16,6 +16,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.arrow.spill import local_spills
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.property_keys import PARTIAL_UPDATE_MODE, UNAVAILABLE_VALUE
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.schema.columns import with_meta
 from pyhudi.table.slices.merged_slice import MergedSlice
 from support.made.log_slices import Gone, Rows, Slice
@@ -40,7 +41,14 @@ def schema(kind: pa.DataType) -> pa.Schema:
 
 def config(*ordering: str, mode: str = EVENT, **more: str) -> TableConfig:
     made = TableConfig.new(
-        name="t", table_type="MERGE_ON_READ", record_key_fields=["id"], ordering_fields=ordering, merge_mode=mode
+        TableSettings(
+            name="t",
+            table_type="MERGE_ON_READ",
+            record_key_fields=("id",),
+            ordering_fields=ordering,
+            merge_mode=mode,
+            index_type="BUCKET",
+        )
     )
     return TableConfig({**made.properties, **more})
 

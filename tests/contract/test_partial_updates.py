@@ -299,7 +299,9 @@ def test_keys_are_looked_for_in_row_groups_that_may_hold_them(tmp_path: Path, mo
 
 
 def test_a_config_without_a_word_has_none() -> None:
-    config = TableConfig.new(name="t", record_key_fields=["id"]).with_partial_updates("FILL_UNAVAILABLE", "?")
+    config = TableConfig.new(
+        TableSettings(name="t", record_key_fields=("id",), partial_update_mode="FILL_UNAVAILABLE", unavailable="?")
+    )
 
     assert config.unavailable_value == "?"
     assert TableConfig({**config.properties, "hoodie.table.partial.update.mode": "NONE"}).unavailable_value is None

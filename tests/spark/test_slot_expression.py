@@ -14,6 +14,7 @@ from pyhudi.connector.placement.slots import Placement
 from pyhudi.errors import ColumnValueError
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
+from pyhudi.table.config.table_settings import TableSettings
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -48,7 +49,7 @@ def _cut(number: int, bits: int) -> int:
 
 
 def placement(schema: pa.Schema | None = None, **table: Any) -> Placement:
-    return Placement(TableConfig.new(name="t", bucket_count=7, **table), schema, 13)
+    return Placement(TableConfig.new(TableSettings(name="t", bucket_count=7, **table)), schema, 13)
 
 
 def check(numbers: DataFrame, where: Placement) -> None:

@@ -28,6 +28,7 @@ from pyhudi.errors import (
 from pyhudi.operations.result import CommitResult
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.key_types import KeyGeneratorType
+from pyhudi.table.config.table_settings import TableSettings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.seams import patch_seam, read_seam
@@ -502,7 +503,7 @@ def test_keys_are_spelt_as_the_write_spells_them(spark: SparkSession, table: dic
         "(7L, 7S, '', true, date'9999-12-31', 'a/b', null, timestamp'2024-07-01 12:00:00') "
         "as t(id, short, text, yes, d, p, price, at)"
     ).selectExpr("*", "named_struct('id', id) inner")  # fmt: skip
-    where = Placement(TableConfig.new(name="t", **table), None, 3)
+    where = Placement(TableConfig.new(TableSettings(name="t", **table)), None, 3)
     rows = rows.where(f"coalesce({', '.join(f'cast({one} as string)' for one in fields)}, '') <> ''")
 
     assert (KeyText.of(where, rows.schema) is not None) == by_spark

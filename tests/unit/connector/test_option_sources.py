@@ -15,6 +15,7 @@ from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOp
 from pyhudi.storage import open_storage
 from pyhudi.storage.secrets import STARS
 from pyhudi.table.config import TableConfig, create_config
+from pyhudi.table.config.table_settings import TableSettings
 from support.drive import KEYED, write
 from support.seams import patch_seam
 
@@ -183,7 +184,7 @@ def test_a_number_of_buckets_for_every_table_is_not_taught_to_one_with_another_i
     tmp_path: Path, defaults: Path
 ) -> None:
     defaults.write_text("hoodie.bucket.index.num.buckets=16\nhoodie.bucket.index.hash.field=id")
-    looks_up = TableConfig.new(name="t", record_key_fields=("id",), index_type="SIMPLE")
+    looks_up = TableConfig.new(TableSettings(name="t", record_key_fields=("id",), index_type="SIMPLE"))
     create_config(open_storage(str(tmp_path / "table")), looks_up)
 
     options = resolve(str(tmp_path / "table")).options

@@ -14,11 +14,14 @@ from pyhudi.connector.placement.slots import Placement
 from pyhudi.errors import NullKeyError
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.table import Table
 
 pytestmark = pytest.mark.oldest
 
-PARTITIONED = TableConfig.new(name="t", record_key_fields=["id"], partition_fields=["p"], bucket_count=4)
+PARTITIONED = TableConfig.new(
+    TableSettings(name="t", record_key_fields=("id",), partition_fields=("p",), bucket_count=4)
+)
 
 
 def test_integers_hash_as_in_spark() -> None:
@@ -55,7 +58,9 @@ def test_slots_do_not_depend_on_the_process() -> None:
 
 
 def test_columns_that_decide_are_named_once() -> None:
-    config = TableConfig.new(name="t", record_key_fields=["p", "id"], partition_fields=["p"], bucket_count=4)
+    config = TableConfig.new(
+        TableSettings(name="t", record_key_fields=("p", "id"), partition_fields=("p",), bucket_count=4)
+    )
 
     assert Placement(config, None, 3).columns == ["p", "id"]
 
@@ -73,7 +78,9 @@ def test_columns_that_decide_are_named_once() -> None:
 def test_no_more_tasks_than_there_are_file_groups_to_write(
     tmp_path: Path, shuffle: str, partition_fields: list[str], folders: list[str], expected: int
 ) -> None:
-    config = TableConfig.new(name="t", record_key_fields=["id"], partition_fields=partition_fields, bucket_count=4)
+    config = TableConfig.new(
+        TableSettings(name="t", record_key_fields=("id",), partition_fields=partition_fields, bucket_count=4)
+    )
     for folder in [*folders, ".hoodie"]:
         (tmp_path / folder).mkdir()
     spark: Any = SimpleNamespace(conf={"spark.sql.shuffle.partitions": shuffle})

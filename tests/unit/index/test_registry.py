@@ -12,11 +12,12 @@ from pyhudi.index.bucket import BucketIndex
 from pyhudi.index.registry import ENTRY_POINTS, index_for, is_offered
 from pyhudi.index.settings import LookupSettings
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.names import FileGroupId
 
 
 def config(**changes: str) -> TableConfig:
-    known = TableConfig.new(name="t", record_key_fields=("a", "b"), bucket_count=8, hash_fields=("b",))
+    known = TableConfig.new(TableSettings(name="t", record_key_fields=("a", "b"), bucket_count=8, hash_fields=("b",)))
     names = {
         "index": "hoodie.index.type",
         "engine": "hoodie.index.bucket.engine",
@@ -32,7 +33,7 @@ def test_a_table_of_buckets_has_a_bucket_index() -> None:
 
 
 def test_a_table_that_generates_its_keys_looks_nothing_up() -> None:
-    keyless = TableConfig.new(name="t", record_key_fields=(), index_type=None)
+    keyless = TableConfig.new(TableSettings(name="t", record_key_fields=()))
     index = index_for(keyless)
 
     assert index == AppendIndex()

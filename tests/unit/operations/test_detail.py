@@ -107,6 +107,6 @@ def test_the_write_that_makes_a_table_says_so_once(tmp_path: Path, caplog: pytes
     ],
 )
 def test_a_new_table_is_described_in_words(options: dict[str, object], words: str) -> None:
-    config = TableConfig.new(name="t", **options)  # type: ignore[arg-type]
+    config = TableConfig.new(TableSettings(**{"name": "t", "index_type": "BUCKET", **options}))  # type: ignore[arg-type]
 
     assert words in describe(config, "/t")

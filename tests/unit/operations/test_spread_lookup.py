@@ -24,6 +24,7 @@ from pyhudi.operations.planning.spread_lookup import LookTask, keys_in, overlapp
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.base_file import MIN_KEY
 from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.lost import open_view
@@ -176,7 +177,9 @@ def test_files_that_do_not_tell_their_keys_stay_and_bounds_belong_to_a_range(
     files = KeyedFiles()
     groups = [files.add("p", keys) for keys in (["c", "e"], ["x", "z"])]
     files.say(groups[1], {MIN_KEY: None})
-    opened = Table(files.storage, TableConfig.new(name="t", record_key_fields=("id",)))
+    opened = Table(
+        files.storage, TableConfig.new(TableSettings(name="t", record_key_fields=("id",), index_type="BUCKET"))
+    )
     table = SeenTable(opened, opened.timeline())
 
     def left(index: TableLookup) -> list[FileGroupId]:
@@ -201,7 +204,9 @@ def test_what_the_driver_holds_of_as_many_keys_as_it_takes(tmp_path: Path, kind:
     keys = pa.StringArray.from_buffers(count, ends, pa.py_buffer(letters.tobytes()))
     numbers = pa.array(np.arange(count, dtype=np.int32) % parts)
     paths = pa.DictionaryArray.from_arrays(numbers, pa.array([f"p{number}" for number in range(parts)]))
-    index = lookup_for(TableConfig.new(name="t", record_key_fields=["id"], index_type=kind), LookupSettings())
+    index = lookup_for(
+        TableConfig.new(TableSettings(name="t", record_key_fields=("id",), index_type=kind)), LookupSettings()
+    )
     assert isinstance(index, TableLookup)
     packed: list[int] = []
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyhudi.reader.predicates import Compare, OneOf, Predicate
 from pyhudi.reader.search import Search
 from pyhudi.table.config import TableConfig
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import BloomFilterBuilder, BloomSettings
 from pyhudi.table.schema.columns import with_meta
@@ -41,7 +42,7 @@ SCHEMA = with_meta(pa.schema([("id", pa.int32()), ("line", pa.string())]))
 
 
 def keyed(*fields: str) -> TableConfig:
-    return TableConfig.new(name="t", record_key_fields=fields, index_type="SIMPLE")
+    return TableConfig.new(TableSettings(name="t", record_key_fields=fields, index_type="SIMPLE"))
 
 
 CONFIG = keyed("id")

@@ -19,6 +19,7 @@ from pyhudi.reader.window import CommitTimes
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.config import TableConfig, load_config, update_config
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.bloom_filter import BloomSettings
 from pyhudi.table.schema.columns import with_meta
 from support.made.log_slices import BASE_TIME, Gone, Rows, Slice
@@ -28,7 +29,9 @@ SCHEMA = pa.schema(
     [pa.field("id", pa.string(), nullable=False), ("ts", pa.int64()), ("value", pa.int64()), ("text", pa.string())]
 )
 EVENT = TableConfig.new(
-    name="t", table_type="MERGE_ON_READ", record_key_fields=["id"], ordering_fields=["ts"], bucket_count=1
+    TableSettings(
+        name="t", table_type="MERGE_ON_READ", record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1
+    )
 )
 COMMIT = replace(EVENT, properties={**EVENT.properties, "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"})
 

@@ -11,6 +11,7 @@ from pyhudi.index.registry import index_for
 from pyhudi.reader.predicates import AnyOf, Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
 from pyhudi.reader.pruning import Pruning
 from pyhudi.table.config import TableConfig
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.keys.generator import KeyGenerator
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
@@ -18,7 +19,7 @@ HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 
 def config(record_key=("id",), partition=("p",), **options) -> TableConfig:
     return TableConfig.new(
-        name="t", record_key_fields=record_key, partition_fields=partition, bucket_count=64, **options
+        TableSettings(name="t", record_key_fields=record_key, partition_fields=partition, bucket_count=64, **options)
     )
 
 

@@ -194,7 +194,7 @@ def test_a_damaged_page_is_named_too(tmp_path: Path) -> None:
 
 def test_a_table_that_nobody_wrote_to_has_the_columns_it_was_created_with(tmp_path: Path) -> None:
     storage = open_storage(str(tmp_path / "t"))
-    config = TableConfig.new(name="t", record_key_fields=["id"], bucket_count=2)
+    config = TableConfig.new(TableSettings(name="t", record_key_fields=("id",), bucket_count=2))
     create_config(storage, config)
 
     assert open_snapshot(str(tmp_path / "t")).schema.names == [*META_COLUMNS]

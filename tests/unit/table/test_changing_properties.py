@@ -12,13 +12,16 @@ from pyhudi.errors import TableConfigError
 from pyhudi.storage import open_storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import BACKUP_PATH, PROPERTIES_PATH, TableConfig, create_config, load_config, update_config
+from pyhudi.table.config.table_settings import TableSettings
 from support.drawn.histories import TABLE, part, row
 from support.drive import read, write
 from support.seams import patch_seam
 
 # What every table must have stands first, so that the rest may be cut off without anybody missing it.
 FIRST = ("hoodie.table.name", "hoodie.table.type", "hoodie.table.version", "hoodie.timeline.layout.version")
-MADE = TableConfig.new(name="t", record_key_fields=("id",), partition_fields=("p",)).properties
+MADE = TableConfig.new(
+    TableSettings(name="t", record_key_fields=("id",), partition_fields=("p",), index_type="BUCKET")
+).properties
 OLD = TableConfig({key: MADE[key] for key in [*FIRST, *MADE]})
 NEW = TableConfig({**OLD.properties, "hoodie.table.metadata.partitions": "files", "hoodie.a": "1"})
 LESS = TableConfig({key: value for key, value in NEW.properties.items() if "metadata" not in key})

@@ -30,6 +30,7 @@ from pyhudi.table.config import (
 )
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.table_config import checksum
+from pyhudi.table.config.table_settings import TableSettings
 from support.recorded.fixture_tables import unpack
 from support.seams import patch_seam
 
@@ -138,7 +139,7 @@ def test_a_new_table_has_the_properties_that_java_writes() -> None:
     """Except for the time zone, and for the index, which Apache Hudi forgets."""
     by_java = TableConfig.parse(FIXTURE.read_bytes(), "t")
 
-    config = TableConfig.new(name="9my-tab.x", record_key_fields=["id"], bucket_count=4)
+    config = TableConfig.new(TableSettings(name="9my-tab.x", record_key_fields=("id",), bucket_count=4))
 
     assert config.properties == {**by_java.properties, "hoodie.table.timeline.timezone": "UTC", **INDEX_KEYS}
 
@@ -151,13 +152,15 @@ def test_a_new_table_of_version_8_has_the_properties_that_its_release_writes(
     by_java = load_config(open_storage(unpack(name, tmp_path)))
 
     config = TableConfig.new(
-        name=name,
-        version=8,
-        table_type="MERGE_ON_READ",
-        record_key_fields=["id"],
-        partition_fields=["p"],
-        ordering_fields=ordering,
-        bucket_count=4,
+        TableSettings(
+            name=name,
+            version=8,
+            table_type="MERGE_ON_READ",
+            record_key_fields=("id",),
+            partition_fields=("p",),
+            ordering_fields=ordering,
+            bucket_count=4,
+        )
     )
 
     assert config.properties == {**by_java.properties, **INDEX_KEYS}
@@ -165,16 +168,18 @@ def test_a_new_table_of_version_8_has_the_properties_that_its_release_writes(
 
 def test_a_new_table_in_a_database_with_partitions_and_ordering() -> None:
     config = TableConfig.new(
-        name="t",
-        database="default",
-        record_key_fields=["a", "b"],
-        partition_fields=["p", "q"],
-        ordering_fields=["ts"],
-        hive_style=True,
-        url_encode=True,
-        timezone="LOCAL",
-        bucket_count=16,
-        hash_fields=["b"],
+        TableSettings(
+            name="t",
+            database="default",
+            record_key_fields=("a", "b"),
+            partition_fields=("p", "q"),
+            ordering_fields=("ts",),
+            hive_style=True,
+            url_encode=True,
+            timezone="LOCAL",
+            bucket_count=16,
+            hash_fields=("b",),
+        )
     )
 
     assert (config.properties["hoodie.table.checksum"], config.database) == ("454464632", "default")
@@ -198,7 +203,11 @@ def test_a_new_table_in_a_database_with_partitions_and_ordering() -> None:
 def test_the_partition_extractor_is_the_one_that_java_infers(
     fields: list[str], hive_style: bool, extractor: str
 ) -> None:
-    config = TableConfig.new(name="t", record_key_fields=["id"], partition_fields=fields, hive_style=hive_style)
+    config = TableConfig.new(
+        TableSettings(
+            name="t", record_key_fields=("id",), partition_fields=fields, hive_style=hive_style, index_type="BUCKET"
+        )
+    )
 
     assert config.properties["hoodie.table.partition_extractor_class"] == f"org.apache.hudi.hive.{extractor}"
 
@@ -280,10 +289,13 @@ def test_options_of_times_are_known_by_their_older_names() -> None:
 
 
 def test_a_created_table_is_loaded(storage: MemoryStorage) -> None:
-    config = TableConfig.new(name="t", record_key_fields=["id"], bucket_count=4)
+    config = TableConfig.new(TableSettings(name="t", record_key_fields=("id",), bucket_count=4))
 
     assert create_config(storage, config) is True
-    assert create_config(storage, TableConfig.new(name="u", record_key_fields=["id"])) is False
+    assert (
+        create_config(storage, TableConfig.new(TableSettings(name="u", record_key_fields=("id",), index_type="BUCKET")))
+        is False
+    )
     assert load_config(storage) == config
 
 

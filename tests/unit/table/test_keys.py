@@ -20,6 +20,7 @@ from pyhudi.errors import (
     UnsupportedTypeError,
 )
 from pyhudi.table.config import TableConfig
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.keys.generator import KeyGenerator, KeyGeneratorType
 
 D = Decimal
@@ -53,11 +54,13 @@ def generator(
     **flags: bool,
 ) -> KeyGenerator:
     config = TableConfig.new(
-        name="t",
-        record_key_fields=keys.split(","),
-        partition_fields=partitions.split(",") if partitions else (),
-        key_generator=kind,
-        **flags,
+        TableSettings(
+            name="t",
+            record_key_fields=keys.split(","),
+            partition_fields=partitions.split(",") if partitions else (),
+            key_generator=kind,
+            **flags,
+        )
     )
     return KeyGenerator(config, schema)
 
@@ -126,7 +129,11 @@ def test_a_key_of_one_field_is_spelt_as_the_table_notes(
     made_in: str, version: str, noted: str | None, expected: str
 ) -> None:
     """By releases after 1.2, or by pyhudi; without a note as Apache Hudi 1.0.2 does."""
-    made = TableConfig.new(name="t", version=int(made_in), record_key_fields=["id"], partition_fields=["i", "bo"])
+    made = TableConfig.new(
+        TableSettings(
+            name="t", version=int(made_in), record_key_fields=("id",), partition_fields=("i", "bo"), index_type="BUCKET"
+        )
+    )
     properties = {**made.properties, "hoodie.table.version": version}
     properties.pop("hoodie.table.complex.keygen.encoding", None)
     if noted:
@@ -322,7 +329,11 @@ def test_a_field_that_is_not_within_a_column_is_missing(field: str) -> None:
 
 
 def test_a_table_without_key_fields_makes_no_keys_of_columns() -> None:
-    made = KeyGenerator(TableConfig.new(name="keyless", record_key_fields=[], partition_fields=["bo"]))
+    made = KeyGenerator(
+        TableConfig.new(
+            TableSettings(name="keyless", record_key_fields=(), partition_fields=("bo",), index_type="BUCKET")
+        )
+    )
 
     assert plain(made.partition_paths(ROWS)) == ["true", "false", HIVE, "true", "true"]
     with pytest.raises(UnsupportedTableError, match="keyless"):

@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyhudi.errors import PartitionValueError
 from pyhudi.table.config import TableConfig
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.keys.partition_paths import check_safe, escape, format_segment, parse_partition_path, unescape
 
 TIMESTAMP = {"hoodie.table.keygenerator.type": "TIMESTAMP"}
@@ -23,7 +24,14 @@ FLAGS = st.booleans()
 
 def config(*fields: str, hive_style: bool = False, url_encode: bool = False, **properties: str) -> TableConfig:
     made = TableConfig.new(
-        name="t", record_key_fields=["id"], partition_fields=fields, hive_style=hive_style, url_encode=url_encode
+        TableSettings(
+            name="t",
+            record_key_fields=("id",),
+            partition_fields=fields,
+            hive_style=hive_style,
+            url_encode=url_encode,
+            index_type="BUCKET",
+        )
     )
     return TableConfig({**made.properties, **properties})
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.table.config import TableConfig, check_mergeable, check_supported
+from pyhudi.table.config.table_settings import TableSettings
 
-NEW = TableConfig.new(name="t", record_key_fields=["id"], bucket_count=4)
-OLDER = TableConfig.new(name="t", version=8, record_key_fields=["id"], ordering_fields=["ts"], bucket_count=4)
+NEW = TableConfig.new(TableSettings(name="t", record_key_fields=("id",), bucket_count=4))
+OLDER = TableConfig.new(
+    TableSettings(name="t", version=8, record_key_fields=("id",), ordering_fields=("ts",), bucket_count=4)
+)
 
 
 @pytest.mark.parametrize("writing", [True, False])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyhudi.errors import UnsupportedTableError
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.names import FileGroupId, new_bucket_file_id
 from pyhudi.table.told_index import ToldIndex, is_unnoted, mixed, told_by, told_index, with_told
 
@@ -85,13 +86,13 @@ def test_random_names_are_hardly_ever_taken_for_buckets() -> None:
 
 
 def test_what_is_told_is_in_the_properties_unless_it_is_buckets() -> None:
-    plain = TableConfig.new(name="t", record_key_fields=["id"], index_type=None)
+    plain = TableConfig.new(TableSettings(name="t", record_key_fields=("id",)))
 
     assert is_unnoted(plain)
     assert with_told(plain, LOOKUP).index_type == "SIMPLE"
     assert with_told(plain, BUCKETS) is plain
-    assert not is_unnoted(TableConfig.new(name="t", record_key_fields=["id"], bucket_count=2))
-    assert not is_unnoted(TableConfig.new(name="t", record_key_fields=[], index_type=None))
+    assert not is_unnoted(TableConfig.new(TableSettings(name="t", record_key_fields=("id",), bucket_count=2)))
+    assert not is_unnoted(TableConfig.new(TableSettings(name="t", record_key_fields=())))
 
 
 def test_a_table_without_file_groups_is_told_by_those_that_were_replaced() -> None:

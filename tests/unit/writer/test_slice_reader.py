@@ -8,12 +8,15 @@ import pyarrow as pa
 from pyhudi.storage import open_storage
 from pyhudi.table.arrow.spill import local_spills
 from pyhudi.table.config import TableConfig
+from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.writer.slice_reader import SliceReader
 from support.made.log_slices import Rows, Slice
 
 SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), ("text", pa.string())])
-CONFIG = TableConfig.new(name="t", table_type="MERGE_ON_READ", record_key_fields=["id"], index_type="GLOBAL_SIMPLE")
+CONFIG = TableConfig.new(
+    TableSettings(name="t", table_type="MERGE_ON_READ", record_key_fields=("id",), index_type="GLOBAL_SIMPLE")
+)
 
 
 def test_row_groups_between_whose_bounds_no_wanted_key_lies_are_not_read(tmp_path: Path) -> None:

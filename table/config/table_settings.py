@@ -1,0 +1,111 @@
+"""What can be said of a table when it is made: one list of properties, options, defaults, and how each is spelt.
+
+The options of tables, the properties of new ones, and what a later write is held against are made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, get_type_hints
+
+from . import property_keys as key
+from .key_types import KeyGeneratorType, PartitionType
+from .payloads import Payload
+from .property_keys import COPY_ON_WRITE, NEWEST_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing that can be said of a table.
+
+    Attributes:
+        option: The key of the option that says it.
+        property: The key of the property that keeps it; None where several say it together, or `TableConfig` does.
+        default: What a new table has where nothing was said.
+        spelt: Returns a value as the property's text; an empty one is not kept.
+        compared: Whether a later write that says something else is refused, by the attribute of `TableConfig` that has
+            the same name; elsewhere more is to be checked.
+        noted: Whether every table has it, so that one without it has another value than any.
+    """
+
+    option: str
+    property: str | None = None
+    default: Any = None
+    spelt: Callable[[Any], str] = str
+    compared: bool = True
+    noted: bool = True
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """What the caller says of the table itself; None where nothing was said.
+
+    For a new table None means Apache Hudi's default, for an existing one the table's own value; a value that
+    disagrees with an existing table is refused.
+
+    Attributes:
+        partition_types: The types of the partition fields, which the key generator CUSTOM has.
+        payload: The payload class by which the merge mode was named.
+        partial_update_mode: Which values of a row leave a column to the older row.
+        unavailable: The text or bytes that do, under FILL_UNAVAILABLE.
+        time_options: What the times in partition paths are, by the keys of `property_keys.TIME_OPTIONS`.
+    """
+
+    name: Annotated[str | None, Term(key.NAME, key.NAME)] = None
+    database: Annotated[str | None, Term(key.DATABASE, key.DATABASE)] = None
+    table_type: Annotated[str | None, Term("hoodie.datasource.write.table.type", key.TYPE, default=COPY_ON_WRITE)] = (
+        None
+    )
+    version: Annotated[int | None, Term("hoodie.write.table.version", key.VERSION, default=NEWEST_VERSION)] = None
+    record_key_fields: Annotated[
+        tuple[str, ...] | None, Term(key.RECORD_KEY_OPTION, key.RECORD_KEY_FIELDS, spelt=",".join)
+    ] = None
+    partition_fields: Annotated[
+        tuple[str, ...] | None, Term("hoodie.datasource.write.partitionpath.field", default=())
+    ] = None
+    partition_types: Annotated[
+        tuple[PartitionType, ...] | None, Term("hoodie.datasource.write.partitionpath.field")
+    ] = None
+    ordering_fields: Annotated[tuple[str, ...] | None, Term(key.ORDERING_FIELDS, default=())] = None
+    merge_mode: Annotated[str | None, Term("hoodie.write.record.merge.mode")] = None
+    payload: Annotated[Payload | None, Term("hoodie.datasource.write.payload.class", compared=False)] = None
+    delete_field: Annotated[str | None, Term("hoodie.payload.delete.field", compared=False)] = None
+    delete_marker: Annotated[str | None, Term("hoodie.payload.delete.marker", compared=False)] = None
+    partial_update_mode: Annotated[str | None, Term(key.PARTIAL_UPDATE_MODE, compared=False)] = None
+    unavailable: Annotated[str | None, Term("hoodie.write.partial.update.unavailable.value", compared=False)] = None
+    key_generator: Annotated[
+        KeyGeneratorType | None,
+        Term("hoodie.datasource.write.keygenerator.type", key.KEY_GENERATOR_TYPE, spelt=lambda kind: kind.value),
+    ] = None
+    hive_style: Annotated[bool | None, Term(key.HIVE_STYLE, key.HIVE_STYLE, default=False, spelt=_flag)] = None
+    url_encode: Annotated[bool | None, Term(key.URL_ENCODE, key.URL_ENCODE, default=False, spelt=_flag)] = None
+    timezone: Annotated[str | None, Term(key.TIMEZONE, key.TIMEZONE, default="UTC")] = None
+    index_type: Annotated[str | None, Term(key.INDEX_TYPE, key.INDEX_TYPE, noted=False)] = None
+    bucket_count: Annotated[int | None, Term(key.BUCKET_COUNT, key.BUCKET_COUNT, noted=False)] = None
+    hash_fields: Annotated[
+        tuple[str, ...] | None, Term(key.BUCKET_HASH_FIELDS, key.BUCKET_HASH_FIELDS, spelt=",".join, noted=False)
+    ] = None
+    time_options: Mapping[str, str] = field(default_factory=dict)
+
+    def spelt(self, *names: str) -> dict[str, str]:
+        """Return properties of a new table by the names of what they keep, without those that are empty."""
+        values = ((TERMS[name], self.or_default(name)) for name in names)
+        texts = ((one.property, one.spelt(value)) for one, value in values if one.property and value is not None)
+        return {kept: text for kept, text in texts if text}
+
+    def or_default(self, name: str) -> Any:
+        """Return what was said, or what a new table has where nothing was."""
+        said = getattr(self, name)
+        return TERMS[name].default if said is None else said
+
+
+TERMS: Mapping[str, Term] = {
+    name: term
+    for name, hint in get_type_hints(TableSettings, include_extras=True).items()
+    for term in getattr(hint, "__metadata__", ())
+}
