@@ -25,7 +25,7 @@ EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
 FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: help install hudi-environment environments demo test check test-spark40 test-slow test-interop dist bench bench-memory clean FORCE
+.PHONY: help install hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-interop dist bench bench-memory clean FORCE
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,8 +35,13 @@ install: $(VENV)/.linked ## Make .venv with the package (editable) and the devel
 demo: $(VENV)/.demo $(VENV)/.linked ## Write and read back the flights of 2013, step by step
 	@$(BIN)/python examples/flights.py
 
-test: install ## Run the tests, less the slow ones and those that need Apache Hudi
-	$(BIN)/python -m pytest -m "not slow and not interop" $(PYTEST_ARGS)
+test: test-core test-spark ## Run the tests, less the slow ones and those that need Apache Hudi
+
+test-core: install ## Of these, run those that need no Spark, in a process that cannot import it
+	$(BIN)/python -m pytest --spark=no -m "not slow and not interop" $(PYTEST_ARGS)
+
+test-spark: install ## Of these, run the others
+	$(BIN)/python -m pytest --spark=only -m "not slow and not interop" $(PYTEST_ARGS)
 
 check: install ## Lint, formatting, types, the rules between the layers, the wheel's content
 	$(BIN)/ruff check .

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,10 @@ settings.register_profile("pyhudi", deadline=None)
 settings.load_profile("pyhudi")
 
 TESTS = Path(__file__).parent
+# All other tests are of what lies below connector/, which needs no engine.
+THROUGH_SPARK = [
+    TESTS / one for one in ("spark", "interop", "unit/connector", "unit/test_public_api.py", "unit/test_seams.py")
+]
 # The thousands of small files that tests make and delete cost a disk more time than the code that writes them; where
 # memory serves as one, it does. What differs between file systems is tests/unit/storage's to ask, on the disk.
 MEMORY, DISK = Path("/dev/shm"), tempfile.gettempdir()  # noqa: S108
@@ -31,8 +37,35 @@ if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
+class NoSpark(MetaPathFinder):
+    """Fails every import of Spark in this process."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        """Fail where the module is Spark's."""
+        if name.partition(".")[0] in {"pyspark", "py4j"}:
+            raise ImportError(f"{name} is imported in a process without Spark (--spark=no)", name=name)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--spark",
+        choices=("no", "only"),
+        help="no: run what needs no engine, in a process in which every import of pyspark fails; only: run the rest",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.spark == "no":
+        assert "pyspark" not in sys.modules
+        sys.meta_path.insert(0, NoSpark())
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out folders of which the marks that are asked for take nothing: each run collects thousands of tests."""
+    through = any(one == collection_path or one in collection_path.parents for one in THROUGH_SPARK)
+    leads_there = any(collection_path in one.parents for one in THROUGH_SPARK)
+    if through if config.option.spark == "no" else config.option.spark and not (through or leads_there):
+        return True
     if collection_path.parent != TESTS or not collection_path.is_dir():
         return None
     asked, is_interop = config.option.markexpr, collection_path.name == "interop"

@@ -10,13 +10,17 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyhudi import HudiTable, colocate
+import pyhudi
 from pyhudi.errors import from_spark
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.storage.process import responsible_process
-from pyspark.sql import DataFrame, SparkSession
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# The test that starts this program imports it too, in a process without Spark.
 
 DDL = "id bigint, p string, ts bigint, value bigint"
 SETTINGS = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
@@ -89,7 +93,7 @@ def frame(spark: SparkSession, job: Job) -> DataFrame:
     rows = spark.sparkContext.range(0, ROWS * job.tasks, numSlices=job.tasks)
     df = spark.createDataFrame(rows.map(lambda n: (n, f"p{n % 3}", job.value, job.value)), DDL)
     if job.colocated:
-        df = colocate(df, job.path, tasks=job.tasks)
+        df = pyhudi.colocate(df, job.path, tasks=job.tasks)
     return spark.createDataFrame(df.rdd.map(tuple).mapPartitionsWithIndex(partial(stop, job)), df.schema)
 
 
@@ -101,7 +105,7 @@ def write(spark: SparkSession, job: Job) -> str:
         options["hoodie.index.type"] = job.index
     try:
         if job.index and Path(job.path).exists():
-            HudiTable(spark, job.path).upsert(
+            pyhudi.HudiTable(spark, job.path).upsert(
                 frame(spark, job), **{**job.options, "hoodie.pyhudi.place.rows": "always"}
             )
         else:
@@ -122,6 +126,8 @@ def say(job: Job, answer: str) -> None:
 
 def main(job: Job) -> None:
     """Write once, or until told that it is enough."""
+    from pyspark.sql import SparkSession
+
     spark = (
         SparkSession.builder.master(job.master)
         .config("spark.ui.enabled", "false")

@@ -11,11 +11,10 @@ import venv
 from pathlib import Path
 
 import pyarrow as pa
-import pyspark
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
-SPARK_HOME = Path(pyspark.__file__).parent
+SPARK_HOME = Path(str(importlib.metadata.distribution("pyspark").locate_file("pyspark")))
 _NOT_SOURCE = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests")
 
 

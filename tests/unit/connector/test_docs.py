@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import types
 from support.scripts import script
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
