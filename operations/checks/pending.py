@@ -83,14 +83,10 @@ def _touched(subject: Subject, instant: Instant) -> float | None:
 def _check_write(subject: Subject, instant: Instant) -> None:
     """Tell of a pending write whose writer is dead, and of one of which nobody can tell for long."""
     try:
-        found = owner.judge(
-            subject.timeline.files,
-            instant,
-            Patience(),
-            now_s=subject.storage.now(),
-            zone=subject.config.timezone,
-            may_wait=False,
+        suspect = owner.Suspect(
+            subject.timeline.files, instant, Patience(), subject.storage.now(), subject.config.timezone
         )
+        found = suspect.judge(may_wait=False)
     except UnsupportedTableError:
         # Whether its writer lives, a newer release can tell.
         return

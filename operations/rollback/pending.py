@@ -13,9 +13,10 @@ from ...timeline.going import pending_restore, pending_rollbacks
 from ...timeline.held import CLUSTERING, says_what_it_holds
 from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.timeline import Timeline
-from ...timeline.writers import owner, reserve
-from ...timeline.writers.owner import Liveness, judge
+from ...timeline.writers import owner
+from ...timeline.writers.owner import Liveness, Suspect
 from ...timeline.writers.patience import Patience
+from ...timeline.writers.reserve import Reserve
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +128,9 @@ def restoring(storage: Storage, timeline: Timeline, restore: Instant) -> Concurr
 
 def is_given_up(storage: Storage, instant_time: str) -> bool:
     """Return whether a pending write of ours was given up, though its process, and this may be the same, lives on."""
-    if owner.read(storage, instant_time) is None:
+    if owner.Claim(storage, instant_time).owner() is None:
         return False
-    return reserve.is_released(storage, instant_time) or owner.is_given_up(storage, instant_time)
+    return Reserve(storage, instant_time).is_released() or owner.Seal(storage, instant_time).is_given_up()
 
 
 def refuse_living(
@@ -180,15 +181,8 @@ def refuse_unless_dead(
     Raises:
         ConcurrentWriteError: It does.
     """
-    verdict = judge(
-        table.instants,
-        instant,
-        patience,
-        now_s=table.storage.now(),
-        zone=table.config.timezone,
-        known_beat=known_beat,
-        may_wait=may_wait,
-    )
+    suspect = Suspect(table.instants, instant, patience, table.storage.now(), table.config.timezone)
+    verdict = suspect.judge(known_beat, may_wait=may_wait)
     if verdict.alive:
         raise ConcurrentWriteError(
             f"The {instant.action} {instant.requested_time} {state}: {verdict.reason}.", verdict.todo

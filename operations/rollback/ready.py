@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...timeline.writers import reserve
 from ..transaction.begin import Swept
 from ..transaction.transaction import Transaction
 from .pending import PlannedRollback
@@ -24,7 +23,7 @@ def make_ready(work: Transaction, rollbacks: Iterable[PlannedRollback]) -> Swept
     """
     for planned in rollbacks:
         # A dead write may have filled the disk, and its rollback takes space.
-        reserve.release(work.storage, work.instant_time)
+        work.reserve.release()
         roll_back(work.table, planned, work.patience)
-        reserve.hold(work.storage, work.instant_time)
+        work.reserve.hold()
     return sweep(work.table, work.patience, own=work.instant_time)

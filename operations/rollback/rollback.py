@@ -113,7 +113,7 @@ def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[st
         return False
     files.storage.delete(*paths)
     files.storage.delete(files.path(victim.at(State.INFLIGHT)))
-    if owner.is_given_up(files.storage, victim.requested_time):
+    if owner.Seal(files.storage, victim.requested_time).is_given_up():
         files.storage.delete(files.path(victim.at(State.REQUESTED)))
     forget(files.storage, victim.requested_time)
     return True
@@ -132,7 +132,7 @@ def _naming(table: Table, planned: PlannedRollback, patience: Patience, timeline
     if table.storage.has_files(owner.folder(found.requested_time)):
         # Tasks of ours may outlive their driver, or the driver may only have seemed dead. After the seal none of them
         # leaves a file that is not found here.
-        owner.seal_for_good(table.storage, found.requested_time)
+        owner.Seal(table.storage, found.requested_time).set_for_good()
     return plan_of(table.storage, found, files_of(table.storage, found.requested_time))
 
 

@@ -77,7 +77,7 @@ def _begins_after_all(table: Table, instant_time: str) -> bool:
 
     It looks for its seal once it is there. Otherwise it might publish and complete what is about to be deleted.
     """
-    owner.seal_for_good(table.storage, instant_time)
+    owner.Seal(table.storage, instant_time).set_for_good()
     return table.timeline().find(instant_time) is not None
 
 
@@ -88,6 +88,6 @@ def _is_pending(timeline: Timeline, instant_time: str) -> bool:
 
 def _deserted(storage: Storage, instant_time: str, tolerance_s: float) -> bool:
     times = [info.modified for info in storage.list(owner.folder(instant_time), recursive=True, strict=False)]
-    beat = heartbeat.age(storage, instant_time)
+    beat = heartbeat.Heartbeat(storage, instant_time).age()
     ages = [storage.now() - time for time in times] + ([] if beat is None else [beat])
     return not ages or min(ages) > tolerance_s

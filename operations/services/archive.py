@@ -20,7 +20,7 @@ from ...timeline.archive.lsm_writer import MOST_BYTES_A_FILE, Row, append, merge
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements
-from ...timeline.writers.markers import delete_markers, marked_instants
+from ...timeline.writers.markers import Markers, marked_instants
 from ...timeline.writers.owner import SCRATCH
 from ..result import ServiceResult
 from ..transaction.commit_path import exclusive
@@ -176,7 +176,7 @@ class _Round:
         marked = frozenset(marked_instants(self.table.storage))
         for one in held:
             if one.requested_time in marked:
-                delete_markers(self.table.storage, one.requested_time)
+                Markers(self.table.storage, one.requested_time).delete()
         ordered = [pair for one in gone if one in held for pair in files.get(one.identity, {}).items()]
         # Without its completed file an instant is pending to whoever looks; so that one goes last.
         self.table.storage.delete(*(path for state, paths in ordered if state != State.COMPLETED for path in paths))

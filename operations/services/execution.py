@@ -71,7 +71,7 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
         if found is None:
             return None
         going = pending_rollbacks(timeline).get(instant.requested_time, ())
-        known = owner.read(table.storage, instant.requested_time)
+        known = owner.Claim(table.storage, instant.requested_time).owner()
         if going:
             carry_on(table, timeline, going[0].requested_time)
         elif known is None and found.state == State.REQUESTED:
@@ -94,7 +94,7 @@ def give_up(work: Transaction) -> None:
     Raises:
         StorageError: The store failed; who comes next undoes it once this process counts as dead.
     """
-    owner.seal_for_good(work.storage, work.seals[-1])
+    owner.Seal(work.storage, work.seals[-1]).set_for_good()
     timeline = work.table.timeline()
     found = _pending(work.storage, timeline, work.inflight)
     if found is None:
@@ -117,10 +117,10 @@ def take_back(table: Table, instant: Instant) -> None:
         if found is None:
             return None
         # Told to all who are at it, and to whoever finishes this.
-        owner.seal_for_good(table.storage, instant.requested_time)
+        owner.Seal(table.storage, instant.requested_time).set_for_good()
         if instant.requested_time in pending_rollbacks(timeline):
             return None
-        known = owner.read(table.storage, instant.requested_time)
+        known = owner.Claim(table.storage, instant.requested_time).owner()
         return _undoing(table, found, known)
 
     begin(table, "rollback", condemned)
@@ -138,8 +138,8 @@ def check_claim(work: Transaction, timeline: Timeline) -> None:
         CommitConflictError: Somebody did, taking this process for dead, or the plan was taken back.
     """
     check_ownership(work, timeline)
-    known = owner.read(work.storage, work.instant_time)
-    over = any(owner.is_given_up(work.storage, one) for one in work.seals)
+    known = work.claim.owner()
+    over = any(owner.Seal(work.storage, one).is_given_up() for one in work.seals)
     if over or (known is not None and known.write_id != work.write_id):
         raise CommitConflictError(
             f"The {work.action} {work.instant_time} of the table {work.path} was taken over, or taken back, while this "
@@ -179,7 +179,7 @@ def naming_who_took_over(work: Transaction) -> Iterator[None]:
     try:
         yield
     except WriteSealedError as error:
-        known = owner.read(work.storage, work.instant_time)
+        known = work.claim.owner()
         done = work.table.timeline().find(work.instant_time)
         if known is not None and known.write_id != work.write_id:
             by = f"{known.application!r}, " if known.application else ""
@@ -214,7 +214,7 @@ def close(work: Transaction, partitions: Collection[str], kept_paths: Collection
 
     Files under the plan's time may be those of another process that has taken it over, which stay.
     """
-    owner.seal(work.storage, work.seals[-1])
+    owner.Seal(work.storage, work.seals[-1]).set()
     prefix = "-".join(map(str, (*token_of(work), "")))
     for partition in sorted(partitions):
         found = (data_file(info.path) for info in work.storage.list(partition))
@@ -261,9 +261,9 @@ def _pending(storage: Storage, timeline: Timeline, instant: Instant) -> Instant 
 def _begin(table: Table, instant: Instant, patience: Patience, application: str) -> Transaction | None:
     """Say that this process carries a plan out; None where somebody else was quicker, or is undoing what was done."""
     mine = Owner.of_this_process(uuid.uuid4().hex, application)
-    if not owner.create(table.storage, instant.requested_time, mine):
+    if not owner.Claim(table.storage, instant.requested_time).make(mine):
         return None
-    heartbeat.touch(table.storage, instant.requested_time)
+    heartbeat.Heartbeat(table.storage, instant.requested_time).touch()
     table.instants.start(instant)
     # Whoever decided before that to undo somebody else's work, or the plan, did not see this.
     timeline = table.timeline()
@@ -298,7 +298,8 @@ def _refuse_living(
     Raises:
         ConcurrentWriteError: Somebody does.
     """
-    if known is not None and owner.is_given_up(table.storage, owner.seal_of(instant.requested_time, known.write_id)):
+    seal = "" if known is None else owner.seal_of(instant.requested_time, known.write_id)
+    if seal and owner.Seal(table.storage, seal).is_given_up():
         return Liveness(False, "it was given up")
     state = f"of the table {table.path} is being carried out by somebody else"
     return refuse_unless_dead(table, instant, patience, state, known_beat=known_beat, may_wait=may_wait)
@@ -325,7 +326,7 @@ def _stopping(
     found = _pending(table.storage, timeline, instant)
     if found is None or instant.requested_time in pending_rollbacks(timeline):
         return None
-    now = owner.read(table.storage, instant.requested_time)
+    now = owner.Claim(table.storage, instant.requested_time).owner()
     if now is None and found.state == State.REQUESTED:
         return None
     if now != known and not (now is None and patience is None):
@@ -339,5 +340,5 @@ def _stopping(
 def _undoing(table: Table, instant: Instant, known: Owner | None) -> RollbackPlan:
     """Return the plan to undo what a process did of a plan; from here on its tasks publish nothing."""
     if known is not None:
-        owner.seal_for_good(table.storage, owner.seal_of(instant.requested_time, known.write_id))
+        owner.Seal(table.storage, owner.seal_of(instant.requested_time, known.write_id)).set_for_good()
     return plan_of(table.storage, instant, files_of(table.storage, instant.requested_time))

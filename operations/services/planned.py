@@ -26,7 +26,6 @@ from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers import failures
 from ...timeline.writers.failures import NEVER, Failed
-from ...timeline.writers.markers import read_markers
 from ..progress import LoggedProgress, Steps, polling
 from ..result import ServiceResult
 from ..rollback.pending import broken_off
@@ -424,7 +423,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Unit, Done]):
 
     def _look(self, steps: Steps, work: Transaction, units: Sequence[Unit]) -> None:
         """Count the units whose tasks have finished their files: markers name these right before they are published."""
-        done = self.finished(units, [one.path for one in read_markers(work.storage, work.instant_time)])
+        done = self.finished(units, [one.path for one in work.markers.read()])
         steps.seen(len(done), sum(one.size for one in done))
 
     def _outcome(

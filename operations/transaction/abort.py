@@ -7,7 +7,6 @@ from functools import partial
 
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ...timeline.writers import owner, reserve
 from .commit_path import abandon
 from .left_overs import by_partition, erase, files_of, forget
 from .opened_partitions import forget_partitions
@@ -22,13 +21,13 @@ def abort(work: Transaction) -> None:
     The note "sealed" stays behind for tasks that are still at work; a later write's start removes it.
     """
     storage = work.storage
-    begins = owner.create(storage, work.instant_time, work.owner)
+    begins = work.claim.make(work.owner)
     if not begins and not _is_ours(work):
         return
-    given_up = begins and owner.is_given_up(storage, work.instant_time)
+    given_up = begins and work.seal.is_given_up()
     # The disk may be full: what only this write needs goes first. Data files stay until the end is decided.
     _make_room(work)
-    owner.seal_for_good(storage, work.instant_time)
+    work.seal.set_for_good()
     timeline = abandon(work.table, partial(_unfinished, work.instant_time))
     found = timeline.find(work.instant_time)
     gone = found is None and work.table.archive.holds(work.instant_time)
@@ -45,13 +44,13 @@ def abort(work: Transaction) -> None:
 
 def _is_ours(work: Transaction) -> bool:
     """Return whether the instant time was claimed by this write, and not by another that began in one millisecond."""
-    known = owner.read(work.storage, work.instant_time)
+    known = work.claim.owner()
     return known is None or known.write_id == work.write_id
 
 
 def _make_room(work: Transaction) -> None:
     """Free what the write holds beside its data files; a store of objects is never full, and is spared the requests."""
-    reserve.release(work.storage, work.instant_time)
+    work.reserve.release()
     if not work.storage.remote:
         for folder in (work.spills, work.aside):
             work.storage.delete_folder(folder)

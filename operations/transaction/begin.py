@@ -10,9 +10,8 @@ from ...errors import ConcurrentWriteError, WriteSealedError
 from ...timeline.instants import State
 from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline
-from ...timeline.writers import owner, reserve
+from ...timeline.writers import owner
 from ...timeline.writers.announcements import announced
-from ...timeline.writers.markers import begin_markers
 from .left_overs import forget
 from .locks import lock_of
 from .transaction import Transaction
@@ -51,14 +50,14 @@ def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare:
         WriteSealedError: The write was committed or given up already.
         ConcurrentWriteError: Another write chose the same time, or all writes on the timeline are younger.
     """
-    known = owner.read(work.storage, work.instant_time)
+    known = work.claim.owner()
     if known is None:
         # A write that is over may have left nothing but its seal. One that has its owner's note is asked for that when
         # it publishes.
         refuse_sealed(work)
-        if owner.create(work.storage, work.instant_time, work.owner):
+        if work.claim.make(work.owner):
             return _put_on_timeline(work, requested, prepare)
-        known = owner.read(work.storage, work.instant_time)
+        known = work.claim.owner()
     if known is not None and known.write_id != work.write_id:
         raise same_millisecond(work)
     deadline = time.monotonic() + _WAIT_FOR_FIRST_S
@@ -72,7 +71,7 @@ def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare:
         refuse_sealed(work)
         time.sleep(_POLL_S)
     # The task that came first died on the way: every step is create-if-absent, so it can be taken again.
-    owner.create(work.storage, work.instant_time, work.owner)
+    work.claim.make(work.owner)
     return _put_on_timeline(work, requested, prepare)
 
 
@@ -91,7 +90,7 @@ def refuse_sealed(work: Transaction) -> None:
     Raises:
         WriteSealedError: It is.
     """
-    if any(owner.is_sealed(work.storage, one) for one in work.seals):
+    if any(owner.Seal(work.storage, one).is_set() for one in work.seals):
         raise over(work)
 
 
@@ -105,7 +104,7 @@ def over(work: Transaction) -> WriteSealedError:
 
 def _take_back_if_given_up(work: Transaction) -> None:
     """Undo the beginning of a write that was given up after this task had looked for its seal."""
-    if owner.is_given_up(work.storage, work.instant_time):
+    if work.seal.is_given_up():
         timeline = work.table.timeline()
         found = timeline.find(work.instant_time)
         if found is not None and found.state != State.COMPLETED:
@@ -171,9 +170,9 @@ def _refuse_unseen(work: Transaction, swept: Swept) -> None:
 
 def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
     # Before the instant is on the timeline, where one without a reserve counts as given up.
-    reserve.hold(work.storage, work.instant_time)
+    work.reserve.hold()
     swept = prepare()
-    begin_markers(work.storage, work.instant_time)
+    work.markers.begin()
     instants = work.table.instants
     with lock_of(work.table).hold(work.table):
         if swept.timeline.find(work.instant_time) is None:

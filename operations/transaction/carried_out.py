@@ -66,7 +66,7 @@ def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
             update_config(storage, decision.changes)
         if instant.state == State.REQUESTED:
             timeline.files.request(instant, decision.body)
-            if instant.action in COMPACTING and owner.is_given_up(storage, instant.requested_time):
+            if instant.action in COMPACTING and owner.Seal(storage, instant.requested_time).is_given_up():
                 # The plan was taken back while whoever carries this out slept: it must not come back.
                 storage.delete(timeline.files.path(instant))
         else:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import partial
 
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
-from ...timeline.writers import reserve
 from .commit_path import complete
 from .conflicts import Changes, check_conflicts
 from .outcome import Outcome, Properties
@@ -43,5 +41,5 @@ def complete_write(
         return Outcome(body, added, replaced=changes.replaced, properties=settle())
 
     # The body is written twice: in the decision, and then, whatever else needs space meanwhile, under its name.
-    reserve.hold(work.storage, work.instant_time, len(body))
-    complete(work.table, work.inflight, outcome, relief=partial(reserve.release, work.storage, work.instant_time))
+    work.reserve.hold(len(body))
+    complete(work.table, work.inflight, outcome, relief=work.reserve.release)

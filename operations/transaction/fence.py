@@ -9,8 +9,8 @@ from threading import Lock
 from ...errors import WriteSealedError
 from ...storage.base import Staged
 from ...table.files.partitions import write_partition_metafile
-from ...timeline.writers.markers import Marker, MarkerType, create_markers, write_markers
-from ...timeline.writers.owner import is_given_up
+from ...timeline.writers.markers import Marker, MarkerType
+from ...timeline.writers.owner import Seal
 from .begin import over, refuse_sealed
 from .opened_partitions import forget_partitions
 from .transaction import Transaction
@@ -44,9 +44,9 @@ class Fence:
             fresh = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
             self._announced |= fresh
             if self.work.shared:
-                create_markers(self.work.storage, self.work.instant_time, fresh.values())
+                self.work.markers.create(fresh.values())
             elif fresh:
-                write_markers(self.work.storage, self.work.instant_time, self.number, self._announced.values())
+                self.work.markers.write(self.number, self._announced.values())
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
         """Make a whole file visible while the write is open, and return its size in bytes.
@@ -98,7 +98,8 @@ class Fence:
             WriteSealedError: The write was given up; all files of this fence are gone again.
         """
         storage = self.work.storage
-        if self._announced and not self.sealed_by_us and any(is_given_up(storage, one) for one in self.work.seals):
+        notes = (Seal(storage, one) for one in self.work.seals)
+        if self._announced and not self.sealed_by_us and any(note.is_given_up() for note in notes):
             storage.delete(*self._announced)
             raise over(self.work)
 

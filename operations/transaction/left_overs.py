@@ -9,7 +9,7 @@ from ...table.files.partitions import list_partitions
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant
 from ...timeline.writers import heartbeat, owner
-from ...timeline.writers.markers import delete_markers, has_markers
+from ...timeline.writers.markers import Markers
 
 
 def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) -> list[str]:
@@ -23,7 +23,7 @@ def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) 
         rolled_back: Whether somebody may have taken the write's markers away while it went on.
     """
     if not rolled_back:
-        if has_markers(storage, instant_time):
+        if Markers(storage, instant_time).exist():
             return marked_files(storage, instant_time)
         if storage.has_files(owner.folder(instant_time)):
             return []
@@ -44,8 +44,8 @@ def erase(instants: InstantFiles, victim: Instant, paths: list[str]) -> None:
 
 def forget(storage: Storage, instant_time: str) -> None:
     """Delete what else a write kept: markers, heartbeat and its working folder."""
-    delete_markers(storage, instant_time)
-    heartbeat.delete(storage, instant_time)
+    Markers(storage, instant_time).delete()
+    heartbeat.Heartbeat(storage, instant_time).delete()
     storage.delete_folder(owner.folder(instant_time))
 
 

@@ -17,8 +17,10 @@ from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.watermark import Watermark
 from ...timeline.writers import owner
-from ...timeline.writers.owner import Owner
+from ...timeline.writers.markers import Markers
+from ...timeline.writers.owner import Claim, Owner, Seal
 from ...timeline.writers.patience import Patience
+from ...timeline.writers.reserve import Reserve
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,26 @@ class Transaction:
     def seals(self) -> tuple[str, ...]:
         """The names of the notes that end this work: its instant's, and its own where others may take that over."""
         return (self.instant_time, owner.seal_of(self.instant_time, self.write_id))[: 1 + self.shared]
+
+    @property
+    def claim(self) -> Claim:
+        """The file that says whose the instant is."""
+        return Claim(self.storage, self.instant_time)
+
+    @property
+    def seal(self) -> Seal:
+        """The note that ends the instant's work."""
+        return Seal(self.storage, self.instant_time)
+
+    @property
+    def reserve(self) -> Reserve:
+        """The space that is kept for the work's end."""
+        return Reserve(self.storage, self.instant_time)
+
+    @property
+    def markers(self) -> Markers:
+        """The names of the data files that the work has announced."""
+        return Markers(self.storage, self.instant_time)
 
     @property
     def inflight(self) -> Instant:

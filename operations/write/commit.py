@@ -100,7 +100,7 @@ def _without_rows(plan: WritePlan) -> CommitResult | None:
         return find_write(plan.table, timeline, write_id) or nothing
     if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
         return nothing
-    heartbeat.touch(plan.storage, plan.instant_time)
+    heartbeat.Heartbeat(plan.storage, plan.instant_time).touch()
     begin(plan)
     return None
 
@@ -128,7 +128,7 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
     """
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"):
-        owner.seal(plan.storage, plan.instant_time)
+        owner.Seal(plan.storage, plan.instant_time).set()
         timeline = plan.table.timeline()
         done = completed_write(plan, timeline)
         if done is not None:

@@ -101,7 +101,7 @@ class LocalRun:
                     results.append(result)
         except WriteSealedError:
             # What sealed the write has tidied up already, this heartbeat excepted.
-            heartbeat.delete(storage, instant_time)
+            heartbeat.Heartbeat(storage, instant_time).delete()
             raise
         return sorted(results, key=lambda one: one.token)
 

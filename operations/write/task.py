@@ -77,7 +77,7 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
             return _Task(plan, token).run(chain([first], batches))
     except WriteSealedError:
         # Whoever sealed the write has tidied up already, this heartbeat excepted.
-        heartbeat.delete(storage, plan.instant_time)
+        heartbeat.Heartbeat(storage, plan.instant_time).delete()
         raise
 
 

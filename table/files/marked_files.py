@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from ...storage.base import Storage
-from ...timeline.writers.markers import folder, read_markers
+from ...timeline.writers.markers import Markers, folder
 from .names import BaseFileName, LogFileName, parse_data_name
 
 logger = logging.getLogger("pyhudi")
@@ -28,7 +28,7 @@ def marked_files(storage: Storage, instant_time: str) -> list[str]:
         storage: Rooted at the table.
         instant_time: Requested time of the instant, which each file has in its name.
     """
-    named = sorted({marker.path for marker in read_markers(storage, instant_time)})
+    named = sorted({marker.path for marker in Markers(storage, instant_time).read()})
     strange = [path for path in named if not is_data_file_of(instant_time, path)]
     for path in strange[:_MOST_WARNINGS]:
         logger.warning(

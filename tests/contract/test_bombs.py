@@ -29,7 +29,7 @@ from pyhudi.timeline.metadata.avro_codec import decode, encode
 from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.writers import owner
 from pyhudi.timeline.writers.decisions import Decision
-from pyhudi.timeline.writers.markers import read_markers
+from pyhudi.timeline.writers.markers import Markers
 from support.drawn.histories import TABLE, part, row
 from support.drive import read, write
 from support.seams import patch_seam
@@ -127,7 +127,7 @@ def test_an_owner_is_named_or_refused(data: bytes) -> None:
     storage = open_storage("memory://bombs")
     storage.write(f"{owner.ROOT}/{INSTANT}/owner.json", data)
     with pytest.raises((CorruptInstantError, CorruptFileError)):
-        owner.read(storage, INSTANT)
+        owner.Claim(storage, INSTANT).owner()
     assert Decision.parse(data) is None
     content = data + b"\n"
     assert Decision.parse(f"{zlib.crc32(content):08x}\n".encode() + content) is None
@@ -335,7 +335,7 @@ def run_all() -> None:
         raise AssertionError
     storage = open_storage("memory://bombs")
     storage.write(f".hoodie/.temp/{INSTANT}/MARKERS0", b"\n" * (16 << 20))
-    assert read_markers(storage, INSTANT) == []
+    assert Markers(storage, INSTANT).read() == []
 
 
 def test_all_of_them_fit_into_little_memory() -> None:

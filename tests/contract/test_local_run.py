@@ -119,7 +119,7 @@ def test_the_heartbeat_lasts_while_the_next_part_is_awaited(tmp_path: Path) -> N
         yield batches(1)
         storage = open_storage(str(tmp_path))
         path = next(tmp_path.glob(".hoodie/.heartbeat/*"))
-        heartbeat.delete(storage, path.name)
+        heartbeat.Heartbeat(storage, path.name).delete()
         for _ in range(1000):
             if path.exists():
                 break

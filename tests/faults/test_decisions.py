@@ -163,7 +163,7 @@ def test_a_write_that_its_own_process_sealed_for_good_is_dead_at_once(
     task(planned, rows("a", "k1", value=1), 0)
     with pytest.raises(PyHudiError):
         plan(tmp_path, SCHEMA)
-    owner.seal_for_good(open_storage(str(tmp_path)), planned.instant_time)
+    owner.Seal(open_storage(str(tmp_path)), planned.instant_time).set_for_good()
 
     write(tmp_path, rows("a", "k2", value=2))
 

@@ -107,7 +107,7 @@ def test_a_rollback_on_a_full_disk_names_its_victim_before_it_deletes(
     held: list[str] = []
     states: set[object] = set()
     hold = read_seam("hold a reserve on the disk")
-    patch_seam(monkeypatch, "hold a reserve on the disk", lambda *a: (hold(*a), held.append(a[1])))
+    patch_seam(monkeypatch, "hold a reserve on the disk", lambda *a: (hold(*a), held.append(a[0].instant_time)))
     write(tmp_path / "first", FIRST, table=KEYED)
     dead = plan(tmp_path / "first", SCHEMA, settings=WriteSettings(colocated=True))
     task(dead, rows(2, value=2, ts=2), 0)

@@ -25,7 +25,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.table import Table
 from pyhudi.timeline.writers import heartbeat, owner
-from pyhudi.timeline.writers.markers import begin_markers
+from pyhudi.timeline.writers.markers import Markers
 from support.drive import plan, rows_of, task, write
 from support.faults.faulty import FaultyStorage
 from support.faults.races import IMPATIENT, SCHEMA, TABLE, data_files, rows
@@ -277,9 +277,9 @@ def test_a_sweep_that_stops_twice_takes_nothing_of_a_write_that_goes_on(
         table = copied(tmp_path / "first", tmp_path / f"t{at}")
         planned, storage = plan(table, SCHEMA, settings=COLOCATED), open_storage(str(table))
         work = planned.transaction
-        heartbeat.touch(storage, work.instant_time)
-        owner.create(storage, work.instant_time, work.owner)
-        begin_markers(storage, work.instant_time)
+        heartbeat.Heartbeat(storage, work.instant_time).touch()
+        owner.Claim(storage, work.instant_time).make(work.owner)
+        Markers(storage, work.instant_time).begin()
         sweeping, said, results = Stop(at=at, awake=True), list[str](), list[Any]()
 
         def ends(planned: WritePlan = planned, results: list[Any] = results, said: list[str] = said) -> None:

@@ -66,7 +66,7 @@ def test_a_write_that_gives_a_sign_of_life_after_the_plan_is_not_rolled_back(tmp
     result = task(slow, rows("a", "k1", value=2), 0)
     impatient = Patience(heartbeat_interval_s=0.4, heartbeat_misses=-1)
     planned = plan(tmp_path, SCHEMA, settings=WriteSettings(patience=impatient))
-    heartbeat.touch(open_storage(str(tmp_path)), slow.instant_time)
+    heartbeat.Heartbeat(open_storage(str(tmp_path)), slow.instant_time).touch()
     patient = replace(planned, transaction=replace(planned.transaction, patience=Patience()))
     with pytest.raises(ConcurrentWriteError, match=slow.instant_time):
         carry_out(patient, [rows("a", "k2", value=3)])

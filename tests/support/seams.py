@@ -66,9 +66,9 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "row group size of archive files": "timeline.archive.lsm_writer:_ROW_GROUP_BYTES",
     "age at which a torn manifest is dead": "timeline.archive.manifest:_HALF_MADE_S",
     # --- writers at work
-    "seal a write": "timeline.writers.owner:seal",
-    "seal a write for good": "timeline.writers.owner:seal_for_good",
-    "hold a reserve on the disk": "timeline.writers.reserve:hold",
+    "seal a write": "timeline.writers.owner:Seal.set",
+    "seal a write for good": "timeline.writers.owner:Seal.set_for_good",
+    "hold a reserve on the disk": "timeline.writers.reserve:Reserve.hold",
     "size of the reserve on the disk": "timeline.writers.reserve:_SIZE",
     "clock of heartbeats": "timeline.writers.stillness:time",
     # --- properties of a table
@@ -210,7 +210,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "take back the begin of an abandoned write": "operations.transaction.begin:_take_back_if_given_up",
     "instants that a begin sees announced": "operations.transaction.begin:announced",
     # --- fence around the files of a task
-    "write markers": "operations.transaction.fence:write_markers",
+    "write markers": "timeline.writers.markers:Markers.write",
     "write the metafile of a partition from a task": "operations.transaction.fence:write_partition_metafile",
     "refuse a task whose write is over": "operations.transaction.fence:Fence.refuse",
     "refuse a task whose write is sealed": "operations.transaction.fence:Fence._refuse_sealed",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import dataclass
 from types import TracebackType
 
 from ...storage.base import Storage, join
@@ -25,20 +26,35 @@ def path_of(instant_time: str) -> str:
     return join(ROOT, instant_time)
 
 
-def touch(storage: Storage, instant_time: str) -> None:
-    """Say that the instant's writer lives now."""
-    storage.write(path_of(instant_time), b"", durable=False)
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The heartbeat of one instant.
 
+    Attributes:
+        storage: Rooted at the table.
+        instant_time: Requested time of the write.
+    """
 
-def age(storage: Storage, instant_time: str) -> float | None:
-    """Return how many seconds ago, by the store's clock, the heartbeat was touched; None where there is none."""
-    modified = storage.modified(path_of(instant_time))
-    return None if modified is None else max(0.0, storage.now() - modified)
+    storage: Storage
+    instant_time: str
 
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return path_of(self.instant_time)
 
-def delete(storage: Storage, instant_time: str) -> None:
-    """Delete an instant's heartbeat."""
-    storage.delete(path_of(instant_time), durable=False)
+    def touch(self) -> None:
+        """Say that the instant's writer lives now."""
+        self.storage.write(self.path, b"", durable=False)
+
+    def age(self) -> float | None:
+        """Return how many seconds ago, by the store's clock, it was touched; None where there is none."""
+        modified = self.storage.modified(self.path)
+        return None if modified is None else max(0.0, self.storage.now() - modified)
+
+    def delete(self) -> None:
+        """Delete it."""
+        self.storage.delete(self.path, durable=False)
 
 
 class HeartbeatThread:
@@ -53,8 +69,7 @@ class HeartbeatThread:
     """
 
     def __init__(self, storage: Storage, instant_time: str, interval_s: float = INTERVAL_S) -> None:
-        self._storage = storage
-        self._instant_time = instant_time
+        self._heartbeat = Heartbeat(storage, instant_time)
         self._interval_s = interval_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"pyhudi-heartbeat-{instant_time}", daemon=True)
@@ -77,12 +92,12 @@ class HeartbeatThread:
 
     def _touch(self) -> None:
         try:
-            touch(self._storage, self._instant_time)
+            self._heartbeat.touch()
         except Exception:
             # Whatever it was, a thread that died of it would get a living write rolled back.
             logger.warning(
                 "table %s: the heartbeat of instant %s could not be touched",
-                self._storage.path,
-                self._instant_time,
+                self._heartbeat.storage.path,
+                self._heartbeat.instant_time,
                 exc_info=True,
             )

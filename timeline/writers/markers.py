@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from itertools import chain
 
 from ...storage.base import Storage, join
@@ -42,76 +41,90 @@ class Marker:
     path: str
     kind: MarkerType
 
+    @property
+    def name(self) -> str:
+        """The name of its file in the DIRECT form, and its line in the other."""
+        return f"{self.path}.marker.{self.kind.value}"
+
 
 def folder(instant_time: str) -> str:
     """Return the folder that holds an instant's markers."""
     return join(ROOT, instant_time)
 
 
-def begin_markers(storage: Storage, instant_time: str) -> None:
-    """Say in which form an instant's markers are written; must come before any of them, and may come twice."""
-    storage.create(join(folder(instant_time), _TYPE_FILE), _TYPE)
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """The markers of one instant.
 
-
-def write_markers(storage: Storage, instant_time: str, number: int, markers: Iterable[Marker]) -> None:
-    """Announce data files before they are made.
-
-    Args:
+    Attributes:
         storage: Rooted at the table.
         instant_time: Requested time of the write.
-        number: Names the file, which whoever has another number never touches; what it held before is replaced.
-        markers: All files that the attempt of this number has announced so far.
     """
-    lines = []
-    for marker in markers:
-        line = f"{marker.path}.marker.{marker.kind.value}"
-        if _LINE_BREAK.search(line):
-            storage.create(join(folder(instant_time), line), b"")
-        else:
-            lines.append(f"{line}\n")
-    storage.write(join(folder(instant_time), f"MARKERS{number}"), "".join(lines).encode(errors="surrogateescape"))
 
+    storage: Storage
+    instant_time: str
 
-def create_markers(storage: Storage, instant_time: str, markers: Iterable[Marker]) -> None:
-    """Announce data files before they are made in the DIRECT form, which needs no number and no `begin_markers`.
+    @property
+    def folder(self) -> str:
+        """The folder that holds them."""
+        return folder(self.instant_time)
 
-    Where Apache Hudi goes on with the instant, its timeline server takes the numbers of batches for those of its own.
-    """
-    for marker in markers:
-        storage.create(join(folder(instant_time), f"{marker.path}.marker.{marker.kind.value}"), b"")
+    def begin(self) -> None:
+        """Say in which form the markers are written; must come before any of them, and may come twice."""
+        self.storage.create(join(self.folder, _TYPE_FILE), _TYPE)
 
+    def write(self, number: int, markers: Iterable[Marker]) -> None:
+        """Announce data files before they are made.
 
-def read_markers(storage: Storage, instant_time: str) -> list[Marker]:
-    """Return what an instant's markers name, sorted by path, in either form."""
-    root = folder(instant_time)
-    listed = [info.path for info in storage.list(root, recursive=True, strict=False)]
-    batches = [path for path in listed if _BATCH.fullmatch(path[len(root) + 1 :])]
-    texts = for_each(storage, partial(_batch, storage), batches)
-    # One at a time: a file of nothing but line breaks has as many lines as bytes.
-    lines = (line[0] for text in texts for line in _LINE.finditer(text))
-    matches = (_DIRECT.fullmatch(line) for line in chain((path[len(root) + 1 :] for path in listed), lines))
-    found = {Marker(match["path"], MarkerType(match["kind"])) for match in matches if match is not None}
-    return sorted(found, key=lambda marker: (marker.path, marker.kind.value))
+        Args:
+            number: Names the file, which a task attempt of another number never touches; what it held before is
+                replaced.
+            markers: All files that the attempt of this number has announced so far.
+        """
+        lines = []
+        for marker in markers:
+            if _LINE_BREAK.search(marker.name):
+                self.storage.create(join(self.folder, marker.name), b"")
+            else:
+                lines.append(f"{marker.name}\n")
+        self.storage.write(join(self.folder, f"MARKERS{number}"), "".join(lines).encode(errors="surrogateescape"))
 
+    def create(self, markers: Iterable[Marker]) -> None:
+        """Announce data files before they are made in the DIRECT form, which needs no number and no `begin`.
 
-def delete_markers(storage: Storage, instant_time: str) -> None:
-    """Delete an instant's markers."""
-    storage.delete_folder(folder(instant_time))
+        Where Apache Hudi takes the instant over, its timeline server takes the numbers of batches for those of its own.
+        """
+        for marker in markers:
+            self.storage.create(join(self.folder, marker.name), b"")
 
+    def read(self) -> list[Marker]:
+        """Return what the markers name, sorted by path, in either form."""
+        root = self.folder
+        listed = [info.path for info in self.storage.list(root, recursive=True, strict=False)]
+        batches = [path for path in listed if _BATCH.fullmatch(path[len(root) + 1 :])]
+        texts = for_each(self.storage, self._batch, batches)
+        # One at a time: a file of nothing but line breaks has as many lines as bytes.
+        lines = (line[0] for text in texts for line in _LINE.finditer(text))
+        matches = (_DIRECT.fullmatch(line) for line in chain((path[len(root) + 1 :] for path in listed), lines))
+        found = {Marker(match["path"], MarkerType(match["kind"])) for match in matches if match is not None}
+        return sorted(found, key=lambda marker: (marker.path, marker.kind.value))
 
-def has_markers(storage: Storage, instant_time: str) -> bool:
-    """Return whether an instant has markers."""
-    return storage.has_files(folder(instant_time))
+    def delete(self) -> None:
+        """Delete the markers."""
+        self.storage.delete_folder(self.folder)
+
+    def exist(self) -> bool:
+        """Return whether there are any."""
+        return self.storage.has_files(self.folder)
+
+    def _batch(self, path: str) -> str:
+        try:
+            return self.storage.read(path).decode(errors="surrogateescape")
+        except FileNotFoundError:
+            # The instant completed, or was rolled back, since the listing: its markers are gone.
+            return ""
 
 
 def marked_instants(storage: Storage) -> list[str]:
     """Return the requested times of the instants that have markers, sorted."""
     return [name for name in storage.look(ROOT).folders if name.isdigit()]
-
-
-def _batch(storage: Storage, path: str) -> str:
-    try:
-        return storage.read(path).decode(errors="surrogateescape")
-    except FileNotFoundError:
-        # The instant completed, or was rolled back, since the listing: its markers are gone.
-        return ""

@@ -85,36 +85,52 @@ def folder(instant_time: str) -> str:
     return join(ROOT, instant_time)
 
 
-def create(storage: Storage, instant_time: str, owner: Owner) -> bool:
-    """Claim an instant time.
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The claim of one instant time: the file that says whose the write is.
 
-    Returns:
-        False where it is claimed already, by this write or another.
+    Attributes:
+        storage: Rooted at the table.
+        instant_time: Requested time of the write.
     """
-    content = formats.numbered(asdict(owner), formats.OWNER)
-    return storage.create(_path(instant_time), json.dumps(content, indent=1).encode())
 
+    storage: Storage
+    instant_time: str
 
-def read(storage: Storage, instant_time: str) -> Owner | None:
-    """Return who claimed an instant time; None where nobody of pyhudi did.
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return join(folder(self.instant_time), OWNER_FILE)
 
-    Raises:
-        CorruptInstantError: The file that says so cannot be parsed.
-        UnsupportedTableError: A newer release wrote it in a format that this one does not know.
-    """
-    path = _path(instant_time)
-    try:
-        data = storage.read(path, MOST_OF_A_NOTE)
-    except FileNotFoundError:
-        return None
-    try:
-        formats.refuse_newer(storage.path, path, formats.number_of(parse_json(data)), formats.OWNER)
-        return parse_owner(data)
-    except ValueError as error:
-        raise CorruptInstantError(
-            f"The file {join(storage.path, path)} does not say whose the instant {instant_time} is ({error}).",
-            "If no writer is at work, delete that file; the instant then counts as a foreign one.",
-        ) from error
+    def make(self, owner: Owner) -> bool:
+        """Claim the instant time.
+
+        Returns:
+            False where it is claimed already, by this write or another.
+        """
+        content = formats.numbered(asdict(owner), formats.OWNER)
+        return self.storage.create(self.path, json.dumps(content, indent=1).encode())
+
+    def owner(self) -> Owner | None:
+        """Return who claimed the instant time; None where no process of pyhudi did.
+
+        Raises:
+            CorruptInstantError: The file that says so cannot be parsed.
+            UnsupportedTableError: A newer release wrote it in a format that this one does not know.
+        """
+        try:
+            data = self.storage.read(self.path, MOST_OF_A_NOTE)
+        except FileNotFoundError:
+            return None
+        try:
+            formats.refuse_newer(self.storage.path, self.path, formats.number_of(parse_json(data)), formats.OWNER)
+            return parse_owner(data)
+        except ValueError as error:
+            raise CorruptInstantError(
+                f"The file {join(self.storage.path, self.path)} does not say whose the instant {self.instant_time} is "
+                f"({error}).",
+                "If no writer is at work, delete that file; the instant then counts as a foreign one.",
+            ) from error
 
 
 def parse_owner(data: bytes) -> Owner:
@@ -151,35 +167,52 @@ def seal_of(instant_time: str, write_id: str) -> str:
     return f"{instant_time}.{uuid.uuid5(_NAMESPACE, write_id).hex}"
 
 
-def seal(storage: Storage, instant_time: str) -> None:
-    """Forbid the tasks of a write to publish any more; doing so twice is no error."""
-    storage.create(_sealed(instant_time), b"", durable=False)
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The seal of one write: its tasks may not publish any more.
 
-
-def seal_for_good(storage: Storage, instant_time: str) -> None:
-    """Seal a write that is given up, so that a task which was about to begin it takes that back.
-
-    One release may give up the write of another: the note that it is given up is where every release looks.
+    Attributes:
+        storage: Rooted at the table.
+        name: The write's requested time, or what `seal_of` returns.
     """
-    storage.write(_given_up(instant_time), _GIVEN_UP, durable=False)
-    # Written anew: a commit may have made it long ago, and it is to outlast stragglers from now on.
-    storage.write(_sealed(instant_time), b"", durable=False)
 
+    storage: Storage
+    name: str
 
-def is_given_up(storage: Storage, instant_time: str) -> bool:
-    """Return whether a write was sealed because it is given up, by whichever release."""
-    try:
-        return storage.read(_given_up(instant_time)) == _GIVEN_UP
-    except FileNotFoundError:
-        return False
+    def set(self) -> None:
+        """Forbid the tasks to publish; doing so twice is no error."""
+        self.storage.create(self._path, b"", durable=False)
 
+    def set_for_good(self) -> None:
+        """Seal a write that is given up, so that a task which was about to begin it takes that back.
 
-def is_sealed(storage: Storage, instant_time: str) -> bool:
-    """Return whether the tasks of a write may not publish any more, as far as this release's seals tell.
+        One release may give up the write of another: the note that it is given up is where every release looks.
+        """
+        self.storage.write(self._note, _GIVEN_UP, durable=False)
+        # Written anew: a commit may have made it long ago, and it is to outlast stragglers from now on.
+        self.storage.write(self._path, b"", durable=False)
 
-    The release before these seals leaves `is_given_up` alone, where it gives up a write of this one.
-    """
-    return storage.exists(_sealed(instant_time))
+    def is_given_up(self) -> bool:
+        """Return whether the write was sealed because it is given up, by whichever release."""
+        try:
+            return self.storage.read(self._note) == _GIVEN_UP
+        except FileNotFoundError:
+            return False
+
+    def is_set(self) -> bool:
+        """Return whether the tasks may not publish any more, as far as this release's seals tell.
+
+        The release before these seals leaves the note alone, where it gives up a write of this one.
+        """
+        return self.storage.exists(self._path)
+
+    @property
+    def _path(self) -> str:
+        return join(seal_folder(self.name[:_HOUR]), self.name)
+
+    @property
+    def _note(self) -> str:
+        return join(SEALS, self.name)
 
 
 def seal_folder(hour: str) -> str:
@@ -187,126 +220,109 @@ def seal_folder(hour: str) -> str:
     return join(SEALS, f"{hour}.v{formats.SEALS}")
 
 
-def judge(
-    instants: InstantFiles,
-    instant: Instant,
-    patience: Patience,
-    *,
-    now_s: float,
-    zone: str,
-    known_beat: float | None = None,
-    may_wait: bool = True,
-) -> Liveness:
-    """Decide whether the writer of a pending instant is dead.
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A pending instant whose writer may be dead.
 
-    Of our own writes: when the process is gone from this machine, else when the heartbeat is overdue. While the process
-    is there, that is for this process's steady clock to say: a machine's clock may step. Of foreign ones with a
-    heartbeat: when that is overdue. Of foreign ones without: when the user says so.
-
-    Args:
+    Attributes:
         instants: Of the table.
         instant: The pending one.
         patience: When another writer counts as dead.
         now_s: The store's clock, epoch seconds.
         zone: The timeline's time zone.
-        known_beat: The heartbeat that was overdue when somebody else judged; if it is still the last, it is overdue.
-        may_wait: Whether an overdue heartbeat of a process that is there may be watched until its time is over.
-
-    Raises:
-        CorruptInstantError: It cannot be told whose the instant is.
     """
-    storage = instants.storage
-    owner = read(storage, instant.requested_time)
-    gone = None if owner is None else is_gone(owner)
-    if owner is not None and gone:
-        return Liveness(False, f"its process {owner.pid} on this machine ({_of(owner)}) is gone")
-    sign, said = heartbeat.path_of(instant.requested_time), "last heartbeat"
-    beat = storage.modified(sign)
-    if beat is None and owner is None:
-        return _judge_silent(instants, instant, patience, now_s, zone=zone)
-    if beat is None:
-        # Its first heartbeat comes right after owner.json.
-        sign, said = _path(instant.requested_time), "no heartbeat yet; begun"
+
+    instants: InstantFiles
+    instant: Instant
+    patience: Patience
+    now_s: float
+    zone: str
+
+    def judge(self, known_beat: float | None = None, *, may_wait: bool = True) -> Liveness:
+        """Decide whether the writer is dead.
+
+        Of our own writes: when the process is gone from this machine, else when the heartbeat is overdue. While the
+        process is there, that is for this process's steady clock to say: a machine's clock may step. Of foreign ones
+        with a heartbeat: when that is overdue. Of foreign ones without: when the user says so.
+
+        Args:
+            known_beat: The heartbeat that was overdue at an earlier judgement; if it is still the last, it is overdue.
+            may_wait: Whether an overdue heartbeat of a process that is there may be watched until its time is over.
+
+        Raises:
+            CorruptInstantError: It cannot be told whose the instant is.
+        """
+        storage, claim = self.instants.storage, Claim(self.instants.storage, self.instant.requested_time)
+        owner = claim.owner()
+        gone = None if owner is None else is_gone(owner)
+        if owner is not None and gone:
+            return Liveness(False, f"its process {owner.pid} on this machine ({_of(owner)}) is gone")
+        sign, said = heartbeat.path_of(self.instant.requested_time), "last heartbeat"
         beat = storage.modified(sign)
-    silent = max(0.0, now_s - (now_s if beat is None else beat))
-    by = "" if owner is None else f", process {owner.pid} on {_of(owner)}"
-    reason = f"{said} {_span(silent)} ago{by}"
-    if beat is not None and beat == known_beat:
-        return Liveness(False, reason, beat=beat)
-    tolerance_s = patience.heartbeat_tolerance_s
-    if beat is not None and owner is not None and gone is False:
-        still = stillness.stood_still_s(storage, sign, beat)
-        if may_wait and still <= tolerance_s < silent:
-            still = stillness.watch(storage, sign, beat, tolerance_s)
-        todo = f"{_WAIT}; if its process hangs, end it (kill {owner.pid}), and the next write rolls its write back."
-        return Liveness(still <= tolerance_s, reason, todo, beat)
-    todo = f"{_WAIT}; if it is dead, a write rolls it back once its heartbeat is {_span(tolerance_s)} old."
-    return Liveness(silent <= tolerance_s, reason, todo, beat)
+        if beat is None and owner is None:
+            return self._silent()
+        if beat is None:
+            # Its first heartbeat comes right after owner.json.
+            sign, said = claim.path, "no heartbeat yet; begun"
+            beat = storage.modified(sign)
+        silent = max(0.0, self.now_s - (self.now_s if beat is None else beat))
+        by = "" if owner is None else f", process {owner.pid} on {_of(owner)}"
+        reason = f"{said} {_span(silent)} ago{by}"
+        if beat is not None and beat == known_beat:
+            return Liveness(False, reason, beat=beat)
+        tolerance_s = self.patience.heartbeat_tolerance_s
+        if beat is not None and owner is not None and gone is False:
+            still = stillness.stood_still_s(storage, sign, beat)
+            if may_wait and still <= tolerance_s < silent:
+                still = stillness.watch(storage, sign, beat, tolerance_s)
+            todo = f"{_WAIT}; if its process hangs, end it (kill {owner.pid}), and the next write rolls its write back."
+            return Liveness(still <= tolerance_s, reason, todo, beat)
+        todo = f"{_WAIT}; if it is dead, a write rolls it back once its heartbeat is {_span(tolerance_s)} old."
+        return Liveness(silent <= tolerance_s, reason, todo, beat)
 
+    def _silent(self) -> Liveness:
+        """Judge a foreign instant without heartbeat: it may be idle for hours; only the user can call it dead."""
+        began, path, changed = self._changes()
+        silent = max(0.0, self.now_s - changed)
+        last = f"; it last wrote {path}, {_span(silent)} ago" if path else ""
+        reason = f"no heartbeat; {_span(max(0.0, self.now_s - began))} old{last}"
+        if self.patience.eager:
+            return Liveness(False, f"{reason}; hoodie.clean.failed.writes.policy is EAGER")
+        todo = (
+            f"{_WAIT}. Only you can know that it is dead: "
+            "hoodie.clean.failed.writes.policy=EAGER has a write roll it back at once, "
+            "hoodie.pyhudi.foreign.pending.max.age.seconds once it has written nothing for so long."
+        )
+        age_s = self.patience.foreign_age_s
+        if age_s is None:
+            return Liveness(True, reason, todo)
+        dead = silent > age_s
+        return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(age_s)}", todo)
 
-def _judge_silent(
-    instants: InstantFiles,
-    instant: Instant,
-    patience: Patience,
-    now_s: float,
-    *,
-    zone: str,
-) -> Liveness:
-    """Judge a foreign instant without heartbeat: it may be idle for hours, so that only the user can call it dead."""
-    began, path, changed = _changes(instants, instant, zone, now_s)
-    silent = max(0.0, now_s - changed)
-    last = f"; it last wrote {path}, {_span(silent)} ago" if path else ""
-    reason = f"no heartbeat; {_span(max(0.0, now_s - began))} old{last}"
-    if patience.eager:
-        return Liveness(False, f"{reason}; hoodie.clean.failed.writes.policy is EAGER")
-    todo = (
-        f"{_WAIT}. Only you can know that it is dead: "
-        "hoodie.clean.failed.writes.policy=EAGER has a write roll it back at once, "
-        "hoodie.pyhudi.foreign.pending.max.age.seconds once it has written nothing for so long."
-    )
-    age_s = patience.foreign_age_s
-    if age_s is None:
-        return Liveness(True, reason, todo)
-    dead = silent > age_s
-    return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(age_s)}", todo)
+    def _changes(self) -> tuple[float, str, float]:
+        """Return when the instant's first file was made, and which file changed last and when.
 
-
-def _changes(instants: InstantFiles, instant: Instant, zone: str, now_s: float) -> tuple[float, str, float]:
-    """Return when an instant's first file was made, and which file changed last and when.
-
-    Where none is to be found, both times are the one at which the instant was asked for, and the file is "".
-    """
-    storage = instants.storage
-    paths = [instants.path(instant.at(state)) for state in (State.REQUESTED, State.INFLIGHT)]
-    times = [(storage.modified(path), path) for path in paths]
-    known = [(time, path) for time, path in times if time is not None]
-    first = min(known, default=None)
-    folder = markers.folder(instant.requested_time)
-    known += [(info.modified, info.path) for info in storage.list(folder, recursive=True)]
-    if known:
-        changed, path = max(known)
-        return (first or min(known))[0], path, changed
-    try:
-        asked = parse_time(instant.requested_time, zone) / 1000
-    except ValueError:
-        asked = now_s
-    return asked, "", asked
+        Where none is to be found, both times are the one at which the instant was asked for, and the file is "".
+        """
+        storage, instant = self.instants.storage, self.instant
+        paths = [self.instants.path(instant.at(state)) for state in (State.REQUESTED, State.INFLIGHT)]
+        times = [(storage.modified(path), path) for path in paths]
+        known = [(time, path) for time, path in times if time is not None]
+        first = min(known, default=None)
+        folder = markers.folder(instant.requested_time)
+        known += [(info.modified, info.path) for info in storage.list(folder, recursive=True)]
+        if known:
+            changed, path = max(known)
+            return (first or min(known))[0], path, changed
+        try:
+            asked = parse_time(instant.requested_time, self.zone) / 1000
+        except ValueError:
+            asked = self.now_s
+        return asked, "", asked
 
 
 def _of(owner: Owner) -> str:
     return f"{owner.host}, application {owner.application}" if owner.application else owner.host
-
-
-def _path(instant_time: str) -> str:
-    return join(folder(instant_time), OWNER_FILE)
-
-
-def _sealed(instant_time: str) -> str:
-    return join(seal_folder(instant_time[:_HOUR]), instant_time)
-
-
-def _given_up(instant_time: str) -> str:
-    return join(SEALS, instant_time)
 
 
 def _span(seconds: float) -> str:

@@ -1,12 +1,13 @@
 """A little space that a write keeps for its own end, so that it can be given up on a full disk.
 
-Who gives the write up deletes this file first, which always works. As it is made before the instant is put on the
-timeline, a pending instant without it was given up, even where no other note of that could be written.
+A process that gives the write up deletes this file first, which always works. The file is made before the instant is
+put on the timeline, so that a pending instant without it was given up, even where no other note of that was written.
 """
 
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 
 from ...storage.base import Storage, join
 from . import owner
@@ -16,31 +17,35 @@ _NAME = "reserve"
 _SIZE = 64 << 10
 
 
-def path_of(instant_time: str) -> str:
-    """Return where a write's reserve is."""
-    return join(owner.folder(instant_time), _NAME)
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """The reserve of one write.
 
-
-def hold(storage: Storage, instant_time: str, need: int = 0) -> None:
-    """Take space; a store of objects has no end, and keeps none.
-
-    Args:
+    Attributes:
         storage: Rooted at the table.
         instant_time: Requested time of the write.
-        need: Bytes of a file that will have to be written; small ones fit into what is held anyway.
     """
-    if storage.remote or 0 < need <= _SIZE // 2:
-        return
-    # Zeros would take no space where the file system packs its files.
-    storage.write(path_of(instant_time), secrets.token_bytes(_SIZE + need), durable=False)
 
+    storage: Storage
+    instant_time: str
 
-def release(storage: Storage, instant_time: str) -> None:
-    """Give the space back, for what must be written now or because the write is given up."""
-    if not storage.remote:
-        storage.delete(path_of(instant_time), durable=False)
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return join(owner.folder(self.instant_time), _NAME)
 
+    def hold(self, need: int = 0) -> None:
+        """Take space for a file of so many bytes, of which small ones fit anyway; a store of objects has no end."""
+        if self.storage.remote or 0 < need <= _SIZE // 2:
+            return
+        # Zeros would take no space where the file system packs its files.
+        self.storage.write(self.path, secrets.token_bytes(_SIZE + need), durable=False)
 
-def is_released(storage: Storage, instant_time: str) -> bool:
-    """Return whether a pending write of pyhudi was given up."""
-    return not storage.remote and not storage.exists(path_of(instant_time))
+    def release(self) -> None:
+        """Give the space back, for what must be written now or because the write is given up."""
+        if not self.storage.remote:
+            self.storage.delete(self.path, durable=False)
+
+    def is_released(self) -> bool:
+        """Return whether a pending write of pyhudi was given up."""
+        return not self.storage.remote and not self.storage.exists(self.path)

@@ -160,7 +160,7 @@ def check_start_after_abort(folder: Place) -> None:
 
     assert_whole(table)
     # A task that is still at work touches its heartbeat until it looks again: the next write takes that away.
-    heartbeat.touch(open_storage(table), planned.instant_time)
+    heartbeat.Heartbeat(open_storage(table), planned.instant_time).touch()
     write(table, rows("a", "k1", value=2), settings=IMPATIENT)
     assert_whole(table)
 

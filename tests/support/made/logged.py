@@ -28,7 +28,7 @@ from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import CommitMetadata, CompactionOperation, CompactionPlan, WriteStat
 from pyhudi.timeline.timeline import Timeline
-from pyhudi.timeline.writers.markers import Marker, MarkerType, begin_markers, delete_markers, write_markers
+from pyhudi.timeline.writers.markers import Marker, Markers, MarkerType
 from support.attempts import PARTED
 from support.drive import write
 
@@ -159,7 +159,7 @@ class Logged:
         group = Instant(work.instant, work.action, State.INFLIGHT).group
         done = Instant(work.instant, group, State.COMPLETED, self.next_time())
         assert timeline.complete(done, timeline.files.codec.encode(body))
-        delete_markers(self.storage, work.instant)
+        Markers(self.storage, work.instant).delete()
 
     def next_time(self) -> str:
         return next_time(int(time.time() * 1000), self.timeline.greatest_time(), "UTC")
@@ -201,8 +201,8 @@ class Logged:
     def _put(self, work: Working, group: FileGroupId, name: str, sink: pa.BufferOutputStream, **said: object) -> None:
         path, data = join(group.partition_path, name), bytes(sink.getvalue())
         work.files.append(path)
-        begin_markers(self.storage, work.instant)
-        write_markers(self.storage, work.instant, 0, [Marker(one, MarkerType.CREATE) for one in work.files])
+        Markers(self.storage, work.instant).begin()
+        Markers(self.storage, work.instant).write(0, [Marker(one, MarkerType.CREATE) for one in work.files])
         self.storage.write(path, data)
         stat = WriteStat(
             file_id=group.file_id,

@@ -117,4 +117,4 @@ def test_scratch_of_an_archiving_is_swept_like_a_write_but_never_sealed(storage:
     sweep(open_table(storage), Patience(heartbeat_interval_s=-1.0), own="")
 
     assert "merging" not in storage.look(owner.ROOT).folders
-    assert not owner.is_sealed(storage, "merging")
+    assert not owner.Seal(storage, "merging").is_set()

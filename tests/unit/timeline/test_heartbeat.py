@@ -44,21 +44,21 @@ def open_touched(folder: Path, touches: int, failures: int = 0) -> Touched:
 
 def test_a_heartbeat_is_an_empty_file_where_apache_hudi_looks_for_it(tmp_path: Path) -> None:
     storage = LocalStorage.open(str(tmp_path))
-    heartbeat.touch(storage, T)
+    heartbeat.Heartbeat(storage, T).touch()
 
     assert (tmp_path / ".hoodie" / ".heartbeat" / T).read_bytes() == b""
 
 
 def test_its_age_counts_from_its_modification_time(tmp_path: Path) -> None:
     storage = LocalStorage.open(str(tmp_path))
-    assert heartbeat.age(storage, T) is None
+    assert heartbeat.Heartbeat(storage, T).age() is None
 
-    heartbeat.touch(storage, T)
+    heartbeat.Heartbeat(storage, T).touch()
     file = tmp_path / ".hoodie" / ".heartbeat" / T
     os.utime(file, (storage.now() - 100, storage.now() - 100))
-    old = heartbeat.age(storage, T)
-    heartbeat.touch(storage, T)
-    young = heartbeat.age(storage, T)
+    old = heartbeat.Heartbeat(storage, T).age()
+    heartbeat.Heartbeat(storage, T).touch()
+    young = heartbeat.Heartbeat(storage, T).age()
 
     assert old is not None
     assert young is not None
@@ -67,26 +67,26 @@ def test_its_age_counts_from_its_modification_time(tmp_path: Path) -> None:
 
 def test_a_clock_that_lags_gives_no_negative_age(tmp_path: Path) -> None:
     storage = LocalStorage.open(str(tmp_path))
-    heartbeat.touch(storage, T)
+    heartbeat.Heartbeat(storage, T).touch()
     later = storage.now() + 1000
     os.utime(tmp_path / ".hoodie" / ".heartbeat" / T, (later, later))
 
-    assert heartbeat.age(storage, T) == 0.0
+    assert heartbeat.Heartbeat(storage, T).age() == 0.0
 
 
 def test_a_deleted_heartbeat_is_gone(tmp_path: Path) -> None:
     storage = LocalStorage.open(str(tmp_path))
-    heartbeat.touch(storage, T)
-    heartbeat.delete(storage, T)
-    heartbeat.delete(storage, T)
+    heartbeat.Heartbeat(storage, T).touch()
+    heartbeat.Heartbeat(storage, T).delete()
+    heartbeat.Heartbeat(storage, T).delete()
 
-    assert heartbeat.age(storage, T) is None
+    assert heartbeat.Heartbeat(storage, T).age() is None
 
 
 def test_the_thread_touches_at_once_and_goes_on(tmp_path: Path) -> None:
     storage = open_touched(tmp_path, touches=4)
     with heartbeat.HeartbeatThread(storage, T, interval_s=0.01):
-        assert heartbeat.age(storage, T) is not None
+        assert heartbeat.Heartbeat(storage, T).age() is not None
         assert storage.reached.wait(LONG_S)
 
 
@@ -94,10 +94,10 @@ def test_the_thread_ends_with_the_block_and_brings_nothing_back(tmp_path: Path) 
     storage = open_touched(tmp_path, touches=3)
     with heartbeat.HeartbeatThread(storage, T, interval_s=0.001):
         assert storage.reached.wait(LONG_S)
-    heartbeat.delete(storage, T)
+    heartbeat.Heartbeat(storage, T).delete()
 
     assert not [thread for thread in threading.enumerate() if thread.name.endswith(T)]
-    assert heartbeat.age(storage, T) is None
+    assert heartbeat.Heartbeat(storage, T).age() is None
 
 
 def test_a_long_interval_does_not_hold_up_the_end(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_failing_store_is_logged_and_tried_again(tmp_path: Path, caplog: pytes
         assert storage.reached.wait(LONG_S)
 
     assert len([message for message in caplog.messages if T in message]) == 2
-    assert heartbeat.age(storage, T) is not None
+    assert heartbeat.Heartbeat(storage, T).age() is not None
 
 
 def test_an_error_of_the_block_passes_through(tmp_path: Path) -> None:

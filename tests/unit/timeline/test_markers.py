@@ -11,12 +11,9 @@ from pyhudi.storage.bounds import MOST_BYTES
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.writers.markers import (
     Marker,
+    Markers,
     MarkerType,
-    begin_markers,
-    delete_markers,
     marked_instants,
-    read_markers,
-    write_markers,
 )
 
 T = "20261120224644250"
@@ -32,18 +29,18 @@ def storage() -> Iterator[Storage]:
 
 def test_markers_of_one_attempt_are_one_file_as_of_apache_hudis_timeline_server(storage: Storage) -> None:
     create, merge = Marker(f"p=1/F-0_0-5-8_{T}.parquet", CREATE), Marker(f"G-0_0-5-8_{T}.parquet", MERGE)
-    begin_markers(storage, T)
-    begin_markers(storage, T)
-    write_markers(storage, T, 9, [create])
-    write_markers(storage, T, 9, [create, merge])
-    write_markers(storage, T, 0, [Marker("ü/x.parquet", CREATE)])
+    Markers(storage, T).begin()
+    Markers(storage, T).begin()
+    Markers(storage, T).write(9, [create])
+    Markers(storage, T).write(9, [create, merge])
+    Markers(storage, T).write(0, [Marker("ü/x.parquet", CREATE)])
 
     assert {info.path: storage.read(info.path) for info in storage.list(".hoodie", recursive=True)} == {
         f".hoodie/.temp/{T}/MARKERS.type": b"TIMELINE_SERVER_BASED",
         f".hoodie/.temp/{T}/MARKERS0": "ü/x.parquet.marker.CREATE\n".encode(),
         f".hoodie/.temp/{T}/MARKERS9": f"{create.path}.marker.CREATE\n{merge.path}.marker.MERGE\n".encode(),
     }
-    assert read_markers(storage, T) == [merge, create, Marker("ü/x.parquet", CREATE)]
+    assert Markers(storage, T).read() == [merge, create, Marker("ü/x.parquet", CREATE)]
 
 
 def test_direct_markers_of_apache_hudi_are_read(storage: Storage) -> None:
@@ -51,7 +48,7 @@ def test_direct_markers_of_apache_hudi_are_read(storage: Storage) -> None:
     storage.write(f"{folder}/p=1/F-0_0-5-8_{T}.parquet.marker.CREATE", b"")
     storage.write(f"{folder}/G-0_0-5-8_{T}.parquet.marker.MERGE", b"")
 
-    assert read_markers(storage, T) == [
+    assert Markers(storage, T).read() == [
         Marker(f"G-0_0-5-8_{T}.parquet", MERGE),
         Marker(f"p=1/F-0_0-5-8_{T}.parquet", CREATE),
     ]
@@ -63,7 +60,7 @@ def test_markers_of_apache_hudis_timeline_server_are_read(storage: Storage) -> N
     storage.write(f"{folder}/MARKERS0", b"x/a.parquet.marker.CREATE\ny/b.parquet.marker.MERGE\n")
     storage.write(f"{folder}/MARKERS17", "ü v/.c.log.1_0-0-0.marker.APPEND\n".encode())
 
-    assert read_markers(storage, T) == [
+    assert Markers(storage, T).read() == [
         Marker("x/a.parquet", MarkerType.CREATE),
         Marker("y/b.parquet", MarkerType.MERGE),
         Marker("ü v/.c.log.1_0-0-0", MarkerType.APPEND),
@@ -80,25 +77,25 @@ def test_a_batch_that_vanishes_while_it_is_read_counts_as_empty(storage: Storage
                 raise FileNotFoundError(path)
             return super().read(path, most)
 
-    assert read_markers(Vanishing(storage.path), T) == [Marker("x/b.parquet", MarkerType.CREATE)]
+    assert Markers(Vanishing(storage.path), T).read() == [Marker("x/b.parquet", MarkerType.CREATE)]
 
 
 def test_other_files_among_markers_are_passed_over(storage: Storage) -> None:
     for name in ("x/a.parquet", "x/a.parquet.marker.", "x/a.parquet.marker.RENAME", ".marker.CREATE"):
         storage.write(f".hoodie/.temp/{T}/{name}", b"")
 
-    assert read_markers(storage, T) == []
+    assert Markers(storage, T).read() == []
 
 
 def test_markers_belong_to_their_instant(storage: Storage) -> None:
-    write_markers(storage, T, 1, [Marker("x/a.parquet", CREATE)])
-    write_markers(storage, f"{T}0", 1, [Marker("x/b.parquet", CREATE)])
+    Markers(storage, T).write(1, [Marker("x/a.parquet", CREATE)])
+    Markers(storage, f"{T}0").write(1, [Marker("x/b.parquet", CREATE)])
     storage.write(".hoodie/.temp/notes/x", b"")
 
     assert marked_instants(storage) == [T, f"{T}0"]
-    delete_markers(storage, T)
-    delete_markers(storage, T)
-    assert read_markers(storage, T) == []
+    Markers(storage, T).delete()
+    Markers(storage, T).delete()
+    assert Markers(storage, T).read() == []
     assert marked_instants(storage) == [f"{T}0"]
 
 
@@ -111,7 +108,7 @@ segments = st.text(st.characters(exclude_characters="/\0", exclude_categories=["
 def test_every_path_comes_back(path: str, kind: MarkerType) -> None:
     storage = open_storage(f"memory://{uuid.uuid4().hex}")
     try:
-        write_markers(storage, T, 1, [Marker(path, kind)])
-        assert read_markers(storage, T) == [Marker(path, kind)]
+        Markers(storage, T).write(1, [Marker(path, kind)])
+        assert Markers(storage, T).read() == [Marker(path, kind)]
     finally:
         storage.delete_folder("")

@@ -43,7 +43,7 @@ DEFAULT = Patience()
 
 
 def judged(storage: LocalStorage, instant: Instant = PENDING, patience: Patience = DEFAULT, **said: Any) -> Liveness:
-    return owner.judge(instants_in(storage), instant, patience, **{"now_s": NOW, "zone": "UTC", **said})
+    return owner.Suspect(instants_in(storage), instant, patience, NOW, "UTC").judge(**said)
 
 
 @dataclass
@@ -69,12 +69,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SteadyClock:
 
 
 def beat(storage: LocalStorage, seconds: float) -> None:
-    heartbeat.touch(storage, T)
+    heartbeat.Heartbeat(storage, T).touch()
     age(storage, heartbeat.path_of(T), seconds)
 
 
 def own(storage: LocalStorage, who: Owner, seconds: float) -> None:
-    owner.create(storage, T, who)
+    owner.Claim(storage, T).make(who)
     age(storage, f".hoodie/.pyhudi/{T}/owner.json", seconds)
 
 
@@ -87,10 +87,10 @@ def pend(storage: LocalStorage, requested: float, inflight: float | None) -> Non
 
 
 def test_an_instant_time_is_claimed_once(storage: LocalStorage) -> None:
-    assert owner.read(storage, T) is None
-    assert owner.create(storage, T, ELSEWHERE) is True
-    assert owner.create(storage, T, replace(ELSEWHERE, write_id="other")) is False
-    assert owner.read(storage, T) == ELSEWHERE
+    assert owner.Claim(storage, T).owner() is None
+    assert owner.Claim(storage, T).make(ELSEWHERE) is True
+    assert owner.Claim(storage, T).make(replace(ELSEWHERE, write_id="other")) is False
+    assert owner.Claim(storage, T).owner() == ELSEWHERE
     assert storage.exists(f".hoodie/.pyhudi/{T}/owner.json")
 
 
@@ -106,7 +106,7 @@ def test_fields_that_a_later_release_added_are_passed_over(storage: LocalStorage
     }
     storage.write(f".hoodie/.pyhudi/{T}/owner.json", json.dumps(found).encode())
 
-    assert owner.read(storage, T) == Owner("h", "b", 1, "", "", "w")
+    assert owner.Claim(storage, T).owner() == Owner("h", "b", 1, "", "", "w")
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"host": "h", "pid": "x"}', b"\xff"])
@@ -114,38 +114,38 @@ def test_an_owner_file_that_cannot_be_parsed_is_named(storage: LocalStorage, dat
     storage.write(f".hoodie/.pyhudi/{T}/owner.json", data)
 
     with pytest.raises(CorruptInstantError, match=rf"{storage.path}/\.hoodie/\.pyhudi/{T}/owner\.json"):
-        owner.read(storage, T)
+        owner.Claim(storage, T).owner()
 
 
 def test_a_write_is_sealed_once_and_for_all(storage: LocalStorage) -> None:
-    assert not owner.is_sealed(storage, T)
-    owner.seal(storage, T)
-    owner.seal(storage, T)
+    assert not owner.Seal(storage, T).is_set()
+    owner.Seal(storage, T).set()
+    owner.Seal(storage, T).set()
 
-    assert owner.is_sealed(storage, T)
-    assert not owner.is_sealed(storage, f"{T}0")
-    assert not owner.is_given_up(storage, T)
+    assert owner.Seal(storage, T).is_set()
+    assert not owner.Seal(storage, f"{T}0").is_set()
+    assert not owner.Seal(storage, T).is_given_up()
     assert storage.exists(f".hoodie/.pyhudi/sealed/{T[:10]}.v2/{T}")
 
 
 def test_a_write_given_up_is_sealed_for_tasks_of_every_release(storage: LocalStorage) -> None:
     """Those of the release before hourly folders look right in the folder of seals."""
-    owner.seal_for_good(storage, T)
+    owner.Seal(storage, T).set_for_good()
 
-    assert owner.is_sealed(storage, T)
-    assert owner.is_given_up(storage, T)
+    assert owner.Seal(storage, T).is_set()
+    assert owner.Seal(storage, T).is_given_up()
     assert storage.read(f".hoodie/.pyhudi/sealed/{T}") == b"given up"
 
 
 def test_an_owner_of_a_newer_format_is_refused(storage: LocalStorage) -> None:
-    owner.create(storage, T, ELSEWHERE)
+    owner.Claim(storage, T).make(ELSEWHERE)
     path = f".hoodie/.pyhudi/{T}/owner.json"
     found = json.loads(storage.read(path))
     assert found["format"] == 1
     storage.write(path, json.dumps({**found, "format": 2, "pid": "none"}).encode())
 
     with pytest.raises(UnsupportedTableError, match=rf"{path} in the format 2"):
-        owner.read(storage, T)
+        owner.Claim(storage, T).owner()
 
 
 @linux
@@ -269,7 +269,7 @@ def test_a_heartbeat_that_goes_while_it_is_watched_is_one_of_a_write_that_ended(
 ) -> None:
     own(storage, Owner.of_this_process("w"), 500)
     beat(storage, 121)
-    clock.asleep = lambda now: heartbeat.delete(storage, T)
+    clock.asleep = lambda now: heartbeat.Heartbeat(storage, T).delete()
 
     assert judged(storage).alive
 

@@ -23,7 +23,7 @@ def storage(tmp_path: Path) -> LocalStorage:
 def seal(storage: LocalStorage, hours_ago: float, *, sealed_hours_ago: float | None = None, number: int = 0) -> str:
     """Seal a write that was requested so long ago, and return the seal's folder."""
     instant = format_time(int((time.time() - hours_ago * HOUR_S) * 1000) + number, "UTC")
-    owner.seal(storage, instant)
+    owner.Seal(storage, instant).set()
     folder = owner.seal_folder(instant[:10])
     age(storage, f"{folder}/{instant}", hours_ago if sealed_hours_ago is None else sealed_hours_ago)
     return folder
@@ -105,12 +105,12 @@ def test_only_folders_that_are_due_are_listed(storage: LocalStorage, monkeypatch
 def test_notes_of_writes_given_up_go_after_a_day(storage: LocalStorage) -> None:
     """The release before the folders has all its seals there, and they stay as long."""
     for name, hours in (("20261101000000000", 25.0), ("20261101000000001", 23.0)):
-        owner.seal_for_good(storage, name)
+        owner.Seal(storage, name).set_for_good()
         age(storage, f"{owner.SEALS}/{name}", hours)
     seals.expire(storage, "UTC")
 
-    assert not owner.is_given_up(storage, "20261101000000000")
-    assert owner.is_given_up(storage, "20261101000000001")
+    assert not owner.Seal(storage, "20261101000000000").is_given_up()
+    assert owner.Seal(storage, "20261101000000001").is_given_up()
 
 
 def test_seals_of_a_newer_format_are_refused_and_other_names_left_alone(storage: LocalStorage) -> None:
