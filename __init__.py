@@ -6,7 +6,9 @@ data source, and must not wait for what it does not need.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,6 +53,31 @@ _HOMES = {
     "from_spark": "pyhudi.errors",
     "suggest_buckets": "pyhudi.connector.placement.sizing",
 }
+
+
+def _check_pyspark() -> None:
+    """Refuse a PySpark that lacks what pyhudi is made of; none at all is no error, as not all of pyhudi needs it.
+
+    Raises:
+        ImportError: It is older than version 4.
+    """
+    try:
+        spec = find_spec("pyspark")
+        if spec is None or not spec.submodule_search_locations:
+            return
+        # PySpark itself takes a second to import.
+        version = spec.loader.get_data(f"{spec.submodule_search_locations[0]}/version.py")  # type: ignore[union-attr]
+    except (ImportError, OSError, AttributeError):
+        return
+    found = re.search(r"[\"'](\d+)(\.[^\"']*)[\"']", version.decode())
+    if found is not None and int(found[1]) < 4:
+        raise ImportError(
+            f"pyhudi needs PySpark 4.0 or newer, and this Python has {found[1]}{found[2]}: install pyspark>=4, or use "
+            "an environment whose Spark is 4."
+        )
+
+
+_check_pyspark()
 
 
 def __getattr__(name: str) -> Any:

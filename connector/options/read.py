@@ -24,6 +24,13 @@ class ReadOptions(BaseModel):
         "hoodie.pyhudi.read.columns",
         otherwise="all",
     )
+    meta: bool = option(
+        True,
+        "Whether a read shows the five meta columns of Hudi where `columns` does not name columns; without them a "
+        "temporary view takes `INSERT INTO view VALUES (…)`.",
+        "hoodie.pyhudi.read.meta",
+        "meta",
+    )
     query_type: QueryType = option(
         "snapshot",
         "What a read shows: the whole table, the rows that changed, or what base files alone hold, which is as old as "

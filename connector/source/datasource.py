@@ -47,6 +47,7 @@ class PyHudiDataSource(DataSource):
         if ONLY_PATH in self.options:
             return StructType([StructField(self._path(), NullType())])
         from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (Spark imports this module at each look-up)
+        from ...table.schema.columns import without_meta  # noqa: PLC0415
         from .spark_types import select, to_spark  # noqa: PLC0415
 
         options, path = self._parsed(reading=True)
@@ -56,8 +57,9 @@ class PyHudiDataSource(DataSource):
         )
         self._pinned = pinned or snapshot.timeline.watermark()
         self._columns = snapshot.schema
-        columns = snapshot.schema if options.columns is None else select(snapshot.schema, options.columns, path)
-        return to_spark(columns)
+        if options.columns is not None:
+            return to_spark(select(snapshot.schema, options.columns, path))
+        return to_spark(snapshot.schema if options.meta else without_meta(snapshot.schema))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the columns of ``schema``, which is the user's own or what `schema` returned."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from ...errors import OptionConflictError
+from ...operations.inspect.activity import activity
 from ...operations.inspect.detail import detail
 from ...operations.inspect.history import history, last_commit
 from ...operations.result import CommitResult
@@ -184,6 +185,16 @@ class TableQueries(TableBase):
             InvalidOptionError: The limit is below zero.
         """
         return from_arrow(self._spark, history(self._storage, limit))
+
+    def activity(self) -> DataFrame:
+        """Return one row for every write and table service that is at work, oldest first.
+
+        Returns:
+            The columns instant, action, phase (``planned``, ``writing``, ``committing`` or ``given up``), started,
+            application, host, pid and heartbeat_age_s. What the store does not hold is null: writers of other software
+            leave no application, host and pid, and a heartbeat only where they have one.
+        """
+        return from_arrow(self._spark, activity(self._storage))
 
     def last_commit(self) -> CommitResult | None:
         """Return what the newest completed write did, whoever made it; None where there is none."""

@@ -118,6 +118,20 @@ def test_a_table_is_made_only_where_it_is_absent(spark: SparkSession, tmp_path: 
             made(**changes)  # type: ignore[arg-type]
 
 
+def test_a_view_without_meta_columns_takes_inserted_values(spark: SparkSession, tmp_path: Path) -> None:
+    HudiTable.create(spark, tmp_path / "t", "id long, city string", record_key="id")
+    spark.sql(f"CREATE TEMPORARY VIEW bare USING pyhudi OPTIONS (path '{tmp_path / 't'}', meta 'false')")
+    spark.sql("INSERT INTO bare VALUES (1, 'Rome')")
+    assert spark.read.format("pyhudi").option("meta", "false").load(str(tmp_path / "t")).columns == ["id", "city"]
+    assert [tuple(row) for row in HudiTable(spark, tmp_path / "t").to_df(meta=False).collect()] == [(1, "Rome")]
+    spark.catalog.dropTempView("bare")
+
+
+def test_activity_is_empty_where_no_process_is_at_work(table: HudiTable) -> None:
+    assert table.activity().collect() == []
+    assert table.activity().columns[:3] == ["instant", "action", "phase"]
+
+
 def test_a_merge_shows_its_clauses(table: HudiTable) -> None:
     merge = table.merge(table.to_df(meta=False), "source.id = target.id")
     assert "no clause yet" in repr(merge)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -51,3 +55,23 @@ def test_the_source_archive_makes_the_same_wheel(wheel: Path, tmp_path: Path) ->
 
 def test_the_wheel_says_that_it_is_typed(names: list[str]) -> None:
     assert "pyhudi/py.typed" in names
+
+
+def test_the_page_of_places_names_each_dependency_but_pyspark() -> None:
+    names = re.findall(r'^  "([a-z]+)>=', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    needed = [name for name in names[: names.index("pyspark")] if name != "pyspark"]
+
+    assert f"    pip install {' '.join(needed)} " in (ROOT / "docs/places.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("version", "fails"), [("3.5.3", True), ("4.0.0", False), ("4.3.0.dev1", False)])
+def test_an_older_pyspark_is_refused_at_the_import(tmp_path: Path, version: str, fails: bool) -> None:
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark/__init__.py").touch()
+    (tmp_path / "pyspark/version.py").write_text(f"__version__: str = {version!r}\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", "import pyhudi"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert (done.returncode != 0) == fails
+    assert ("ImportError: pyhudi needs PySpark 4.0 or newer, and this Python has 3.5.3" in done.stderr) == fails

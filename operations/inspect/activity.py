@@ -1,0 +1,88 @@
+"""Which writes and table services are at work on a table, as far as its store shows it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+
+from ...storage.base import Storage
+from ...storage.parallel import for_each
+from ...table.table import Table, open_table
+from ...timeline.clock import parse_time
+from ...timeline.instants import Instant, State
+from ...timeline.writers.heartbeat import Heartbeat
+from ...timeline.writers.owner import Claim, Owner, Seal, seal_of
+
+ACTIVITY_SCHEMA = pa.schema(
+    [
+        pa.field("instant", pa.string(), nullable=False),
+        pa.field("action", pa.string(), nullable=False),
+        pa.field("phase", pa.string(), nullable=False),
+        pa.field("started", pa.timestamp("ms", tz="UTC")),
+        pa.field("application", pa.string()),
+        pa.field("host", pa.string()),
+        pa.field("pid", pa.int64()),
+        pa.field("heartbeat_age_s", pa.float64()),
+    ]
+)
+
+PLANNED, WRITING, COMMITTING, GIVEN_UP = "planned", "writing", "committing", "given up"
+_EPOCH = datetime.fromtimestamp(0, timezone.utc)
+
+
+def activity(storage: Storage) -> pa.Table:
+    """Return one row for every pending instant, oldest first.
+
+    Args:
+        storage: Rooted at the table.
+
+    Returns:
+        Columns as in `ACTIVITY_SCHEMA`. The phase is ``planned`` before any process has begun with the instant,
+        ``writing`` while tasks may add files, ``committing`` after that, and ``given up`` where the next write undoes
+        it. Application, host and pid are null where the store does not hold them, as of writers that are not pyhudi's,
+        and so is the age of a heartbeat that is absent.
+
+    Raises:
+        CorruptInstantError: A note of a writer cannot be read.
+        StorageError: The store failed.
+    """
+    table = open_table(storage)
+    now = storage.now()
+    rows = for_each(storage, lambda instant: _row(table, instant, now), table.timeline().pending)
+    return pa.Table.from_pylist(rows, ACTIVITY_SCHEMA)
+
+
+def _row(table: Table, instant: Instant, now: float) -> dict[str, object]:
+    storage, time = table.storage, instant.requested_time
+    known = Claim(storage, time).owner()
+    beat = storage.modified(Heartbeat(storage, time).path)
+    row: dict[str, object] = {
+        "instant": time,
+        "action": instant.action,
+        "phase": _phase(storage, instant, known),
+        "started": _moment(time, table.config.timezone),
+        "heartbeat_age_s": None if beat is None else max(0.0, now - beat),
+    }
+    if known is not None:
+        row |= {"application": known.application or None, "host": known.host, "pid": known.pid}
+    return row
+
+
+def _moment(text: str, zone: str) -> datetime | None:
+    """Return the moment of an instant time; None of a text that other software made and that is none."""
+    try:
+        return _EPOCH + timedelta(milliseconds=parse_time(text, zone))
+    except ValueError:
+        return None
+
+
+def _phase(storage: Storage, instant: Instant, known: Owner | None) -> str:
+    time = instant.requested_time
+    names = [time, *([] if known is None else [seal_of(time, known.write_id)])]
+    seals = [Seal(storage, name) for name in names]
+    if any(seal.is_given_up() for seal in seals):
+        return GIVEN_UP
+    if instant.state == State.REQUESTED and known is None:
+        return PLANNED
+    return COMMITTING if any(seal.is_set() for seal in seals) else WRITING
