@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import pyarrow as pa
+
 from ..storage.base import Storage
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from ..timeline.watermark import Seen
 from .files.lost import WholeView, open_view
+from .latest_schema import latest_schema
 from .table import Table
 
 
@@ -24,6 +27,15 @@ class SeenTable:
 
     table: Table
     timeline: Timeline
+
+    @classmethod
+    def now(cls, table: Table) -> SeenTable:
+        """List the timeline of a table.
+
+        Raises:
+            StorageError: The store failed.
+        """
+        return cls(table, table.timeline())
 
     @property
     def storage(self) -> Storage:
@@ -40,8 +52,17 @@ class SeenTable:
         """
         return open_view(self.timeline)
 
+    @cached_property
+    def schema(self) -> pa.Schema | None:
+        """The table's data columns, canonical types; None for a table without a write.
+
+        Raises:
+            PyHudiError: See `latest_schema`.
+        """
+        return latest_schema(self.table.config, self.timeline)
+
     def __reduce__(self) -> tuple[object, ...]:
-        """Travel without the view and without what follows from the instants."""
+        """Travel without the view, the schema and what follows from the instants."""
         return _again, (self.table, self.timeline.instants, self.timeline.seen)
 
 

@@ -17,6 +17,7 @@ from ...table.config.key_types import PartitionType
 from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from ...table.schema.fields import find_field, root_of
+from ...table.seen_table import SeenTable
 from ..placement.colocate import placement_of
 from ..placement.key_columns import KEY, PATH, can_spell, with_keys
 from ..source.spark_types import to_spark
@@ -239,7 +240,7 @@ def spelled(rows: DataFrame, target: MergeTarget) -> DataFrame:
         PlacementError: This Spark cannot compute them.
         MissingColumnError: The rows lack a column that makes them.
     """
-    placement = placement_of(rows, target.table, number_to_text=False)
+    placement = placement_of(rows, SeenTable.now(target.table), number_to_text=False)
     if not can_spell(rows, placement):
         raise PlacementError(
             f"Spark 4.0 computes the keys of the table {target.path} in Python alone, for which it wants pandas.",

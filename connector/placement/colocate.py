@@ -32,7 +32,7 @@ from ...operations.planning.adopted_table import changes_to
 from ...operations.planning.columns import key_schema
 from ...storage import open_storage
 from ...table.config.table_settings import TableSettings
-from ...table.latest_schema import latest_schema
+from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
 from ...table.told_index import look_up_index
 from ...table.told_spelling import with_told_spelling
@@ -106,7 +106,8 @@ def colocate(
     if tasks is not None and tasks < 1:
         raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
     # Text and numbers are spelt alike, so the same slot suits either type; the write judges the values.
-    return place(df, placement_of(df, Table(storage, config), tasks, number_to_text=True))
+    seen = SeenTable.now(Table(storage, config))
+    return place(df, placement_of(df, seen, tasks, number_to_text=True))
 
 
 def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -> Mapping[str, str]:
@@ -115,12 +116,12 @@ def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -
     return resolve_options({}, path, READING, session=spark).options.storage_options
 
 
-def placement_of(df: DataFrame, table: Table, tasks: int | None = None, *, number_to_text: bool) -> Placement:
+def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, number_to_text: bool) -> Placement:
     """Return where the rows of ``df`` go, whose key columns may differ in type from the table's.
 
     Args:
         df: The rows.
-        table: The table.
+        seen: The table as it is.
         tasks: Into how many tasks exactly; None where Spark may choose.
         number_to_text: As the write has it: whether key columns may become text, or wider.
 
@@ -128,11 +129,11 @@ def placement_of(df: DataFrame, table: Table, tasks: int | None = None, *, numbe
         SchemaMismatchError: A key or partition column has a type in which keys would be spelt otherwise.
         DuplicateColumnError: Two columns have the name of one.
     """
-    known = latest_schema(table.config, table.timeline())
+    table = seen.table
     undecided = Placement(table.config, None, tasks) if tasks else _uncounted(df.sparkSession, table)
     _refuse_twins(df, undecided.columns)
     given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
-    schema = key_schema(known, given, table.config, table.path, number_to_text=number_to_text)
+    schema = key_schema(seen.schema, given, table.config, table.path, number_to_text=number_to_text)
     return replace(undecided, schema=schema)
 
 

@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from ...errors import PlacementError
@@ -28,12 +29,12 @@ from ...index.registry import lookup_for
 from ...operations.indexing.telling import catch_up
 from ...operations.locating.group_jobs import shares_of
 from ...operations.planning.operation import DELETE, DELETE_PARTITION, INSERT, UPSERT
-from ...operations.planning.plan import plan_write, seen_moment
+from ...operations.planning.plan import seen_moment
 from ...operations.planning.request import WriteRequest, WriteSettings
+from ...operations.planning.row_plan import plan_rows
 from ...operations.planning.target import Target
 from ...operations.services.service import Executor
 from ...table.config.property_keys import MERGE_ON_READ
-from ...table.files.lost import open_view
 from ...table.merging.merger import Meeting
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from ...table.seen_table import SeenTable
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
 
     from ...index.small_files import Shares
     from ...storage.base import Storage
-    from ...table.files.view import FileView
-    from ...timeline.timeline import Timeline
     from .slots import Placement
 
 
@@ -144,7 +143,10 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
         PyHudiError: The rows or the table do not allow the write.
     """
     index = work.index
-    placement = placement_of(df, work.target.table, number_to_text=work.settings.number_to_text)
+    seen, moment = seen_moment(work.target.table, work.settings.based_on)
+    # Rows are written with the columns that the table has now, whatever they were made from.
+    newest = SeenTable.now(work.target.table) if work.settings.based_on else seen
+    placement = placement_of(df, newest, number_to_text=work.settings.number_to_text)
     if index is None or work.target.operation.name == DELETE_PARTITION:
         return None
     through_python = index.is_global or not isinstance(index, TableLookup)
@@ -152,21 +154,20 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
         left_to_the_commit(work.storage.path)
         return None
     began = time.monotonic()
-    timeline, moment = seen_moment(work.target.table, work.settings.based_on)
     rows = with_position(df) if work.target.operation.breaks_ties else df
     for name in (FILE_GROUP, GROUP, HOME, LEAVES):
         refuse_name(rows, name)
     keep = _keeper(kept, caches=work.settings.lookup.caches)
     keyed = keep(with_keys(rows, placement))
     met = Met.of(keyed, work.target.table.path)
-    view = open_view(timeline)
+    view, timeline = seen.view, seen.timeline
     found: FoundKeys | None = None
     if work.looks_up:
         catch_up(index, work.target.table)
     # Of rows that are added, those of one key may be folded into one, whatever their partitions.
     settles = index.is_global and (work.looks_up or work.target.operation.rules.fold)
     if settles:
-        found = _unique(rows, work, index, moment, met, view, timeline, keep).settle(keyed) if met.rows else None
+        found = _unique(rows, work, index, newest.schema, met, seen, keep).settle(keyed) if met.rows else None
     elif work.looks_up:
         found = look_up(keyed, met, index, work, view, timeline, keep)
     if found is None and (work.looks_up or settles):
@@ -182,17 +183,15 @@ def _unique(
     rows: DataFrame,
     work: Tagging,
     index: LookupIndex,
-    moment: str,
+    known: pa.Schema | None,
     met: Met,
-    view: FileView,
-    timeline: Timeline,
+    seen: SeenTable,
     keep: Callable[[DataFrame], DataFrame],
 ) -> UniqueKeys:
     """Return what settles rows whose keys are unique in the whole table."""
-    write = replace(work.settings, colocated=True, based_on=moment)
-    plan = plan_write(replace(work.request, schema=to_arrow(rows.schema), write=write))
-    table = SeenTable(work.target.table, timeline)
-    return UniqueKeys(work, plan, index, table, view if work.looks_up else None, met, keep)
+    request = replace(work.request, schema=to_arrow(rows.schema), write=replace(work.settings, colocated=True))
+    plan = plan_rows(request, work.target, known)
+    return UniqueKeys(work, plan, index, seen, seen.view if work.looks_up else None, met, keep)
 
 
 def _said(keyed: DataFrame, found: FoundKeys | None, shares: Mapping[str, Shares], work: Tagging) -> DataFrame:

@@ -21,7 +21,7 @@ from pyspark.sql.window import Window
 from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex
 from ...index.lookup import TableLookup
 from ...operations.locating.everywhere import AskTask, FoldTask, SettleTask, StandingTask, places_of
-from ...operations.planning.plan import WritePlan
+from ...operations.planning.row_plan import RowPlan
 from ...operations.planning.spread_lookup import LookTask, overlapping, tag_spread
 from ...table.files.view import FileView
 from ...table.merging.deletes import IS_DELETED
@@ -64,7 +64,7 @@ class UniqueKeys:
     """
 
     work: Tagging
-    plan: WritePlan
+    plan: RowPlan
     index: LookupIndex
     table: SeenTable
     view: FileView | None

@@ -25,6 +25,7 @@ from ...operations.write_ids import GENERATED_ID
 from ...storage import Storage, open_storage
 from ...table.config import load_config
 from ...table.schema.columns import POSITION
+from ...table.seen_table import SeenTable
 from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ..options.model import HudiOptions
@@ -170,7 +171,7 @@ def _brought_together(
             more[LOOKED_UP] = spell(tagged.figures)
         return tagged.rows, more
     to_text = options.number_to_text
-    placement = placement_of(df, target.table, number_to_text=to_text)
+    placement = placement_of(df, SeenTable.now(target.table), number_to_text=to_text)
     if not can_place(df, placement):
         logger.warning(_MERGED_BY_THE_COMMIT, storage.path)
         return df, left
@@ -188,7 +189,7 @@ def _arranged(
     if config.generates_keys:
         placement = Placement(config, None, 1)
     else:
-        placement = placement_of(df, target.table, number_to_text=settings.number_to_text)
+        placement = placement_of(df, SeenTable.now(target.table), number_to_text=settings.number_to_text)
     arranged = arrange(df, placement, settings.bulk_insert_sort_mode, settings.bulk_insert_sort_columns)
     return df if arranged is None else arranged
 

@@ -31,7 +31,7 @@ from ...writer.moved_rows import OldRows, Standing, settle
 from ...writer.rows import judged
 from ...writer.slice_reader import SliceReader
 from ..indexing.asking import ask
-from ..planning.plan import WritePlan
+from ..planning.row_plan import RowPlan
 from .group_jobs import Pieces, unknown_group
 
 
@@ -115,7 +115,7 @@ class StandingTask:
     """
 
     table: SeenTable
-    plan: WritePlan
+    plan: RowPlan
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield for each pair of a key and a file group whether its row is there, whether it wins, and since when.

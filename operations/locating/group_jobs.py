@@ -30,6 +30,7 @@ from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
 from ...writer.rows import cut
 from ..planning.plan import WritePlan
+from ..planning.row_plan import RowPlan
 from ..rollback.pending import held_by_clustering
 
 # Of what a task may hold, the share of rows that wait to be cut; as much is for what decides in those of one pass.
@@ -70,7 +71,7 @@ class Pieces:
         return self._slices[path].get(group.file_id)
 
 
-def unknown_group(plan: WritePlan, group: FileGroupId) -> UnsupportedTableError:
+def unknown_group(plan: RowPlan, group: FileGroupId) -> UnsupportedTableError:
     """Return the error of an index that names a file group which the table has not."""
     return UnsupportedTableError(
         f"The index {plan.config.index_type} says that keys of the table {plan.path} are in the file group "

@@ -37,7 +37,7 @@ def test_files_of_one_name_are_told_apart(spark: SparkSession, tmp_path: Path) -
     one, other = sorted(slices(tmp_path / "t"), key=lambda piece: piece.partition_path)
     alike = replace(other.base_file, path=f"b/{one.base_file.name}")
     (tmp_path / "t" / other.base_file.path).rename(tmp_path / "t" / alike.path)
-    seen = SeenTable(table, table.timeline())
+    seen = SeenTable.now(table)
 
     keys = table_keys(spark, [one, replace(other, base=alike)], seen, ("a1", "b1"), in_python=True)
 

@@ -180,7 +180,7 @@ def test_files_that_do_not_tell_their_keys_stay_and_bounds_belong_to_a_range(
     opened = Table(
         files.storage, TableConfig.new(TableSettings(name="t", record_key_fields=("id",), index_type="BUCKET"))
     )
-    table = SeenTable(opened, opened.timeline())
+    table = SeenTable.now(opened)
 
     def left(index: TableLookup) -> list[FileGroupId]:
         def here(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
