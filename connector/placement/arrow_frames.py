@@ -9,14 +9,13 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def local_frame(keyed: DataFrame, table: pa.Table) -> DataFrame:
+def local_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     """Return a table of this process as a DataFrame; Spark Connect looks at no types where there are no rows."""
-    spark = keyed.sparkSession
     if table.num_rows:
         return spark.createDataFrame(table)
     return spark.createDataFrame([], ", ".join(f"{name} string" for name in table.schema.names))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from ...index.small_files import Shares
-from ...table.schema.columns import NEW_GROUP
+from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from .key_columns import KEY, PATH
 
 if TYPE_CHECKING:
@@ -24,20 +24,17 @@ _BITS, _NAMES, _TAKING = "_pyhudi_bits", "_pyhudi_names", "_pyhudi_taking"
 _SLOTS_BITS, _MOST_BITS = 6, 20
 
 
-def with_places(
-    rows: DataFrame, shares: Mapping[str, Shares], name: str, found: Column | None, *, appends: bool
-) -> DataFrame:
+def with_places(rows: DataFrame, shares: Mapping[str, Shares], found: Column | None, *, appends: bool) -> DataFrame:
     """Return rows with a column that says to which file group each goes.
 
     Args:
         rows: Rows with keys and paths.
         shares: What was dealt out, by partition path; a new key of another partition goes to its first new group.
-        name: Of the column.
         found: The file id where a key was found, null for a new one; None where all are new.
         appends: Whether rows of file groups that are there go to log files, but for those that new keys join.
     """
     if not shares:
-        return rows.withColumn(name, _first(found, sf.lit(FIRST_NEW)))
+        return rows.withColumn(FILE_GROUP, _first(found, sf.lit(FIRST_NEW)))
     places = rows.sparkSession.createDataFrame(_table(shares, appends=appends))
     joined = rows.join(places, PATH, "left")
     # Spark's own hash does as well as any: what counts is that every task of the write takes the same.
@@ -47,7 +44,7 @@ def with_places(
         # All rows of a file group that gets a new base file say so, those that were found in it too.
         taking = sf.coalesce(sf.array_contains(sf.col(_TAKING), found), sf.lit(False))
         found = sf.when(taking, sf.concat(sf.lit(NEW_GROUP), found)).otherwise(found)
-    return joined.withColumn(name, _first(found, new)).drop(_BITS, _NAMES, _TAKING)
+    return joined.withColumn(FILE_GROUP, _first(found, new)).drop(_BITS, _NAMES, _TAKING)
 
 
 def _first(found: Column | None, new: Column) -> Column:

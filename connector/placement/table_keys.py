@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from ...errors import NullKeyError
-from ...operations.planning.spread_lookup import keys_in
+from ...operations.locating.spread_lookup import keys_in
 from ...storage.base import Storage
 from ...table.files.file_group import FileSlice
 from ...table.schema.columns import FILE_NAME, RECORD_KEY

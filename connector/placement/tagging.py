@@ -13,34 +13,25 @@ the write. And the write is pinned to the moment of the lookup: what others comm
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from ...errors import PlacementError
-from ...index.base import LookupFigures, LookupIndex
+from ...index.base import LookupFigures
 from ...index.lookup import TableLookup
-from ...index.outside import OutsideIndex
-from ...index.registry import lookup_for
 from ...operations.indexing.telling import catch_up
 from ...operations.locating.group_jobs import shares_of
-from ...operations.planning.operation import DELETE, DELETE_PARTITION, INSERT, UPSERT
+from ...operations.locating.tagger import Tagger
+from ...operations.planning.operation import DELETE_PARTITION
 from ...operations.planning.plan import seen_moment
-from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.row_plan import plan_rows
-from ...operations.planning.target import Target
-from ...operations.services.service import Executor
-from ...table.config.property_keys import MERGE_ON_READ
-from ...table.merging.merger import Meeting
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from ...table.seen_table import SeenTable
 from ..source.spark_types import to_arrow
 from .colocate import placement_of
-from .found_keys import FoundKeys, Met, look_up
 from .key_columns import (
     KEY,
     PATH,
@@ -51,6 +42,7 @@ from .key_columns import (
     with_keys,
     with_position,
 )
+from .key_places import FoundKeys, KeyLookup, Met, Tagging
 from .new_places import FIRST_NEW, with_places
 from .table_keys import GROUP, HOME, spark_tasks
 from .unique_keys import LEAVES, UniqueKeys, sent, with_homes
@@ -59,61 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from ...index.small_files import Shares
-    from ...storage.base import Storage
     from .slots import Placement
-
-
-@dataclass(frozen=True, slots=True)
-class Tagging:
-    """A write whose rows are to be tagged.
-
-    Attributes:
-        target: Its table, and what it does to it.
-        request: What the write was asked to do.
-        spread: Runs calls as tasks.
-    """
-
-    target: Target
-    request: WriteRequest
-    spread: Executor
-
-    @property
-    def storage(self) -> Storage:
-        """The table's store."""
-        return self.target.table.storage
-
-    @property
-    def settings(self) -> WriteSettings:
-        """How it goes about its work."""
-        return self.request.write
-
-    @property
-    def index(self) -> LookupIndex | None:
-        """The table's index; None where tasks cannot ask it, as only one of another package may say."""
-        found = lookup_for(self.target.config, self.settings.lookup)
-        if isinstance(found, TableLookup):
-            return found
-        return found if isinstance(found, OutsideIndex) and found.asked_by_tasks else None
-
-    @property
-    def looks_up(self) -> bool:
-        """Whether it matters which keys the table has."""
-        return self.target.operation.rules.meeting is not Meeting.ADD
-
-    @property
-    def appends(self) -> bool:
-        """Whether rows of file groups that are there go to log files."""
-        return self.target.config.table_type == MERGE_ON_READ
-
-    @property
-    def revives(self) -> bool:
-        """Whether rows may bring back what log files have deleted: deletes do not."""
-        return self.appends and self.target.operation.name != DELETE
-
-    @property
-    def fills(self) -> bool:
-        """Whether new rows may join small files."""
-        return self.target.operation.name in {INSERT, UPSERT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +69,12 @@ class Tagged:
     figures: LookupFigures | None
 
 
-def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
+def tag(df: DataFrame, work: Tagging) -> Tagged | None:
     """Return rows with the file groups that they go to; None where the commit has to look their keys up.
 
     Args:
         df: The rows, of an operation of which tasks do not open file groups of their own.
         work: The write.
-        kept: Forgets on its end what Spark keeps until the rows are written.
 
     Raises:
         PyHudiError: The rows or the table do not allow the write.
@@ -151,82 +88,59 @@ def tag(df: DataFrame, work: Tagging, kept: ExitStack) -> Tagged | None:
         return None
     through_python = index.is_global or not isinstance(index, TableLookup)
     if not can_spell(df, placement) or (through_python and not has_arrow_batches()):
-        left_to_the_commit(work.storage.path)
+        left_to_the_commit(work.target.table.path)
         return None
     began = time.monotonic()
     rows = with_position(df) if work.target.operation.breaks_ties else df
     for name in (FILE_GROUP, GROUP, HOME, LEAVES):
         refuse_name(rows, name)
-    keep = _keeper(kept, caches=work.settings.lookup.caches)
-    keyed = keep(with_keys(rows, placement))
-    met = Met.of(keyed, work.target.table.path)
-    view, timeline = seen.view, seen.timeline
+    keyed = work.keep(with_keys(rows, placement))
+    lookup = KeyLookup(work, index, seen, Met.of(keyed, work.target.table.path))
+    met = lookup.met
     found: FoundKeys | None = None
     if work.looks_up:
         catch_up(index, work.target.table)
     # Of rows that are added, those of one key may be folded into one, whatever their partitions.
     settles = index.is_global and (work.looks_up or work.target.operation.rules.fold)
-    if settles:
-        found = _unique(rows, work, index, newest.schema, met, seen, keep).settle(keyed) if met.rows else None
-    elif work.looks_up:
-        found = look_up(keyed, met, index, work, view, timeline, keep)
+    if settles and met.rows:
+        request = replace(work.request, schema=to_arrow(rows.schema), write=replace(work.settings, colocated=True))
+        plan = plan_rows(request, work.target, newest.schema)
+        found = UniqueKeys(lookup, Tagger(plan, seen if work.looks_up else None)).settle(keyed)
+    elif work.looks_up and not settles:
+        found = lookup.find(keyed)
     if found is None and (work.looks_up or settles):
         return None
     new = met.counts if found is None else found.new
-    shares = shares_of(work.target.config, work.settings.lookup.sizes, view if work.fills else None, timeline, new)
+    view = seen.view if work.fills else None
+    shares = shares_of(work.target.config, work.settings.lookup.sizes, view, seen.timeline, new)
     groups = sum(len(one.shares) for one in shares.values()) + (0 if found is None else found.groups)
-    figures = None if found is None or not work.looks_up else found.figures_after(time.monotonic() - began)
-    return Tagged(_together(_said(keyed, found, shares, work), groups, placement), moment, figures)
+    figures = None
+    if found is not None and work.looks_up:
+        figures = replace(found.figures, seconds=round(time.monotonic() - began, 3))
+    placed = _placed(keyed, found, shares, lookup)
+    return Tagged(_together(placed, groups, placement), moment, figures)
 
 
-def _unique(
-    rows: DataFrame,
-    work: Tagging,
-    index: LookupIndex,
-    known: pa.Schema | None,
-    met: Met,
-    seen: SeenTable,
-    keep: Callable[[DataFrame], DataFrame],
-) -> UniqueKeys:
-    """Return what settles rows whose keys are unique in the whole table."""
-    request = replace(work.request, schema=to_arrow(rows.schema), write=replace(work.settings, colocated=True))
-    plan = plan_rows(request, work.target, known)
-    return UniqueKeys(work, plan, index, seen, seen.view if work.looks_up else None, met, keep)
-
-
-def _said(keyed: DataFrame, found: FoundKeys | None, shares: Mapping[str, Shares], work: Tagging) -> DataFrame:
+def _placed(keyed: DataFrame, found: FoundKeys | None, shares: Mapping[str, Shares], lookup: KeyLookup) -> DataFrame:
     """Return rows that say to which file groups they go."""
+    appends = lookup.work.appends
     if found is None:
-        return with_places(keyed, shares, FILE_GROUP, None, appends=work.appends)
+        return with_places(keyed, shares, None, appends=appends)
     if found.is_settled:
-        keys = with_homes(found.keys, shares, appends=work.appends)
-        return sent(_joined(keyed, keys, found, work.target.table.path), leaving=found.moves)
-    keys = with_places(found.keys, shares, FILE_GROUP, sf.col(GROUP), appends=work.appends).drop(GROUP)
-    return _joined(keyed, keys, found, work.target.table.path)
+        return sent(_joined(keyed, with_homes(found.keys, shares, appends=appends), lookup), leaving=found.moves)
+    return _joined(keyed, with_places(found.keys, shares, sf.col(GROUP), appends=appends).drop(GROUP), lookup)
 
 
-def _keeper(kept: ExitStack, *, caches: bool) -> Callable[[DataFrame], DataFrame]:
-    """Return what makes Spark keep rows from their first use on, until the end of a stack."""
-
-    def keep(rows: DataFrame) -> DataFrame:
-        if caches:
-            rows = rows.persist()
-            kept.callback(rows.unpersist)
-        return rows
-
-    return keep
-
-
-def _joined(keyed: DataFrame, keys: DataFrame, found: FoundKeys, table: str) -> DataFrame:
+def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:
     """Return rows with what their keys say; one row for each of several file groups that hold its key."""
     changed = PlacementError(
-        f"Rows for the table {table} have other keys now than when these were looked up: their query does not give the "
-        "same rows each time, and Spark ran it again.",
+        f"Rows for the table {lookup.seen.table.path} have other keys now than when these were looked up: their query "
+        "does not give the same rows each time, and Spark ran it again.",
         "Write the rows somewhere first, or persist them, and upsert what was written.",
     )
     # Spark ends the line with a code of its own otherwise.
     refusal = sf.raise_error(sf.lit(f"{changed}\n"))
-    said = keyed.join(sf.broadcast(keys) if found.is_few else keys, [PATH, KEY], "left")
+    said = keyed.join(sf.broadcast(keys) if lookup.met.is_few else keys, [PATH, KEY], "left")
     # A row without a key is refused by the task that writes it, which says which one it is.
     said_or_not: Column = sf.when(sf.col(KEY).isNull(), sf.lit(FIRST_NEW)).otherwise(
         sf.coalesce(sf.col(FILE_GROUP), refusal)

@@ -7,44 +7,36 @@ that goes through Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 from pyspark.sql.window import Window
 
-from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex
-from ...index.lookup import TableLookup
-from ...operations.locating.everywhere import AskTask, FoldTask, SettleTask, StandingTask, places_of
-from ...operations.planning.row_plan import RowPlan
-from ...operations.planning.spread_lookup import LookTask, overlapping, tag_spread
-from ...table.files.view import FileView
+from ...index.base import LookupFigures
+from ...operations.locating.global_index import FoldTask, SettleTask, StandingTask
+from ...operations.locating.tagger import Tagger
 from ...table.merging.deletes import IS_DELETED
-from ...table.merging.merger import Meeting
 from ...table.schema.columns import FILE_GROUP, RECORD_KEY
-from ...table.seen_table import SeenTable
-from .arrow_frames import as_array, by_name, local_frame, text_fields, through
-from .found_keys import FEW_KEYS, FoundKeys, Met
+from .arrow_frames import text_fields, through
 from .key_columns import KEY, PATH
+from .key_places import FoundKeys, KeyLookup, counted
 from .key_text import quoted
 from .new_places import with_places
-from .table_keys import GROUP, HOME, spark_tasks, table_keys
+from .table_keys import GROUP, HOME
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from ...index.small_files import Shares
-    from .tagging import Tagging
+    from .key_places import KeyPlaces
 
 LEAVES = "_pyhudi_leaves"
 _GOES, _DELETED, _LIVE, _WINS = "_pyhudi_goes", "_pyhudi_deleted", "_pyhudi_live", "_pyhudi_wins"
 _SINCE = "_pyhudi_since"
-_ROWS, _SEVERAL, _OWN = "_pyhudi_rows", "_pyhudi_several", "_pyhudi_own"
+_SEVERAL, _OWN = "_pyhudi_several", "_pyhudi_own"
 # What rows say that go nowhere.
 _NOWHERE = ""
 
@@ -54,22 +46,12 @@ class UniqueKeys:
     """The rows of a write to a table whose keys are unique in all of it.
 
     Attributes:
-        work: The write.
-        plan: The same, as it would be carried out now.
-        index: The table's index.
-        table: The table, for tasks.
-        view: Its file slices; None where nothing is looked for in it.
-        met: What partitions and keys the rows have.
-        keep: Makes Spark keep rows that are used twice.
+        lookup: Looks their keys up.
+        tagger: The steps that tasks take.
     """
 
-    work: Tagging
-    plan: RowPlan
-    index: LookupIndex
-    table: SeenTable
-    view: FileView | None
-    met: Met
-    keep: Callable[[DataFrame], DataFrame]
+    lookup: KeyLookup
+    tagger: Tagger
 
     def settle(self, keyed: DataFrame) -> FoundKeys:
         """Return where rows go.
@@ -80,72 +62,40 @@ class UniqueKeys:
         Raises:
             PyHudiError: A file cannot be read, or a row has no ordering value.
         """
-        decided = self.keep(self._decided(keyed))
+        keep = self.lookup.work.keep
+        decided = keep(self._decided(keyed))
         winners = decided.where(_GOES).drop(_GOES)
         stays = sf.lit(False).alias(LEAVES)
-        if self.view is None:
+        if self.tagger.seen is None:
             figures = LookupFigures()
             settled = winners.select(KEY, PATH, sf.col(PATH).alias(HOME), _null(GROUP), stays)
         else:
-            places, figures = self._places(winners, self.view)
+            places, figures = self._places(winners)
             settled = self._settled(winners, places)
         lost = decided.where(~sf.col(_GOES)).select(KEY, PATH, _null(HOME), _null(GROUP), stays)
-        keys = self.keep(settled.union(lost))
-        counted = keys.where(sf.col(HOME).isNotNull()).groupBy(HOME, GROUP).agg(sf.count("*").alias(_ROWS)).toArrow()
-        absent = counted.filter(pc.is_null(counted.column(GROUP)))
-        new = by_name(absent.column(HOME), absent.column(_ROWS))
-        groups = counted.num_rows - absent.num_rows
-        is_few = self.met.rows <= FEW_KEYS
-        return FoundKeys(keys, new, groups, figures, is_few, is_settled=True, moves=self.plan.moves_rows)
+        keys = keep(settled.union(lost))
+        new, groups = counted(keys.where(sf.col(HOME).isNotNull()), HOME)
+        return FoundKeys(keys, new, groups, figures, is_settled=True, moves=self.tagger.plan.moves_rows)
 
     def _decided(self, keyed: DataFrame) -> DataFrame:
         """Return what decides of one row of each key and partition path, with whether that row goes on."""
-        spec = self.plan.spec
-        names = [quoted(name) for name in spec.deciding if name != RECORD_KEY and name in keyed.columns]
+        names = [quoted(name) for name in self.tagger.spec.deciding if name != RECORD_KEY and name in keyed.columns]
         # A key that was not among those counted need not have been looked for; without a word of it its row is refused.
-        rows = keyed.where(sf.col(KEY).between(*self.met.between)).select(KEY, PATH, *names)
+        rows = keyed.where(sf.col(KEY).between(*self.lookup.met.between)).select(KEY, PATH, *names)
         ordered = rows.repartition(KEY).sortWithinPartitions(KEY, PATH)
         fields = StructType([*ordered.schema.fields, *map(_flag, (_GOES, _DELETED))])
-        deletes = self.plan.rules.meeting is Meeting.MERGE
-        return through(ordered, FoldTask(spec, self.plan.folds, deletes), fields)
+        return through(ordered, FoldTask(self.tagger), fields)
 
-    def _places(self, winners: DataFrame, view: FileView) -> tuple[DataFrame, LookupFigures]:
+    def _places(self, winners: DataFrame) -> tuple[DataFrame, LookupFigures]:
         """Return the partition and the file id of each file group that holds a key, and what it took."""
-        if not isinstance(self.index, TableLookup):
-            asked = through(
-                winners.select(KEY, PATH), AskTask(self.table, self.index), text_fields(KEY, PATH, HOME, GROUP)
-            )
-            found = asked.where(sf.col(GROUP).isNotNull()).select(KEY, HOME, GROUP).dropDuplicates()
-            return self.keep(found), LookupFigures()
-        if self.met.rows <= FEW_KEYS:
-            return self._few(winners, self.index, view)
-        pieces = view.all_slices()
-        spans = dict.fromkeys((piece.partition_path for piece in pieces), self.met.between)
-        task = LookTask(self.table, self.index)
-        candidates = overlapping(task, pieces, spans, self.work.spread, self._tasks(winners))
-        if not candidates:
-            return local_frame(winners, _NO_PLACES), LookupFigures(len(pieces))
-        spark, between = winners.sparkSession, self.met.between
-        keys = table_keys(spark, candidates, self.table, between, in_python=True)
-        # What Spark cannot read Python does.
-        met = cast("DataFrame", keys).withColumnRenamed(PATH, HOME).join(winners.select(KEY).dropDuplicates(), KEY)
-        # A file may hold a key twice.
-        found = self.keep(met.select(KEY, HOME, GROUP).dropDuplicates())
-        hits = found.select(HOME, GROUP).distinct().count()
-        return found, LookupFigures(len(pieces), len(candidates), len(candidates) - hits)
-
-    def _few(self, winners: DataFrame, index: TableLookup, view: FileView) -> tuple[DataFrame, LookupFigures]:
-        """Return the same of few keys, which come to the driver, and which tasks look up as the commit does."""
-        wanted = winners.select(KEY, PATH).toArrow()
-        keys = as_array(wanted, KEY)
-        rows = KeyedRows(keys, as_array(wanted, PATH).dictionary_encode())
-        task = LookTask(self.table, index)
-        tags = tag_spread(task, rows, view, self.work.storage, self.work.spread, self._tasks(winners))
-        there = np.flatnonzero(tags.codes != NOT_FOUND)
-        of_row = pa.array(np.append(there, tags.copied))
-        partitions, ids = places_of(tags.groups, np.append(tags.codes[there], tags.copy_codes))
-        found = pa.table([keys.take(of_row), partitions, ids], schema=_NO_PLACES.schema)
-        return local_frame(winners, found).dropDuplicates(), tags.figures
+        # Tasks of Python, without which nothing is settled here, read what Spark cannot.
+        places = cast("KeyPlaces", self.lookup.places_of(winners.select(KEY, PATH)))
+        if places.local is not None:
+            return places.hits(), places.figures
+        found = self.lookup.work.keep(places.hits())
+        if not places.figures.candidates:
+            return found, places.figures
+        return found, places.took(counted(found, HOME)[1])
 
     def _settled(self, winners: DataFrame, places: DataFrame) -> DataFrame:
         """Return where rows go, given the places of their keys."""
@@ -161,26 +111,23 @@ class UniqueKeys:
         order = (KEY, PATH, _DELETED, HOME, GROUP)
         ordered = pairs.select(*order, *untold).repartition(KEY).sortWithinPartitions(*order)
         fields = StructType([*text_fields(KEY, PATH, HOME, GROUP).fields, _flag(LEAVES)])
-        return through(ordered, SettleTask(self.plan.moves_rows), fields)
+        return through(ordered, SettleTask(self.tagger), fields)
 
     def _held(self, winners: DataFrame, places: DataFrame) -> DataFrame | None:
         """Return how rows that could move, or have several places, stand with those there; None where it is all one."""
-        judges = self.plan.moves_rows and bool(self.plan.spec.ordering_fields)
-        if not judges and not self.work.appends:
+        plan = self.tagger.plan
+        if not (plan.moves_rows and self.tagger.spec.ordering_fields) and not self.lookup.work.appends:
             return None
         several = sf.count("*").over(Window.partitionBy(KEY, PATH)) > 1
         met = winners.join(places, KEY).withColumn(_SEVERAL, several)
         asked = met.where(~sf.col(_DELETED) & (sf.col(_SEVERAL) | (sf.col(PATH) != sf.col(HOME))))
         rest = [quoted(name) for name in winners.columns if name not in {KEY, PATH, _DELETED}]
         wanted = asked.select(HOME, GROUP, KEY, *rest)
-        if not self.plan.folds:
+        if not plan.folds:
             wanted = wanted.dropDuplicates([HOME, GROUP, KEY])
         ordered = wanted.repartition(HOME, GROUP).sortWithinPartitions(HOME, GROUP)
         fields = [*text_fields(HOME, GROUP, KEY).fields, _flag(_LIVE), _flag(_WINS), StructField(_SINCE, LongType())]
-        return through(ordered, StandingTask(self.table, self.plan), StructType(fields))
-
-    def _tasks(self, rows: DataFrame) -> int:
-        return spark_tasks(rows.sparkSession)
+        return through(ordered, StandingTask(self.tagger), StructType(fields))
 
 
 def with_homes(keys: DataFrame, shares: Mapping[str, Shares], *, appends: bool) -> DataFrame:
@@ -192,7 +139,7 @@ def with_homes(keys: DataFrame, shares: Mapping[str, Shares], *, appends: bool) 
         appends: Whether rows of file groups that are there go to log files, but for those that new keys join.
     """
     by_home = keys.withColumnRenamed(PATH, _OWN).withColumnRenamed(HOME, PATH)
-    placed = with_places(by_home, shares, FILE_GROUP, sf.col(GROUP), appends=appends).drop(GROUP)
+    placed = with_places(by_home, shares, sf.col(GROUP), appends=appends).drop(GROUP)
     placed = placed.withColumnRenamed(PATH, HOME).withColumnRenamed(_OWN, PATH)
     elsewhere = sf.when(sf.col(HOME) != sf.col(PATH), sf.concat(HOME, sf.lit("/"), FILE_GROUP)).otherwise(
         sf.col(FILE_GROUP)
@@ -221,6 +168,3 @@ def _flag(name: str) -> StructField:
 
 def _null(name: str) -> Column:
     return sf.lit(None).cast("string").alias(name)
-
-
-_NO_PLACES = pa.schema([pa.field(name, pa.string()) for name in (KEY, HOME, GROUP)]).empty_table()

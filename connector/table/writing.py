@@ -34,8 +34,9 @@ from ..options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
 from ..placement.arranging import arrange
 from ..placement.choice import places
 from ..placement.colocate import can_place, place, placement_of
+from ..placement.key_places import Tagging
 from ..placement.slots import Placement
-from ..placement.tagging import Tagging, tag
+from ..placement.tagging import tag
 from ..source.datasource import PyHudiDataSource
 from ..source.logs import level_here
 from ..source.looked_up import spell
@@ -162,8 +163,8 @@ def _brought_together(
     if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
         return df, left
     if index_for(target.config).needs_lookup:
-        work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"))
-        tagged = tag(df, work, kept)
+        work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"), kept)
+        tagged = tag(df, work)
         if tagged is None:
             return df, left
         more = {OPTIONS["colocated"].key: "true", OPTIONS["based_on"].key: tagged.moment}

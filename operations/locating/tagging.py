@@ -21,26 +21,22 @@ from ...index.lookup import by_partition
 from ...storage.base import Storage
 from ...table.arrow.arrays import Mask, mask
 from ...table.arrow.batches import concat, rechunk
-from ...table.arrow.spill import local_spills
-from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
-from ...table.files.view import FileView
-from ...table.merging.merger import Meeting, MergeCounts, check_known, folded
+from ...table.merging.merger import Meeting, MergeCounts, check_known
 from ...table.schema.columns import RECORD_KEY
 from ...table.seen_table import SeenTable
-from ...writer.buffer import MERGE_RESERVE, Gathered, GroupRows
+from ...writer.buffer import Gathered, GroupRows
 from ...writer.group_writer import GroupJob
-from ...writer.moved_rows import OldRows, living, settle, tombstones
+from ...writer.moved_rows import living, tombstones
 from ...writer.passes import Held, Portion, passes
 from ...writer.routes import Route
 from ...writer.rows import cut
-from ...writer.slice_reader import SliceReader
-from ..indexing.asking import ask
 from ..indexing.telling import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, check_spelling_of_others
-from .group_jobs import SHARE, Pieces, SortedRows, jobs_of, open_buffers, unknown_group
+from .group_jobs import SHARE, SortedRows, jobs_of, open_buffers
+from .tagger import Tagger
 
 # So much text has room in one array.
 _MOST_BYTES = 1 << 30
@@ -80,7 +76,7 @@ def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows]
     check_lesson(plan, seen)
     # Of a table, or of partitions, that the write replaces nothing is looked for.
     view = None if plan.operation in REPLACING else seen.view
-    searched = None if plan.rules.meeting is Meeting.ADD else view
+    searched = None if view is None or plan.rules.meeting is Meeting.ADD else seen
     nowhere, figures = MergeCounts(), None
     if searched is not None:
         catch_up(plan.lookup, plan.table)
@@ -90,7 +86,7 @@ def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows]
         lookup = _Lookup(plan, local, searched)
         rows, nowhere = lookup.sort(spilled), lookup.nowhere
         if searched is not None:
-            check_spelling_of_others(plan, searched, lookup.absent)
+            check_spelling_of_others(plan, searched.view, lookup.absent)
             figures = lookup.figures
     jobs = jobs_of(plan, local, view, seen.timeline, rows)
     paths = {job.group.partition_path for job, _ in jobs}
@@ -139,8 +135,8 @@ class _Lookup:
     Args:
         plan: The write.
         local: A folder of this process.
-        view: The table's file slices as of the write's watermark; None where all rows are added, and of those of one
-            key in several partitions one is.
+        seen: The table as of the write's watermark; None where all rows are added, and of those of one key in several
+            partitions one is.
 
     Attributes:
         nowhere: What became of rows that belong to no file group.
@@ -148,16 +144,12 @@ class _Lookup:
         absent: The partitions that lack keys of theirs.
     """
 
-    def __init__(self, plan: WritePlan, local: Storage, view: FileView | None) -> None:
+    def __init__(self, plan: WritePlan, local: Storage, seen: SeenTable | None) -> None:
         self._plan = plan
-        self._storage = plan.storage
         self._local = local
-        self._view = view
-        self._spec = plan.spec
-        self._index = plan.lookup
+        self._tagger = Tagger(plan, seen)
+        self._old_rows = self._tagger.old_rows(local)
         self._buffers = open_buffers(plan, local, "tagged")
-        self._pieces = Pieces(view)
-        self._open_spill = local_spills(local)
         self._groups: list[FileGroupId] = []
         self._numbers: dict[Route | FileGroupId, int] = {}
         self._routes: list[Route] = []
@@ -170,7 +162,7 @@ class _Lookup:
         """Look all rows up, and cut them by what was found."""
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
         try:
-            for held in passes(_units(self._index, spilled), self._spec.deciding, nbytes):
+            for held in passes(_units(self._plan.lookup, spilled), self._tagger.spec.deciding, nbytes):
                 self._pass(held)
             gathered = Gathered(self._buffers, self._local)
         except BaseException:
@@ -184,13 +176,13 @@ class _Lookup:
         )
 
     def _pass(self, held: Sequence[Held]) -> None:
-        if self._index.is_global:
+        if self._plan.lookup.is_global:
             self._pass_everywhere(held)
             return
         tags = self._tag(_keyed(held))
         if len(tags.copied):
-            rows = concat([batch for one in held for batch in one.batches])
-            tags = living(tags, self._deletes(rows), self._old_rows(judges=False).look(rows, tags.groups))
+            rows = _rows(held)
+            tags = living(tags, self._tagger.deleted(rows), self._old_rows.look(rows, tags.groups))
         # The last one is for keys that the table lacks, whose code is -1.
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = numbers[tags.codes]
@@ -204,20 +196,16 @@ class _Lookup:
 
     def _pass_everywhere(self, held: Sequence[Held]) -> None:
         """Go on with the rows that win among their keys, whatever their partitions, and leave the others out."""
-        rows, keyed = concat([batch for one in held for batch in one.batches]), _keyed(held)
-        count, chosen = len(keyed), np.arange(len(keyed))
-        if self._plan.folds:
-            chosen = folded(self._spec, rows)
-            some = pa.array(chosen)
-            rows, keyed = rows.take(some), KeyedRows(keyed.record_keys.take(some), keyed.paths.take(some))
+        every = _rows(held)
+        chosen = self._tagger.fold(every)
+        some = pa.array(chosen)
+        rows, keyed = every.take(some), _taken(_keyed(held), some)
         tags = self._tag(keyed)
-        moves = self._plan.moves_rows
-        look = self._old_rows(judges=moves).look(rows, tags.groups)
-        settled = settle(keyed, tags, self._deletes(rows), look, moves=moves)
+        look = self._old_rows.look(rows, tags.groups)
+        settled = self._tagger.settle(keyed, tags, self._tagger.deleted(rows), look)
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
-        targets = np.full(count, -1, np.int64)
-        some = pa.array(settled.new)
-        for path, places in by_partition(KeyedRows(keyed.record_keys.take(some), keyed.paths.take(some))):
+        targets = np.full(every.num_rows, -1, np.int64)
+        for path, places in by_partition(_taken(keyed, pa.array(settled.new))):
             absent = settled.new[places]
             new = absent[self._live(path, rows.take(pa.array(absent)))]
             targets[chosen[new]] = self._number(Route(path, _NEW))
@@ -227,27 +215,8 @@ class _Lookup:
         copied, copies = chosen[settled.rows[others]], numbers[settled.codes[others]]
         self._cut(held, _Aims(targets, copied, copies, chosen[settled.leaving], numbers[settled.left]))
 
-    def _deletes(self, rows: pa.RecordBatch) -> Mask:
-        """Return which rows are to be deleted wherever their key is; one that is to be added deletes nothing."""
-        return self._spec.deleted(rows) & (self._plan.rules.meeting is Meeting.MERGE)
-
-    def _old_rows(self, *, judges: bool) -> OldRows:
-        plan = self._plan
-        sees = (lambda _: True) if self._view is None else self._view.sees
-        memory = int(plan.settings.output.memory * MERGE_RESERVE)
-        reader = SliceReader(self._storage, plan.config, plan.schema, sees, memory, self._open_spill)
-        return OldRows(self._storage, self._spec, judges, self._piece, reader.read)
-
-    def _piece(self, group: FileGroupId) -> FileSlice:
-        piece = self._pieces.find(group)
-        if piece is None:
-            raise unknown_group(self._plan, group)
-        return piece
-
     def _tag(self, keyed: KeyedRows) -> Tags:
-        if self._view is None:
-            return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
-        tags = ask(self._index, keyed, self._view, self._plan.table)
+        tags = self._tagger.tag(keyed)
         self.figures += tags.figures
         return tags
 
@@ -261,7 +230,7 @@ class _Lookup:
         path = one.portion.route.partition_path
         if not self._plan.folds:
             return absent[self._live(path, rows)]
-        winners = folded(self._spec, rows)
+        winners = self._tagger.fold(rows)
         won = rows.take(pa.array(winners))
         live = self._live(path, won)
         if not self._plan.lays_rows:
@@ -277,7 +246,7 @@ class _Lookup:
             KeyNotFoundError: A key was to be deleted or updated in part, and the rules say that it must be found.
         """
         self.absent.add(path)
-        deleted = self._spec.deleted(rows)
+        deleted = self._tagger.spec.deleted(rows)
         if self._plan.rules.must_find and deleted.any():
             key = rows.column(RECORD_KEY)[int(np.flatnonzero(deleted)[0])].as_py()  # one value, for the error
             raise KeyNotFoundError(
@@ -332,6 +301,14 @@ def _units(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[
     return [
         [Portion(route, spilled[route]) for route in routes] for _, routes in groupby(by_bin, lambda one: one.number)
     ]
+
+
+def _rows(held: Sequence[Held]) -> pa.RecordBatch:
+    return concat([batch for one in held for batch in one.batches])
+
+
+def _taken(keyed: KeyedRows, at: pa.Array) -> KeyedRows:
+    return KeyedRows(keyed.record_keys.take(at), keyed.paths.take(at))
 
 
 def _keyed(held: Sequence[Held]) -> KeyedRows:

@@ -206,11 +206,11 @@ def all_rows_of_a_key_go_on(patch: Patch) -> None:
 
 
 def tasks_leave_a_moved_row_behind(patch: Patch) -> None:
-    original = read_seam("settle moved rows of a task")
+    original = read_seam("settle moved rows")
     none = np.zeros(0, np.int64)
     patch_seam(
         patch,
-        "settle moved rows of a task",
+        "settle moved rows",
         lambda *args, **how: replace(original(*args, **how), leaving=none, left=none),
     )
 

@@ -106,11 +106,10 @@ def is_right(index, kind, way, path, kill):
 
 
 wrong, warned = [], []
-few_keys = read_seam("few found keys for the driver")
+few_keys = read_seam("few keys for the driver")
 for case in cases:
     index, keys, kind, way = case.split()
-    for seam in ("few found keys for the driver", "few unique keys for the driver"):
-        set_seam(seam, few_keys if keys == "few" else -1)
+    set_seam("few keys for the driver", few_keys if keys == "few" else -1)
     warnings.clear()
     right = is_right(index, kind, way, f"{folder}/{index}-{keys}", f"{index} {keys}" in kills)
     wrong += [] if right else [case]

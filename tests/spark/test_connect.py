@@ -102,13 +102,13 @@ assert logged.to_df(read_optimized=True).where("n = 2").count() == old.where("n 
 looked = HudiTable.create(spark, path + "-looked", df, record_key="id", partition_by="p", index="SIMPLE")
 always = {"hoodie.pyhudi.place.rows": "always"}
 assert looked.upsert(df.where("id < 50"), **always).inserts == 50
-for few, start in ((read_seam("few found keys for the driver"), 0), (-1, 50)):
-    set_seam("few found keys for the driver", few)
+for few, start in ((read_seam("few keys for the driver"), 0), (-1, 50)):
+    set_seam("few keys for the driver", few)
     moved = df.selectExpr(f"id + {start} id", f"cast((id + {start}) % 3 as string) p", "n")
     done = looked.upsert(moved, **always)
     assert (done.inserts, done.updates, "tasks.spill" in done.seconds) == (50, 50, False), done
 assert looked.to_df().count() == 150
-set_seam("few found keys for the driver", 1000)
+set_seam("few keys for the driver", 1000)
 assert looked.upsert(df.limit(0), **always).updates == 0
 
 plain = sys.argv[2]

@@ -50,7 +50,7 @@ def test_a_file_with_rows_without_keys_is_refused(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No row of them would be found, and each be added again."""
-    patch_seam(monkeypatch, "few found keys for the driver", -1)
+    patch_seam(monkeypatch, "few keys for the driver", -1)
     table = written(spark, tmp_path / "t", ("a1", "a"), ("a2", "a"), ("a3", "a"))
     (file,) = (tmp_path / "t" / "a").glob("*.parquet")
     rows = pq.read_table(file)

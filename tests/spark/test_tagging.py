@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pyhudi import HudiTable, colocate
 from pyhudi.connector.placement import tagging
-from pyhudi.connector.placement.found_keys import Met
 from pyhudi.connector.placement.key_columns import KEY, PATH, with_keys
+from pyhudi.connector.placement.key_places import Met
 from pyhudi.connector.placement.key_text import KeyText
 from pyhudi.connector.placement.slots import Placement
 from pyhudi.connector.write_job import write
@@ -46,8 +46,7 @@ MANY_TASKS = {"spark.sql.shuffle.partitions": "8", "spark.sql.adaptive.enabled":
 
 def few_keys(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Have so many keys, and no more, looked up by tasks."""
-    patch_seam(monkeypatch, "few found keys for the driver", number)
-    patch_seam(monkeypatch, "few unique keys for the driver", number)
+    patch_seam(monkeypatch, "few keys for the driver", number)
 
 
 def many_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ IO_EXCEPTIONS = {
     "reader/merging.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
     "operations/write/task.py": "a task's spills go to a temporary folder of the machine it runs on",
     "operations/services/compaction/slices.py": "and those of the tasks of compactions",
-    "operations/locating/everywhere.py": "and of tasks that merge log files to hold rows against those of the table",
+    "operations/locating/global_index.py": "and of tasks that merge log files to hold rows against those of the table",
     "testing/indexes.py": "the tests of an index write tables to temporary folders",
     "testing/outside_indexes.py": "and take them away",
     "operations/write/merge_spills.py": "so do the commit's, which also asks for the number of cores",

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyhudi.operations.locating.everywhere import AskTask, FoldTask, SettleTask, StandingTask
+from pyhudi.operations.locating.global_index import FoldTask, SettleTask, StandingTask
 from pyhudi.operations.locating.group_jobs import shares_of
+from pyhudi.operations.locating.spread_lookup import AskTask
+from pyhudi.operations.locating.tagger import Tagger
 from pyhudi.operations.planning.operation import DELETE, REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
@@ -117,8 +119,8 @@ def located(planned: WritePlan, rows: pa.Table) -> pa.Table:
 def _settled(planned: WritePlan, seen: SeenTable | None, keyed: pa.Table) -> pa.Table:
     """Return where the rows of each key and partition go, each step done by some tasks."""
     rest = [name for name in planned.spec.deciding if name in keyed.column_names and name not in {KEY, PATH}]
-    fold = FoldTask(planned.spec, planned.folds, planned.rules.meeting is Meeting.MERGE)
-    decided = spread(fold, keyed.select([KEY, PATH, *rest]), [KEY], [KEY, PATH])
+    tagger = Tagger(planned, seen)
+    decided = spread(FoldTask(tagger), keyed.select([KEY, PATH, *rest]), [KEY], [KEY, PATH])
     winners = decided.filter(decided["goes"])
     lost = decided.filter(pc.invert(decided["goes"])).select([KEY, PATH])
     nothing = pa.array([], pa.string())
@@ -136,14 +138,14 @@ def _settled(planned: WritePlan, seen: SeenTable | None, keyed: pa.Table) -> pa.
         met = met.filter(pc.and_(could, pc.invert(met["deleted"])))
         if met.num_rows:
             group = [HOME, GROUP]
-            held = spread(StandingTask(seen, planned), met.select([*group, KEY, *rest]), group, group)
+            held = spread(StandingTask(tagger), met.select([*group, KEY, *rest]), group, group)
             standing = held.rename_columns([HOME, GROUP, KEY, "live", "wins", "since"])
     pairs = winners.select([KEY, PATH, "deleted"]).join(places, [KEY]).join(standing, [KEY, HOME, GROUP])
     told = {name: pc.fill_null(pairs[name], untold) for name, untold in (("live", True), ("wins", False), ("since", 0))}
     pairs = pairs.select([KEY, PATH, "deleted", HOME, GROUP])
     for name, values in told.items():
         pairs = pairs.append_column(name, values)
-    settled = spread(SettleTask(planned.moves_rows), pairs, [KEY], [KEY, PATH, "deleted", HOME, GROUP])
+    settled = spread(SettleTask(tagger), pairs, [KEY], [KEY, PATH, "deleted", HOME, GROUP])
     settled = settled.rename_columns([KEY, PATH, HOME, GROUP, LEAVES])
     none = pa.nulls(lost.num_rows, pa.string())
     stay = pa.array(np.zeros(lost.num_rows, np.bool_))

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.operations.locating.everywhere import whole_runs
+from pyhudi.operations.locating.global_index import whole_runs
 from support.seams import patch_seam
 
 

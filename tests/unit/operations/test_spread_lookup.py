@@ -20,7 +20,7 @@ from pyhudi.index.registry import lookup_for
 from pyhudi.index.settings import LookupSettings
 from pyhudi.index.simple import SimpleIndex
 from pyhudi.index.slice_keys import Hits
-from pyhudi.operations.planning.spread_lookup import LookTask, keys_in, overlapping, tag_spread
+from pyhudi.operations.locating.spread_lookup import LookTask, SpreadLookup, keys_in
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.config.property_keys import COPY_ON_WRITE, MERGE_ON_READ
@@ -100,12 +100,11 @@ def keyed(*keys: tuple[str, int]) -> KeyedRows:
 @pytest.mark.parametrize("most", [1, 4, 100])
 def test_tasks_find_what_one_process_finds(made: Made, most: int) -> None:
     wanted = keyed(*((path, number) for number in (150, 170, 105, 99, 150, 141, 101) for path in "abcd"))
-    task = LookTask(made.seen, made.index())
     tasks = Tasks()
 
-    found = tag_spread(task, wanted, made.view(), made.storage, tasks, most)
+    found = SpreadLookup(made.seen, made.index(), tasks, most).tag(wanted)
 
-    alone = task.index.tag(wanted, made.view(), made.storage)
+    alone = made.index().tag(wanted, made.view(), made.storage)
     assert replace(found.figures, seconds=0) == replace(alone.figures, seconds=0)
     assert found.groups == alone.groups
     assert found.codes.tolist() == alone.codes.tolist()
@@ -133,7 +132,7 @@ def test_no_task_tests_more_keys_than_it_should(made: Made) -> None:
     wanted = keyed(*(("a", number) for number in range(10)), ("b", 1))
     tasks = Tasks()
 
-    tag_spread(LookTask(made.seen, made.index(keys_per_task=20)), wanted, made.view(), made.storage, tasks, 1)
+    SpreadLookup(made.seen, made.index(keys_per_task=20), tasks, 1).tag(wanted)
 
     pairs = [sum(len(keys) * len(pieces) for keys, pieces in share) for share in tasks.shares]
     assert pairs == [20, 14], "the ten keys of a three slices, and the one of four"
@@ -156,7 +155,7 @@ def test_only_files_beyond_the_keys_are_left_out(made: Made) -> None:
     tasks = Tasks()
     every = made.view().all_slices()
 
-    left = overlapping(LookTask(made.seen, BloomIndex()), every, spans, tasks, 2)
+    left = SpreadLookup(made.seen, BloomIndex(), tasks, 2).overlapping(every, spans)
 
     def meets(piece: FileSlice) -> bool:
         least, greatest = spans[piece.partition_path]
@@ -186,7 +185,7 @@ def test_files_that_do_not_tell_their_keys_stay_and_bounds_belong_to_a_range(
         def here(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
             return [call(one) for one in units]
 
-        found = overlapping(LookTask(table, index), files.all_slices(), {"p": span}, here, 4)
+        found = SpreadLookup(table, index, here, 4).overlapping(files.all_slices(), {"p": span})
         return [piece.group for piece in found]
 
     assert left(BloomIndex()) == [groups[number] for number in [*expected, 1]]
@@ -218,13 +217,12 @@ def test_what_the_driver_holds_of_as_many_keys_as_it_takes(tmp_path: Path, kind:
         groups = [FileGroupId(path, str(number)) for number in range(40 // parts)]
         return {group.file_id: FileSlice(group, "1", None) for group in groups}
 
-    view: Any = SimpleNamespace(slices=slices)
-    task: Any = SimpleNamespace(index=index)
+    seen: Any = SimpleNamespace(view=SimpleNamespace(slices=slices), storage=open_storage(str(tmp_path)))
     pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
     pa.set_memory_pool(pool)
     tracemalloc.start()
     try:
-        tag_spread(task, KeyedRows(keys, paths), view, open_storage(str(tmp_path)), spread, 200)
+        SpreadLookup(seen, index, spread, 200).tag(KeyedRows(keys, paths))
         peak = pool.max_memory() + tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

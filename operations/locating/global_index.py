@@ -1,38 +1,31 @@
 """Rows whose keys are unique in the whole table, settled by tasks of which each sees all rows of some keys.
 
-What the commit does with all that it holds (`tagging`) is cut into steps, between which an engine brings together what
-belongs together: the rows of one key, of which one goes on; that row with the places where its key is; the rows that
-may have to be held against those of one file group; and, last, the row with what was found out of its places.
+Between the steps (`tagger`) an engine brings together what belongs together: the rows of one key, of which one goes on;
+that row with the places where its key is; the rows that may have to be held against those of one file group; and, last,
+the row with what was found out of its places.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...index.base import NOT_FOUND, Buckets, KeyedRows, LookupIndex, Positions, Tags
+from ...index.base import NOT_FOUND, Buckets, KeyedRows, Positions, Tags
 from ...storage import open_storage
 from ...table.arrow.arrays import Mask, mask, plain
 from ...table.arrow.batches import concat, rechunk
-from ...table.arrow.spill import local_spills
 from ...table.files.names import FileGroupId
-from ...table.merging.merger import folded
 from ...table.merging.row_spec import RowSpec
 from ...table.schema.columns import POSITION, RECORD_KEY
-from ...table.seen_table import SeenTable
-from ...writer.buffer import MERGE_RESERVE
-from ...writer.moved_rows import OldRows, Standing, settle
+from ...writer.moved_rows import Standing
 from ...writer.rows import judged
-from ...writer.slice_reader import SliceReader
-from ..indexing.asking import ask
-from ..planning.row_plan import RowPlan
-from .group_jobs import Pieces, unknown_group
+from .spread_lookup import group_columns, text_column
+from .tagger import Tagger
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +33,10 @@ class FoldTask:
     """Tells which rows go on, of those of each key.
 
     Attributes:
-        spec: What is kept of each row.
-        folds: Whether one of each key does; else all do.
-        deletes: Whether rows with the flag of deletes are any; not where rows are added alone.
+        tagger: The write.
     """
 
-    spec: RowSpec
-    folds: bool
-    deletes: bool
+    tagger: Tagger
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of each key and partition path, with whether it goes on, and whether it is a delete.
@@ -60,49 +49,18 @@ class FoldTask:
         Raises:
             NullOrderingError: An ordering value is null.
         """
+        tagger = self.tagger
         for rows in whole_runs(batches, 1):
-            deciding, deletes = _deciding(self.spec, rows, _texts(rows, 0))
+            deciding, deletes = _deciding(tagger.spec, rows, text_column(rows, 0))
             starts = _starts(rows, 2)
             goes = np.zeros(rows.num_rows, np.bool_)
             # Of rows that are not folded those of one key and partition path have the same places.
-            goes[folded(self.spec, deciding) if self.folds else np.flatnonzero(starts)] = True
+            goes[tagger.fold(deciding) if tagger.plan.folds else np.flatnonzero(starts)] = True
             place = np.cumsum(starts) - 1
             kept = goes | (starts & (np.bincount(place[goes], minlength=place[-1] + 1) == 0)[place])
-            columns = [*rows.columns, pa.array(goes), pa.array(deletes & self.deletes)]
+            columns = [*rows.columns, pa.array(goes), pa.array(deletes & tagger.deletes)]
             names = [*rows.schema.names, "goes", "deleted"]
             yield pa.RecordBatch.from_arrays(columns, names=names).filter(pa.array(kept))
-
-
-@dataclass(frozen=True, slots=True)
-class AskTask:
-    """Asks an index where keys are, as one that lives outside of the table can be asked by any task.
-
-    Attributes:
-        table: The table.
-        index: Its index.
-    """
-
-    table: SeenTable
-    index: LookupIndex
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield each key with its partition path, and partition and file id of each file group that holds it.
-
-        A key that the table lacks comes with nulls for the last two.
-
-        Args:
-            batches: Record key and partition path; no pair of them twice.
-
-        Raises:
-            PyHudiError: The index fails, or its answer cannot be of this table.
-        """
-        for rows in rechunk(iter(batches)):
-            keys, paths = _texts(rows, 0), _texts(rows, 1)
-            tags = ask(self.index, KeyedRows(keys, paths.dictionary_encode()), self.table.view, self.table.table)
-            at = pa.array(np.append(np.arange(len(keys)), tags.copied))
-            partitions, ids = places_of(tags.groups, np.append(tags.codes, tags.copy_codes))
-            columns = [keys.take(at), paths.take(at), partitions, ids]
-            yield pa.RecordBatch.from_arrays(columns, names=["key", "path", "partition", "file_id"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +68,10 @@ class StandingTask:
     """Holds rows against those of the table that they meet.
 
     Attributes:
-        table: The table.
-        plan: The write.
+        tagger: The write.
     """
 
-    table: SeenTable
-    plan: RowPlan
+    tagger: Tagger
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield for each pair of a key and a file group whether its row is there, whether it wins, and since when.
@@ -127,24 +83,11 @@ class StandingTask:
         Raises:
             CorruptFileError: A file cannot be read.
         """
-        plan = self.plan
-        storage, view = self.table.storage, self.table.view
-        memory = int(plan.settings.output.memory * MERGE_RESERVE)
-        pieces = Pieces(view)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-            spills = local_spills(open_storage(folder, durable=False))
-            reader = SliceReader(storage, plan.config, plan.schema, view.sees, memory, spills)
-
-            def piece_of(group: FileGroupId) -> Any:
-                piece = pieces.find(group)
-                if piece is None:
-                    raise unknown_group(plan, group)
-                return piece
-
-            old = OldRows(storage, plan.spec, plan.moves_rows, piece_of, reader.read)
+            old = self.tagger.old_rows(open_storage(folder, durable=False))
             for rows in whole_runs(batches, 2):
                 groups, codes = _groups(rows, 0, 1)
-                deciding, _ = _deciding(plan.spec, rows, _texts(rows, 2))
+                deciding, _ = _deciding(self.tagger.spec, rows, text_column(rows, 2))
                 standing = old.look(deciding, groups)(np.arange(rows.num_rows), codes)
                 columns = [*rows.columns[:3], *map(pa.array, (standing.live, standing.wins, standing.since))]
                 names = ["partition", "file_id", "key", "live", "wins", "since"]
@@ -156,10 +99,10 @@ class SettleTask:
     """Tells where rows go, given what was found out of the places of their keys.
 
     Attributes:
-        moves: Whether rows move to their own partitions.
+        tagger: The write.
     """
 
-    moves: bool
+    tagger: Tagger
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield for each key and partition path where its row goes, once for each place, and whether it leaves it.
@@ -178,7 +121,7 @@ class SettleTask:
     def _settled(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         first = _starts(rows, 2)
         number, at = np.cumsum(first) - 1, pa.array(np.flatnonzero(first))
-        keys, paths = _texts(rows, 0).take(at), _texts(rows, 1).take(at)
+        keys, paths = text_column(rows, 0).take(at), text_column(rows, 1).take(at)
         there = np.flatnonzero(~mask(pc.is_null(rows.column(4))))
         groups, codes = _groups(rows.take(pa.array(there)), 3, 4)
         tags = _tags(len(keys), groups, number[there], codes)
@@ -186,7 +129,7 @@ class SettleTask:
         standing = Standing(mask(live), mask(wins), plain(since).to_numpy())
         pairs = _Pairs(number[there], codes, len(groups), standing)
         deletes = mask(rows.column(2))[np.flatnonzero(first)]
-        settled = settle(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look, moves=self.moves)
+        settled = self.tagger.settle(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look)
         lost = np.ones(len(keys), np.bool_)
         lost[np.concatenate([settled.rows, settled.new, settled.leaving])] = False
         nowhere = np.flatnonzero(lost)
@@ -196,7 +139,7 @@ class SettleTask:
         places[kind == 0], places[kind == 2] = settled.codes, settled.left
         of_row = pa.array(np.concatenate(parts))
         own = paths.take(of_row)
-        partitions, ids = places_of(groups, places)
+        partitions, ids = group_columns(groups, places)
         columns = [keys.take(of_row), own, pc.if_else(pa.array(kind == 1), own, partitions), ids, pa.array(kind == 2)]
         return pa.RecordBatch.from_arrays(columns, names=["key", "path", "partition", "file_id", "leaves"])
 
@@ -257,13 +200,9 @@ def _starts(rows: pa.RecordBatch, columns: int) -> Mask:
     starts = np.ones(rows.num_rows, np.bool_)
     starts[1:] = False
     for number in range(columns):
-        texts = _texts(rows, number)
+        texts = text_column(rows, number)
         starts[1:] |= mask(pc.not_equal(texts[1:], texts[:-1]))
     return starts
-
-
-def _texts(rows: pa.RecordBatch, number: int) -> pa.StringArray:
-    return plain(rows.column(number)).cast(pa.string())
 
 
 def _deciding(spec: RowSpec, rows: pa.RecordBatch, keys: pa.StringArray) -> tuple[pa.RecordBatch, Mask]:
@@ -279,7 +218,7 @@ def _deciding(spec: RowSpec, rows: pa.RecordBatch, keys: pa.StringArray) -> tupl
 
 def _groups(rows: pa.RecordBatch, partition: int, file_id: int) -> tuple[tuple[FileGroupId, ...], Buckets]:
     """Return the file groups that rows name in two columns, in their order, and the place among them of each row's."""
-    partitions, ids = (_texts(rows, number).dictionary_encode() for number in (partition, file_id))
+    partitions, ids = (text_column(rows, number).dictionary_encode() for number in (partition, file_id))
     paths, names = partitions.dictionary.to_pylist(), ids.dictionary.to_pylist()  # O(file groups)
     both = partitions.indices.to_numpy().astype(np.int64) * max(len(names), 1) + ids.indices.to_numpy()
     pairs, codes = np.unique(both, return_inverse=True)
@@ -296,16 +235,3 @@ def _tags(count: int, groups: tuple[FileGroupId, ...], rows: Positions, codes: B
     home: Buckets = np.full(count, NOT_FOUND, np.int32)
     home[rows[first]] = codes[first]
     return Tags(groups, home, copied=np.delete(rows, first), copy_codes=np.delete(codes, first))
-
-
-def places_of(groups: Sequence[FileGroupId], codes: Positions) -> tuple[pa.StringArray, pa.StringArray]:
-    """Return partitions and file ids of the places of n rows, nulls for those that have none.
-
-    Args:
-        groups: The file groups.
-        codes: The number of each row's among them, or `NOT_FOUND`.
-    """
-    at = pa.array(codes, pa.int64(), mask=np.asarray(codes) == NOT_FOUND)
-    names = ([one.partition_path for one in groups], [one.file_id for one in groups])
-    partitions, ids = (pa.array(name, pa.string()).take(at) for name in names)
-    return partitions, ids

@@ -1,0 +1,324 @@
+"""The keys of a write's rows with the file groups that hold them: few looked up by tasks, many joined by Spark.
+
+An index of another package is asked by tasks, if it says that tasks may ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as sf
+
+from ...index.base import KeyedRows, LookupFigures, LookupIndex
+from ...index.lookup import TableLookup
+from ...index.outside import OutsideIndex
+from ...index.registry import lookup_for
+from ...operations.locating.spread_lookup import AskTask, SpreadLookup, pairs_of
+from ...operations.planning.operation import DELETE, INSERT, UPSERT
+from ...operations.planning.request import WriteRequest, WriteSettings
+from ...operations.planning.target import Target
+from ...operations.services.service import Executor
+from ...storage.parallel import for_each
+from ...table.config.property_keys import MERGE_ON_READ
+from ...table.keys.partition_paths import check_safe_path
+from ...table.merging.merger import Meeting
+from ...table.seen_table import SeenTable
+from .arrow_frames import as_array, by_name, local_frame, text_fields, through
+from .key_columns import KEY, PATH, has_arrow_batches, left_to_the_commit
+from .table_keys import GROUP, HOME, spark_tasks, table_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# So many keys come to the driver, and are looked up by tasks; more are joined.
+FEW_KEYS = 1 << 18
+
+_ROWS, _LEAST, _GREATEST = "_pyhudi_rows", "_pyhudi_least", "_pyhudi_greatest"
+
+
+@dataclass(frozen=True, slots=True)
+class Tagging:
+    """A write whose rows are to be tagged.
+
+    Attributes:
+        target: Its table, and what it does to it.
+        request: What the write was asked to do.
+        spread: Runs calls as tasks.
+        kept: Forgets on its end what Spark keeps until the rows are written.
+    """
+
+    target: Target
+    request: WriteRequest
+    spread: Executor
+    kept: ExitStack
+
+    @property
+    def settings(self) -> WriteSettings:
+        """How it goes about its work."""
+        return self.request.write
+
+    @property
+    def index(self) -> LookupIndex | None:
+        """The table's index; None where tasks cannot ask it, as only one of another package may say."""
+        found = lookup_for(self.target.config, self.settings.lookup)
+        if isinstance(found, TableLookup):
+            return found
+        return found if isinstance(found, OutsideIndex) and found.asked_by_tasks else None
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether it matters which keys the table has."""
+        return self.target.operation.rules.meeting is not Meeting.ADD
+
+    @property
+    def appends(self) -> bool:
+        """Whether rows of file groups that are there go to log files."""
+        return self.target.config.table_type == MERGE_ON_READ
+
+    @property
+    def revives(self) -> bool:
+        """Whether rows may bring back what log files have deleted: deletes do not."""
+        return self.appends and self.target.operation.name != DELETE
+
+    @property
+    def fills(self) -> bool:
+        """Whether new rows may join small files."""
+        return self.target.operation.name in {INSERT, UPSERT}
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """Have Spark keep rows that are used twice, from their first use on until the write is done."""
+        if self.settings.lookup.caches:
+            rows = rows.persist()
+            self.kept.callback(rows.unpersist)
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """The partitions that rows belong to.
+
+    Attributes:
+        table: By partition path how many rows have a key, and the least and the greatest key.
+    """
+
+    table: pa.Table
+
+    @classmethod
+    def of(cls, keyed: DataFrame, table: str) -> Met:
+        """Return the partitions of rows, which are made for it.
+
+        Args:
+            keyed: Rows with keys and paths.
+            table: For messages.
+
+        Raises:
+            PartitionValueError: A path is none inside the table.
+        """
+        key = sf.col(KEY)
+        aggregates = [sf.count(key).alias(_ROWS), sf.min(key).alias(_LEAST), sf.max(key).alias(_GREATEST)]
+        found = keyed.groupBy(PATH).agg(*aggregates).toArrow()
+        for path in found.column(PATH).to_pylist():  # O(partitions)
+            check_safe_path(path, table)
+        return cls(found)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows each partition gets."""
+        return by_name(self.table.column(PATH), self.table.column(_ROWS))
+
+    @property
+    def rows(self) -> int:
+        """How many rows have a key."""
+        return sum(self.counts.values())
+
+    @property
+    def is_few(self) -> bool:
+        """Whether the keys may come to the driver, and to every executor."""
+        return self.rows <= FEW_KEYS
+
+    @property
+    def bounds(self) -> dict[str, tuple[str, str]]:
+        """The least and the greatest key of each partition, in the order of their bytes."""
+        columns = (self.table.column(name).to_pylist() for name in (PATH, _LEAST, _GREATEST))  # O(partitions)
+        return {path: (least or "", greatest or "") for path, least, greatest in zip(*columns, strict=True)}
+
+    @property
+    def between(self) -> tuple[str, str]:
+        """The least and the greatest key of all, in the order of their bytes; there must be one."""
+        span = pc.min_max(self.table.column(_LEAST)), pc.min_max(self.table.column(_GREATEST))
+        return span[0]["min"].as_py(), span[1]["max"].as_py()  # O(1)
+
+    def counted(self, pairs: DataFrame) -> DataFrame:
+        """Return those keys that were counted: between the bounds of their partitions."""
+        spans = pairs.sparkSession.createDataFrame(self.table.select([PATH, _LEAST, _GREATEST]))
+        return pairs.join(spans, PATH).where(sf.col(KEY).between(sf.col(_LEAST), sf.col(_GREATEST))).select(KEY, PATH)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKeys:
+    """All keys of a write, once each, or once for each file group that holds them.
+
+    Attributes:
+        keys: Partition path, key, and file id; null where the table lacks the key.
+        new: How many keys of each partition the table lacks.
+        groups: In how many file groups some were found.
+        figures: What it took.
+        is_settled: Whether `keys` say too to which partition rows go, null for none, and whether they leave it.
+        moves: Whether some may leave one.
+    """
+
+    keys: DataFrame
+    new: Mapping[str, int]
+    groups: int
+    figures: LookupFigures
+    is_settled: bool = False
+    moves: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlaces:
+    """Looked-up pairs of a key and a path, each with partition and file id of every file group that holds the key.
+
+    Attributes:
+        frame: The pairs, nulls for a key that the table lacks; the partition only where it need not be the pair's path.
+        figures: What the lookup took; of a join without the false positives, which `took` adds.
+        local: The same pairs on the driver; None where they stayed with Spark.
+    """
+
+    frame: DataFrame
+    figures: LookupFigures
+    local: pa.Table | None = None
+
+    def hits(self) -> DataFrame:
+        """Return keys with the partitions and the file ids of file groups that hold them, each once."""
+        names = [KEY, HOME, GROUP]
+        if self.local is None:
+            return self.frame.where(sf.col(GROUP).isNotNull()).select(*names).dropDuplicates()
+        there = self.local.filter(pc.is_valid(self.local.column(GROUP)))
+        return local_frame(self.frame.sparkSession, there.group_by(names).aggregate([]).select(names))
+
+    def took(self, groups: int) -> LookupFigures:
+        """Return what the lookup took, given in how many file groups keys were found."""
+        if self.local is not None or not self.figures.candidates:
+            return self.figures
+        return replace(self.figures, false_positives=self.figures.candidates - groups)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLookup:
+    """Looks the keys of a write's rows up.
+
+    Attributes:
+        work: The write.
+        index: The table's index.
+        seen: The table as of the moment that the write is based on.
+        met: The partitions of the rows.
+    """
+
+    work: Tagging
+    index: LookupIndex
+    seen: SeenTable
+    met: Met
+
+    def find(self, keyed: DataFrame) -> FoundKeys | None:
+        """Return where the keys of rows are, each in its own partition; None where the commit has to find out.
+
+        That is where this Spark cannot read the files that may hold them, and where several file groups seem to hold a
+        key whose rows are appended: log files may have deleted it in some, where a row would bring it back.
+
+        Args:
+            keyed: Rows with keys and paths.
+
+        Raises:
+            PyHudiError: A file cannot be read.
+        """
+        places = self.places_of(keyed.select(KEY, PATH).where(sf.col(KEY).isNotNull()).distinct())
+        if places is None:
+            return None
+        frame = places.frame.select(PATH, KEY, GROUP)
+        keys = frame if places.local is not None else self.work.keep(frame)
+        if self.work.revives and _has_copies(keys if places.local is None else places.local):
+            return None
+        new, groups = counted(keys if places.local is None else places.local, PATH)
+        return FoundKeys(keys, new, groups, places.took(groups))
+
+    def places_of(self, pairs: DataFrame) -> KeyPlaces | None:
+        """Return where keys are; None where this Spark cannot read the files that may hold them.
+
+        Args:
+            pairs: Keys and paths, no pair twice.
+
+        Raises:
+            PyHudiError: A file cannot be read.
+        """
+        if not isinstance(self.index, TableLookup):
+            task = AskTask(self.seen, self.index)
+            return KeyPlaces(through(pairs, task, text_fields(KEY, PATH, HOME, GROUP)), LookupFigures())
+        spread = SpreadLookup(self.seen, self.index, self.work.spread, spark_tasks(pairs.sparkSession))
+        return self._few(pairs, spread) if self.met.is_few else self._many(pairs, spread)
+
+    def _few(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
+        """Have tasks look keys up that come to the driver, as the commit does."""
+        wanted = pairs.toArrow()
+        rows = KeyedRows(as_array(wanted, KEY), as_array(wanted, PATH).dictionary_encode())
+        tags = spread.tag(rows)
+        local = pa.Table.from_batches([pairs_of(rows, tags)]).rename_columns([KEY, PATH, HOME, GROUP])
+        return KeyPlaces(local_frame(pairs.sparkSession, local), tags.figures, local)
+
+    def _many(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
+        """Have Spark join keys with those of the slices that may hold some."""
+        view, is_global = self.seen.view, self.index.is_global
+        if is_global:
+            pieces = view.all_slices()
+            spans = dict.fromkeys((piece.partition_path for piece in pieces), self.met.between)
+        else:
+            slices = for_each(self.seen.storage, view.slices, self.met.counts)
+            pieces, spans = [piece for one in slices for piece in one.values()], self.met.bounds
+            # A key that was not among those counted is in none of these partitions, or not between their bounds: it is
+            # left out, so that its row is refused.
+            pairs = self.met.counted(pairs)
+        # So many keys leave no bloom filter without a hit; ranges rule files out where keys are in order of time.
+        candidates = spread.overlapping(pieces, spans)
+        figures = LookupFigures(len(pieces), len(candidates))
+        if not candidates:
+            return KeyPlaces(pairs.withColumns({HOME: _null(), GROUP: _null()}), figures)
+        between = self.met.between
+        keys = table_keys(pairs.sparkSession, candidates, self.seen, between, in_python=has_arrow_batches())
+        if keys is None:
+            left_to_the_commit(self.seen.table.path)
+            return None
+        if is_global:
+            return KeyPlaces(pairs.join(keys.withColumnRenamed(PATH, HOME), KEY, "left"), figures)
+        # A file may hold a key twice.
+        return KeyPlaces(pairs.join(keys, [PATH, KEY], "left").select(PATH, KEY, GROUP).distinct(), figures)
+
+
+def counted(keys: DataFrame | pa.Table, by: str) -> tuple[dict[str, int], int]:
+    """Return how many keys of each partition the table lacks, and in how many file groups others were found.
+
+    Args:
+        keys: Keys with the column of their partitions, and the file id; null where the table lacks the key.
+        by: The column of partitions.
+    """
+    if isinstance(keys, pa.Table):
+        found = keys.group_by([by, GROUP]).aggregate([([], "count_all")]).select([by, GROUP, "count_all"])
+    else:
+        found = keys.groupBy(by, GROUP).agg(sf.count("*").alias(_ROWS)).toArrow()
+    absent = found.filter(pc.is_null(found.column(GROUP)))
+    return by_name(absent.column(by), absent.column(2)), found.num_rows - absent.num_rows
+
+
+def _has_copies(keys: DataFrame | pa.Table) -> bool:
+    """Return whether several file groups hold one key."""
+    if isinstance(keys, pa.Table):
+        return bool(keys.group_by([PATH, KEY]).aggregate([]).num_rows < keys.num_rows)
+    return bool(keys.groupBy(PATH, KEY).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1))
+
+
+def _null() -> Column:
+    return sf.lit(None).cast("string")

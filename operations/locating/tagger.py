@@ -1,0 +1,90 @@
+"""The steps by which rows get their file groups under an index that looks keys up: fold, tag, look, settle.
+
+The commit takes them by threads, over as many rows as memory has room for (`tagging`). Tasks of an engine take them
+over all rows of some keys each (`global_index`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from ...index.base import NOT_FOUND, KeyedRows, Positions, Tags
+from ...storage.base import Storage
+from ...table.arrow.arrays import Mask
+from ...table.arrow.spill import local_spills
+from ...table.files.file_group import FileSlice
+from ...table.files.names import FileGroupId
+from ...table.merging.merger import Meeting, folded
+from ...table.merging.row_spec import RowSpec
+from ...table.seen_table import SeenTable
+from ...writer.buffer import MERGE_RESERVE
+from ...writer.moved_rows import Look, OldRows, Settled, settle
+from ...writer.slice_reader import SliceReader
+from ..indexing.asking import ask
+from ..planning.row_plan import RowPlan
+from .group_jobs import Pieces, unknown_group
+
+
+@dataclass(frozen=True)
+class Tagger:
+    """Takes the rows of one write to their file groups.
+
+    Attributes:
+        plan: What the write makes of its rows.
+        seen: The table as of the write's watermark; None where no key is looked for in it.
+    """
+
+    plan: RowPlan
+    seen: SeenTable | None
+
+    @cached_property
+    def spec(self) -> RowSpec:
+        """What is kept of each row."""
+        return self.plan.spec
+
+    @property
+    def deletes(self) -> bool:
+        """Whether rows with the flag of deletes are any; not where rows are added alone."""
+        return self.plan.rules.meeting is Meeting.MERGE
+
+    def fold(self, rows: pa.RecordBatch) -> Positions:
+        """Return which rows go on: of those of each key the one that wins, or all."""
+        return folded(self.spec, rows) if self.plan.folds else np.arange(rows.num_rows)
+
+    def deleted(self, rows: pa.RecordBatch) -> Mask:
+        """Return which rows are to be deleted wherever their key is."""
+        return self.spec.deleted(rows) & self.deletes
+
+    def tag(self, keyed: KeyedRows) -> Tags:
+        """Return where each row's key is.
+
+        Raises:
+            PyHudiError: The index, the store or a file fails.
+        """
+        if self.seen is None:
+            return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
+        return ask(self.plan.lookup, keyed, self.seen.view, self.plan.table)
+
+    def old_rows(self, local: Storage) -> OldRows:
+        """Return what looks at the rows of the table that incoming rows could meet; it spills to a local folder."""
+        plan, view = self.plan, None if self.seen is None else self.seen.view
+        pieces = Pieces(view)
+        memory = int(plan.settings.output.memory * MERGE_RESERVE)
+        sees = (lambda _: True) if view is None else view.sees
+        reader = SliceReader(plan.storage, plan.config, plan.schema, sees, memory, local_spills(local))
+
+        def piece_of(group: FileGroupId) -> FileSlice:
+            piece = pieces.find(group)
+            if piece is None:
+                raise unknown_group(plan, group)
+            return piece
+
+        return OldRows(plan.storage, self.spec, plan.moves_rows, piece_of, reader.read)
+
+    def settle(self, keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look) -> Settled:
+        """Return where rows go whose keys were looked up in the whole table; see `settle`."""
+        return settle(keyed, tags, deletes, look, moves=self.plan.moves_rows)
