@@ -114,10 +114,13 @@ class PyHudiDataSource(DataSource):
 
     def _given_pin(self) -> Watermark | None:
         """Return the moment that `HudiTable.to_df` gave, None where somebody else reads."""
-        from .pin import parse  # noqa: PLC0415
-
         text = self._given(PINNED)
-        return None if text is None else parse(text)
+        if text is None:
+            return None
+        from ...timeline.watermark import Watermark  # noqa: PLC0415
+        from .carried_options import parse_carried  # noqa: PLC0415
+
+        return parse_carried(Watermark, PINNED, text)
 
     def _given(self, option: str) -> str | None:
         """Return what `HudiTable` gave as an option that is none of a user's."""

@@ -133,7 +133,7 @@ def make_reader(
         schema: The columns to give to Spark.
         pinned: The moment of the read; None for now.
         merged_alone: Whether slices without logs are left out.
-        where: Predicates, as `where.spell` notes them; None for none.
+        where: Predicates, as `spell_predicates` notes them; None for none.
         columns: The table's columns at that moment; None where nobody has looked.
 
     Raises:
@@ -144,8 +144,8 @@ def make_reader(
         SchemaMismatchError: The schema gives a column another type than the table does.
     """
     from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (as above)
+    from .carried_options import parse_predicates  # noqa: PLC0415
     from .spark_types import requested_schema  # noqa: PLC0415
-    from .where import parse  # noqa: PLC0415
 
     query = options.to_query()
     snapshot = open_snapshot(
@@ -153,7 +153,7 @@ def make_reader(
     )
     wanted = requested_schema(snapshot.schema, schema, path)
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
-    known = () if where is None else parse(where, snapshot.schema)
+    known = () if where is None else parse_predicates(where, snapshot.schema)
     kind = HudiPushdownReader if pushing and options.pushes_filters else HudiReader
     return reader_of(snapshot, wanted, options, known, merged_alone=merged_alone, kind=kind)
 

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from ...errors import PyHudiError
 from .logs import shown_logs
+from .paths import COUNTED, LOOKED_UP
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,13 +73,15 @@ class HudiWriter(DataSourceArrowWriter):
         with shown_logs(options.log_level):
             request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite)
             if any(known):
-                from .looked_up import parse, parse_counts  # noqa: PLC0415
+                from ...index.base import LookupFigures  # noqa: PLC0415
+                from ...operations.result import RowCounts  # noqa: PLC0415
+                from .carried_options import parse_carried  # noqa: PLC0415
 
                 looked_up, counted = known
                 settings = replace(
                     request.write,
-                    looked_up=None if looked_up is None else parse(looked_up),
-                    counted=None if counted is None else parse_counts(counted),
+                    looked_up=None if looked_up is None else parse_carried(LookupFigures, LOOKED_UP, looked_up),
+                    counted=None if counted is None else parse_carried(RowCounts, COUNTED, counted),
                 )
                 request = replace(request, write=settings)
             plan = plan_write(request)

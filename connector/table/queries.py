@@ -22,19 +22,19 @@ from ...reader.query import AS_OF, BEGIN, END
 from ...reader.snapshot import Snapshot, open_snapshot
 from ...table.files.file_group import FileSlice
 from ...table.schema.columns import without_meta
+from ...timeline.plain_text import spell
 from ..conditions.tree import named
 from ..conditions.understood import Where, understand
 from ..options.explain import ExplainedOptions, explain
 from ..options.read import QUERY_TYPE
 from ..options.sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config
+from ..source.carried_options import spell_predicates
 from ..source.datasource import PyHudiDataSource
 from ..source.direct_tasks import by_tasks, takes_tasks
 from ..source.parquet_scan import lacks_file_system, scan_files
 from ..source.paths import PINNED, WHERE, WHOLE
-from ..source.pin import spell
 from ..source.reader import reader_of
 from ..source.spark_types import select, to_spark
-from ..source.where import spell as spell_where
 from .base import TableBase
 from .frames import from_arrow
 
@@ -104,7 +104,7 @@ class TableQueries(TableBase):
             return self._shown(resolved, snapshot, wanted)
         asked = understand(self._spark, where, snapshot.schema, self._path)
         read = asked.read_with(self._spark, wanted, snapshot.schema)
-        frame = self._shown(resolved, snapshot, read, asked.predicates, {WHERE: spell_where(asked.predicates)})
+        frame = self._shown(resolved, snapshot, read, asked.predicates, {WHERE: spell_predicates(asked.predicates)})
         return frame.where(asked.condition).select(*map(named, wanted.names))
 
     def _shown(

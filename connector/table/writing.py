@@ -27,6 +27,7 @@ from ...table.config import load_config
 from ...table.schema.columns import POSITION
 from ...table.seen_table import SeenTable
 from ...table.table import Table
+from ...timeline.plain_text import spell
 from ...timeline.timeline import Timeline
 from ..options.model import HudiOptions
 from ..options.names import OPTIONS, name_of
@@ -39,7 +40,6 @@ from ..placement.slots import Placement
 from ..placement.tagging import tag
 from ..source.datasource import PyHudiDataSource
 from ..source.logs import level_here
-from ..source.looked_up import spell
 from ..source.own_errors import own_errors
 from ..source.paths import COUNTED, LOOKED_UP
 from ..source.spark_types import to_arrow

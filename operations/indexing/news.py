@@ -16,10 +16,10 @@ from ...table.latest_schema import latest_schema
 from ...table.table import Table
 from ...timeline.archive.lsm import Archive
 from ...timeline.instants import WRITE_ACTIONS, Instant
+from ...timeline.plain_text import parse, spell
 from ...timeline.timeline import Timeline
-from ...timeline.watermark import Seen
+from ...timeline.watermark import Seen, Watermark
 from .group_keys import read_keys
-from .position import parse_position, spell_position
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import CommitMetadata
@@ -45,7 +45,7 @@ def find_news(table: Table, known: str | None) -> News | None:
     # Asked before the timeline, so that nothing is archived unseen in between.
     archive = table.archive.state()
     timeline = table.timeline()
-    until = spell_position(replace(timeline.watermark(), archive=archive))
+    until = spell(replace(timeline.watermark(), archive=archive))
     if known == until:
         return None
     changed, undone = _changed(table, timeline, known)
@@ -64,7 +64,7 @@ def find_news(table: Table, known: str | None) -> News | None:
 
 def _changed(table: Table, timeline: Timeline, known: str | None) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
     """Return the file groups that changed since a moment, None for all there are, and the writes undone since."""
-    mark = None if known is None else parse_position(known)
+    mark = None if known is None else parse(Watermark, known)
     if mark is None:
         return None, ()
     archive = table.archive

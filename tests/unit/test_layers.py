@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -297,6 +297,22 @@ def other_file_writers(module: str, text: str) -> list[str]:
     ]
 
 
+def circles(texts: Mapping[str, str]) -> list[str]:
+    """Return the modules on circles of imports, or between two, by those too that only types or functions need."""
+    names = {
+        f"pyhudi/{module}".removesuffix(".py").removesuffix("/__init__").replace("/", "."): module for module in texts
+    }
+    reached = {module: set[str]() for module in texts}
+    for module, text in texts.items():
+        for _, source, name in imports(ast.parse(text), module):
+            there = names.get(f"{source}.{name}", names.get(source, module))
+            reached[module] |= {there} - {module}
+    # What nothing imports that is left, or imports nothing that is left, is on no circle.
+    while free := {one for one, there in reached.items() if not there or not any(one in of for of in reached.values())}:
+        reached = {one: there - free for one, there in reached.items() if one not in free}
+    return sorted(reached)
+
+
 RULES_OF_ALL = [long_functions, long_module]
 RULES_OF_LAYERS = [upward_imports, absolute_imports, reads_of_the_version, other_commit_paths, other_file_writers]
 
@@ -334,6 +350,25 @@ def test_nothing_reaches_behind_the_session(module: str) -> None:
     names |= {name for _, _, name in imports(tree, module)} | {source for _, source, _ in imports(tree, module)}
 
     assert names & CLASSIC_ONLY == set()
+
+
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    assert circles({module: (ROOT / module).read_text(encoding="utf-8") for module in modules()}) == []
+
+
+@pytest.mark.parametrize("of_types", [False, True])
+def test_a_circle_is_found(of_types: bool) -> None:
+    guard = "if TYPE_CHECKING:\n    " if of_types else ""
+    texts = {
+        "index/bloom.py": "from .base import Index",
+        "index/base.py": f"{guard}from . import lookup",
+        "index/lookup.py": "def f():\n    from .bloom import BloomIndex",
+        "index/simple.py": "from .lookup import TableLookup",
+        "errors.py": "import abc",
+    }
+
+    assert circles(texts) == ["index/base.py", "index/bloom.py", "index/lookup.py"]
+    assert circles({**texts, "index/base.py": ""}) == []
 
 
 def test_every_folder_with_modules_is_a_known_room() -> None:

@@ -22,7 +22,7 @@ IMPORTED = (
     "pyhudi.connector.options.parsing",
     "pyhudi.connector.options.sources",
     "pyhudi.connector.source.datasource",
-    "pyhudi.connector.source.pin",
+    "pyhudi.connector.source.carried_options",
     "pyhudi.connector.source.reader",
     "pyhudi.connector.source.writer",
     "pyhudi.operations.planning.plan",

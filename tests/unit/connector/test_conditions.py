@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.connector.conditions.conjuncts import conjuncts
 from pyhudi.connector.conditions.literals import Moment, readings
-from pyhudi.connector.source.where import parse, spell
+from pyhudi.connector.source.carried_options import parse_predicates, spell_predicates
 from pyhudi.errors import InvalidOptionError
 from pyhudi.reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
 
@@ -102,10 +102,22 @@ def predicates() -> st.SearchStrategy[Predicate]:
 
 @given(st.lists(predicates(), max_size=3).map(tuple))
 def test_predicates_come_back_from_their_text(given: tuple[Predicate, ...]) -> None:
-    assert parse(spell(given), SCHEMA) == given
+    assert parse_predicates(spell_predicates(given), SCHEMA) == given
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '[["~", "a", 1]]', '[["=", "c", 1]]', '[["=", "a", {"date": "x"}]]'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '{"Compare": ["a", "=", 1]}',
+        "[1]",
+        '[["a", "=", 1]]',
+        '[{"Compare": ["a", "~", 1]}]',
+        '[{"Compare": ["c", "=", 1]}]',
+        '[{"Compare": ["a", "=", {"date": "x"}]}]',
+        '[{"Other": ["a"]}]',
+    ],
+)
 def test_a_text_of_nobody_is_refused(text: str) -> None:
     with pytest.raises(InvalidOptionError, match="filter the DataFrame"):
-        parse(text, SCHEMA)
+        parse_predicates(text, SCHEMA)

@@ -1,0 +1,106 @@
+"""What `HudiTable` tells the data source with a read or a write, as the texts of options.
+
+A moment, by which one part of a DataFrame sees what the other part saw; predicates of the rows that are looked for; and
+what is known of rows that are written.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from ...errors import InvalidOptionError
+from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith, columns_of
+from ...timeline.plain_text import parse, spell
+from .paths import PINNED, WHERE
+
+T = TypeVar("T")
+
+_PREDICATES: dict[str, Callable[..., Predicate]] = {
+    one.__name__: one for one in (AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, StartsWith)
+}
+_OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
+# Values that JSON has not. A time is a date to Python.
+_VALUES: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+    "decimal": (Decimal, str, Decimal),
+    "time": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+}
+# By option what its text is not, and the way out; of the others what is known of rows.
+_REFUSALS = {
+    PINNED: ("no moment that HudiTable.to_df has noted", ": as.of.instant shows a table as it was"),
+    WHERE: ("nothing that HudiTable.to_df has noted of a condition", ", and filter the DataFrame"),
+}
+
+
+def parse_carried(kind: type[T], option: str, text: str) -> T:
+    """Return what `spell` noted as the text of an option.
+
+    Raises:
+        InvalidOptionError: It is nothing that `HudiTable` gave.
+    """
+    found = parse(kind, text)
+    if found is None or spell(found) != text:
+        raise _not_ours(option, text)
+    return found
+
+
+def spell_predicates(predicates: Sequence[Predicate]) -> str:
+    """Return predicates as text."""
+    return json.dumps(_spelt(tuple(predicates)))
+
+
+def parse_predicates(text: str, schema: pa.Schema) -> tuple[Predicate, ...]:
+    """Return the predicates that a text of `spell_predicates` stands for.
+
+    Args:
+        text: The option's value.
+        schema: The table's columns.
+
+    Raises:
+        InvalidOptionError: It is nothing that `HudiTable` gave.
+    """
+    try:
+        found: tuple[Predicate, ...] = tuple(_read(one) for one in json.loads(text))
+        unknown = sorted({name for one in found for name in columns_of(one)} - set(schema.names))
+        if unknown:
+            raise ValueError(f"no columns {unknown}")
+    except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
+        raise _not_ours(WHERE, text) from error
+    return found
+
+
+def _spelt(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_spelt(one) for one in value]
+    if type(value).__name__ in _PREDICATES:
+        return {type(value).__name__: [_spelt(getattr(value, one.name)) for one in fields(value)]}
+    for name, (kind, spelt, _) in _VALUES.items():
+        if isinstance(value, kind):
+            return {name: spelt(value)}
+    return value
+
+
+def _read(said: Any) -> Any:
+    if isinstance(said, list):
+        return tuple(_read(one) for one in said)
+    if not isinstance(said, dict):
+        return said
+    ((name, rest),) = said.items()
+    if name in _VALUES:
+        return _VALUES[name][2](rest)
+    found = _PREDICATES[name](*map(_read, rest))
+    if isinstance(found, Compare) and found.op not in _OPERATORS:
+        raise ValueError(f"{found.op!r} is no operator")
+    return found
+
+
+def _not_ours(option: str, text: str) -> InvalidOptionError:
+    what, instead = _REFUSALS.get(option, ("nothing that HudiTable has noted of rows", ""))
+    return InvalidOptionError(f"The option {option}={text!r} is {what}.", f"Leave it out{instead}.")
