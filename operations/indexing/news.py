@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import UnreadableTimeError
+from ...index.base import GroupKeys
 from ...index.outside import News
-from ...table.files.lost import open_view
+from ...reader.merging import MergeTerms, merge_slice
+from ...storage.parallel import for_each
+from ...table.files.base_file import BaseFileReader
+from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
-from ...table.latest_schema import latest_schema
+from ...table.schema.columns import RECORD_KEY
+from ...table.seen_table import SeenTable
 from ...table.table import Table
 from ...timeline.archive.lsm import Archive
 from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.plain_text import parse, spell
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen, Watermark
-from .group_keys import read_keys
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import CommitMetadata
 
 # They change how rows are kept, and no row.
 _SAME_KEYS = frozenset({"COMPACT", "LOG_COMPACT"})
+_KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
+# So many file groups are read beside each other, and their keys held.
+_AT_ONCE = 8
 
 
 def find_news(table: Table, known: str | None) -> News | None:
@@ -48,26 +57,25 @@ def find_news(table: Table, known: str | None) -> News | None:
     until = spell(replace(timeline.watermark(), archive=archive))
     if known == until:
         return None
-    changed, undone = _changed(table, timeline, known)
-    view = open_view(timeline)
-    groups = [one.group for one in view.all_slices()] if changed is None else sorted(changed)
-    schema = latest_schema(table.config, timeline) or pa.schema([])
+    seen = SeenTable(table, timeline)
+    changed, undone = _changed(seen, known)
+    groups = [one.group for one in seen.view.all_slices()] if changed is None else sorted(changed)
     return News(
         table=table.path,
         since=known,
         until=until,
         anew=changed is None,
         undone=undone,
-        groups=read_keys(table, view, schema, groups),
+        groups=_read_keys(seen, groups),
     )
 
 
-def _changed(table: Table, timeline: Timeline, known: str | None) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
+def _changed(now: SeenTable, known: str | None) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
     """Return the file groups that changed since a moment, None for all there are, and the writes undone since."""
     mark = None if known is None else parse(Watermark, known)
     if mark is None:
         return None, ()
-    archive = table.archive
+    archive, timeline = now.table.archive, now.timeline
     try:
         seen = archive.seen_at(timeline, mark)
     except UnreadableTimeError:
@@ -105,3 +113,32 @@ def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:
         for partition, ids in one.replaced.items():
             found |= {FileGroupId(partition, file_id) for file_id in ids}
     return found
+
+
+def _read_keys(seen: SeenTable, groups: Sequence[FileGroupId]) -> Iterator[GroupKeys]:
+    """Yield the keys of some file groups, a few of them read at once; none of those that the table lacks.
+
+    Raises:
+        CorruptFileError: A file cannot be read.
+    """
+    slices = lru_cache(maxsize=1)(seen.view.slices)
+    for start in range(0, len(groups), _AT_ONCE):
+        some = groups[start : start + _AT_ONCE]
+        pieces = [slices(one.partition_path).get(one.file_id) for one in some]
+        found = for_each(seen.storage, partial(_keys_of, seen), pieces)
+        yield from (GroupKeys(group, keys) for group, keys in zip(some, found, strict=True))
+
+
+def _keys_of(seen: SeenTable, piece: FileSlice | None) -> pa.Array:
+    if piece is None:
+        return pa.array([], pa.string())
+    if piece.logs:
+        schema, terms = seen.schema or pa.schema([]), MergeTerms(seen.table.config)
+        rows = merge_slice(seen.storage, piece, _KEYS, (), schema, terms, None)
+        return _distinct([one.column(RECORD_KEY) for one in rows])
+    with BaseFileReader(seen.storage, piece.base_file.path) as reader:
+        return _distinct([one.column(RECORD_KEY) for one in reader.batches(_KEYS)])
+
+
+def _distinct(parts: Sequence[pa.Array]) -> pa.Array:
+    return pc.unique(pa.chunked_array(parts, pa.string()).drop_null())

@@ -96,7 +96,7 @@ class AskTask:
         """
         for rows in rechunk(iter(batches)):
             keyed = KeyedRows(text_column(rows, 0), text_column(rows, 1).dictionary_encode())
-            yield pairs_of(keyed, ask(self.index, keyed, self.table.view, self.table.table))
+            yield pairs_of(keyed, ask(self.index, keyed, self.table))
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Tagger:
         """
         if self.seen is None:
             return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
-        return ask(self.plan.lookup, keyed, self.seen.view, self.plan.table)
+        return ask(self.plan.lookup, keyed, self.seen)
 
     def old_rows(self, local: Storage) -> OldRows:
         """Return what looks at the rows of the table that incoming rows could meet; it spills to a local folder."""
