@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...storage.base import FileInfo, Storage, split
+from ...storage.base import FileInfo, split
 from ...storage.parallel import for_each
 from ...table.files.names import parse_data_name
 from ...timeline.delta_commits import since_compaction
@@ -84,7 +84,7 @@ def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
     return tuple(sorted({*writes, *_along(timeline, writes) & left}, key=lambda one: one.identity))
 
 
-def before_replaced_files(storage: Storage, timeline: Timeline, wanted: tuple[Instant, ...]) -> tuple[Instant, ...]:
+def before_replaced_files(timeline: Timeline, wanted: tuple[Instant, ...]) -> tuple[Instant, ...]:
     """Return the instants before the first that replaced file groups of which files are still there.
 
     Readers would take them for live again once nothing says that they were replaced.
@@ -94,7 +94,7 @@ def before_replaced_files(storage: Storage, timeline: Timeline, wanted: tuple[In
             continue
         replaced = timeline.files.read_written_files(one).replaced
         partitions = sorted(replaced)
-        listings = for_each(storage, storage.list, partitions)
+        listings = for_each(timeline.storage, timeline.storage.list, partitions)
         if _has_any(dict(zip(partitions, listings, strict=True)), replaced):
             earlier = {other for other in wanted if other.requested_time < one.requested_time}
             return cut(timeline, earlier)

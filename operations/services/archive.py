@@ -14,7 +14,7 @@ from functools import partial
 
 from ...storage.base import Storage
 from ...storage.parallel import for_each
-from ...table.config import TableConfig, check_supported
+from ...table.config import check_supported
 from ...table.table import Table, open_table
 from ...timeline.archive.lsm_writer import MOST_BYTES_A_FILE, Row, append, merge_levels, settle, tidy
 from ...timeline.instants import Instant, State
@@ -32,6 +32,8 @@ from .orphans import delete_orphans
 from .settings import ArchiveSettings, CleanSettings
 
 logger = logging.getLogger("pyhudi")
+
+_ACTION = "archive"
 
 # Bodies that are read at once where a store waits for a network, and files that are deleted at once where it does not.
 _AT_ONCE = 64
@@ -66,28 +68,28 @@ def archive(
     began = time.monotonic()
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
-    result = ServiceResult(storage.path, "archive")
+    result = ServiceResult(storage.path, _ACTION)
     timeline = table.timeline()
     announced = announcements.announced(storage)
     if len(timeline.writes) <= settings.max_commits and not announced:
         return replace(result, seconds=time.monotonic() - began)
     held = _held(table, timeline, announced)
-    wanted = candidates(timeline, settings, _retained(timeline, table.config, cleaning), held)
-    wanted = before_replaced_files(storage, timeline, wanted)
+    wanted = candidates(timeline, settings, _retained(timeline, table.config.timezone, cleaning), held)
+    wanted = before_replaced_files(timeline, wanted)
     if wanted:
         check_retirable(table.config, metadata_enable, storage.path)
         announcements.announce(storage, wanted[-1].requested_time)
-        result = _Round(table, settings, timeline.reload()).carry_out(wanted, result)
+        result = _Round(table, settings, timeline.reload()).carry_out(wanted)
         timeline = timeline.reload()
     announcements.forget_before(storage, _first_write(timeline.instants))
     return replace(result, seconds=time.monotonic() - began)
 
 
-def _retained(timeline: Timeline, config: TableConfig, cleaning: CleanSettings | None) -> str:
+def _retained(timeline: Timeline, zone: str, cleaning: CleanSettings | None) -> str:
     """Return from which instant on cleaning keeps what readers may ask for, "" where nothing says so."""
     if cleaning is None:
         return ""
-    found = earliest_to_retain(timeline, cleaning, int(time.time() * 1000), config.timezone)
+    found = earliest_to_retain(timeline, cleaning, int(time.time() * 1000), zone)
     return found.requested_time if found else ""
 
 
@@ -114,15 +116,15 @@ class _Round:
     settings: ArchiveSettings
     timeline: Timeline
 
-    def carry_out(self, wanted: Iterable[Instant], result: ServiceResult) -> ServiceResult:
+    def carry_out(self, wanted: Iterable[Instant]) -> ServiceResult:
         """Archive those of the instants that nothing is in the way of by now."""
         gone = cut(self.timeline, wanted)
         if not gone:
-            return result
+            return ServiceResult(self.table.path, _ACTION)
         noted = read_noted(self.table.storage)
-        return exclusive(self.table, partial(self._move, gone, noted, result), removes_files=True)
+        return exclusive(self.table, partial(self._move, gone, noted), removes_files=True)
 
-    def _move(self, gone: Sequence[Instant], noted: NotedIds, result: ServiceResult) -> ServiceResult:
+    def _move(self, gone: Sequence[Instant], noted: NotedIds) -> ServiceResult:
         """Move instants into the archive."""
         first = _first_write({*self.timeline.instants} - {*gone})
         orphans = delete_orphans(self.table.archive, self.timeline, first)
@@ -131,9 +133,10 @@ class _Round:
         count = self._take_off(gone)
         self._merge()
         logger.info("table %s: archived %d instants up to %s", self.table.path, count, gone[-1].requested_time)
-        return replace(
-            result,
-            instant=gone[-1].requested_time,
+        return ServiceResult(
+            self.table.path,
+            _ACTION,
+            gone[-1].requested_time,
             instants=count,
             files=len(orphans),
             bytes=sum(info.size for info in orphans),

@@ -145,10 +145,10 @@ def clean(
     began = time.monotonic()
     table = open_table(storage)
     check_supported(table.config, table.path, writing=False)
-    if dry_run:
-        return _foretold(table, settings, began)
-    check_format(table.config, table.path)
     run = _Run(table, settings, metadata_enable, inline)
+    if dry_run:
+        return run.foretold().result(storage, time.monotonic() - began, dry=True)
+    check_format(table.config, table.path)
     for _ in range(_ROUNDS):
         if run.advance():
             break
@@ -192,24 +192,39 @@ class _Run:
     inline: bool
     tally: _Tally = field(default_factory=_Tally)
 
+    def foretold(self) -> _Tally:
+        """Return what a clean would delete, by the pending plans and by one of its own; nothing is written."""
+        timeline = self.table.timeline()
+        _refuse_pending(timeline)
+        saved = read_savepoints(timeline)
+        found = (read_pending(timeline.storage, timeline, one, saved) for one in _pending_cleans(timeline))
+        waiting = [plan for plan in found if plan is not None]
+        named = {path for plan in waiting for paths in plan.files.values() for path in paths}
+        survey = make_survey(self.table, timeline, self.settings, find_progress(timeline))
+        own = {path for paths in plan_clean(survey).files.values() for path in paths} - named
+        sizes = sum(info.size for listing in survey.listings.values() for info in listing if info.path in own)
+        return _Tally("", len(named) + len(own), sum(plan.bytes for plan in waiting) + sizes)
+
     def advance(self) -> bool:
         """Finish the cleans that are pending, or make one; return whether nothing is left to be done."""
         timeline = self.table.timeline()
-        _refuse_pending(self.table.storage, timeline)
+        _refuse_pending(timeline)
         waiting = _pending_cleans(timeline)
         for instant in waiting:
-            found = read_pending(self.table.storage, timeline, instant, read_savepoints(self.table.storage, timeline))
+            found = read_pending(self.table.storage, timeline, instant, read_savepoints(timeline))
             if found is not None:
                 self._carry_out(instant, found)
         if waiting:
             return False
-        progress = find_progress(self.table.storage, timeline)
-        if self.inline and not _is_due(timeline, self.settings, progress):
+        progress = find_progress(timeline)
+        since = "" if progress is None else progress.last_completed
+        new = sum(one.requested_time > since for one in timeline.writes)
+        if self.inline and new < self.settings.after_commits:
             return True
         survey = make_survey(self.table, timeline, self.settings, progress)
         plan = plan_clean(survey)
         if not plan.files:
-            _take_note(self.table.storage, survey, progress)
+            _take_note(survey, progress)
             return True
         self._check_retirable()
         made = Cleaner(self.table).request(lambda now: plan if _holds(survey, now) else None)
@@ -227,22 +242,7 @@ class _Run:
         check_retirable(self.table.config, self.metadata_enable, self.table.path)
 
 
-def _foretold(table: Table, settings: CleanSettings, began: float) -> ServiceResult:
-    """Say what a clean would delete, by the pending plans and by one of its own; nothing is written."""
-    timeline = table.timeline()
-    _refuse_pending(table.storage, timeline)
-    saved = read_savepoints(table.storage, timeline)
-    found = (read_pending(table.storage, timeline, one, saved) for one in _pending_cleans(timeline))
-    waiting = [plan for plan in found if plan is not None]
-    named = {path for plan in waiting for paths in plan.files.values() for path in paths}
-    survey = make_survey(table, timeline, settings, find_progress(table.storage, timeline))
-    own = {path for paths in plan_clean(survey).files.values() for path in paths} - named
-    sizes = sum(info.size for listing in survey.listings.values() for info in listing if info.path in own)
-    tally = _Tally("", len(named) + len(own), sum(plan.bytes for plan in waiting) + sizes)
-    return tally.result(table.storage, time.monotonic() - began, dry=True)
-
-
-def _refuse_pending(storage: Storage, timeline: Timeline) -> None:
+def _refuse_pending(timeline: Timeline) -> None:
     """Refuse to clean beside what may need the slices that a clean takes.
 
     Raises:
@@ -251,19 +251,14 @@ def _refuse_pending(storage: Storage, timeline: Timeline) -> None:
     for one in timeline.pending:
         if one.action in _TAKING_BACK:
             raise ConcurrentWriteError(
-                f"The {one.action} {one.requested_time} is pending on the table {storage.path}, and may bring back "
-                "file slices that a clean would delete.",
+                f"The {one.action} {one.requested_time} is pending on the table {timeline.storage.path}, and may "
+                "bring back file slices that a clean would delete.",
                 "Clean again when it is complete: the next write finishes a rollback, and whoever began it a restore.",
             )
 
 
 def _pending_cleans(timeline: Timeline) -> list[Instant]:
     return [one for one in timeline.pending if one.action == _ACTION]
-
-
-def _is_due(timeline: Timeline, settings: CleanSettings, progress: Progress | None) -> bool:
-    since = "" if progress is None else progress.last_completed
-    return sum(one.requested_time > since for one in timeline.writes) >= settings.after_commits
 
 
 def _holds(seen: Survey, now: Timeline) -> bool:
@@ -281,7 +276,7 @@ def _holds(seen: Survey, now: Timeline) -> bool:
     return not any(one.action == "savepoint" or (one.is_write and one.requested_time < since) for one in done)
 
 
-def _take_note(storage: Storage, survey: Survey, progress: Progress | None) -> None:
+def _take_note(survey: Survey, progress: Progress | None) -> None:
     """Remember that nothing was to be cleaned, if that says more than what is known."""
     settings = survey.settings
     if survey.earliest is None and settings.policy != KEEP_LATEST_FILE_VERSIONS:
@@ -296,7 +291,7 @@ def _take_note(storage: Storage, survey: Survey, progress: Progress | None) -> N
     known = None if progress is None else (progress.earliest, progress.savepoints)
     # Who counts writes since the last clean counts from here.
     if known != (found.earliest, found.savepoints) or settings.after_commits > 1:
-        write_note(storage, found)
+        write_note(survey.timeline.storage, found)
 
 
 def _extra(plan: CleanPlan) -> dict[str, str]:

@@ -55,7 +55,7 @@ class Progress:
     savepoints: tuple[str, ...]
 
 
-def find_progress(storage: Storage, timeline: Timeline) -> Progress | None:
+def find_progress(timeline: Timeline) -> Progress | None:
     """Return what the newest clean, or look for something to clean, had seen to; None where nothing tells.
 
     Raises:
@@ -63,7 +63,7 @@ def find_progress(storage: Storage, timeline: Timeline) -> Progress | None:
         StorageError: It was archived meanwhile, or the store failed.
         UnsupportedTableError: A newer release noted how far it looked in a format that this one does not know.
     """
-    found = [one for one in (_of_newest_clean(timeline), _read_note(storage)) if one is not None]
+    found = [one for one in (_of_newest_clean(timeline), _read_note(timeline.storage)) if one is not None]
     return max(found, key=lambda one: one.until, default=None)
 
 
@@ -88,19 +88,17 @@ def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progr
     """
     earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), table.config.timezone)
     by_versions = settings.policy == KEEP_LATEST_FILE_VERSIONS
-    saved = read_savepoints(table.storage, timeline) if by_versions or earliest is not None else {}
+    saved = read_savepoints(timeline) if by_versions or earliest is not None else {}
     listings: Mapping[str, tuple[FileInfo, ...]] = {}
     written, held = Written(), frozenset[FileGroupId]()
     if by_versions or earliest is not None:
         known = progress if settings.incremental else None
         merges = table.config.table_type == MERGE_ON_READ
-        named = _partitions_to_look_at(table.storage, timeline, earliest, known, saved, merges=merges)
+        named = _partitions_to_look_at(timeline, earliest, known, saved, merges=merges)
         listings = _listed(table.storage, named)
     if listings:
-        written, held = (
-            read_replaced(timeline),
-            frozenset(FileGroupId(*one) for one in clustered_groups(timeline)),
-        )
+        written = read_replaced(timeline)
+        held = frozenset(FileGroupId(*one) for one in clustered_groups(timeline))
     return Survey(
         timeline=timeline,
         earliest=earliest,
@@ -129,7 +127,7 @@ def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
     return found
 
 
-def read_savepoints(storage: Storage, timeline: Timeline) -> dict[str, frozenset[str]]:
+def read_savepoints(timeline: Timeline) -> dict[str, frozenset[str]]:
     """Return the names of the files that each completed savepoint keeps, by its time.
 
     Raises:
@@ -137,7 +135,7 @@ def read_savepoints(storage: Storage, timeline: Timeline) -> dict[str, frozenset
         StorageError: It was deleted meanwhile, or the store failed.
     """
     saved = [one for one in timeline.completed if one.action == "savepoint"]
-    bodies = for_each(storage, timeline.files.read_savepoint, saved)
+    bodies = for_each(timeline.storage, timeline.files.read_savepoint, saved)
     return {
         one.requested_time: frozenset(
             name for part in body.partition_metadata.values() for name in part.savepoint_data_file
@@ -157,7 +155,6 @@ def _compacting(timeline: Timeline) -> dict[FileGroupId, str]:
 
 
 def _partitions_to_look_at(
-    storage: Storage,
     timeline: Timeline,
     earliest: Instant | None,
     progress: Progress | None,
@@ -168,7 +165,6 @@ def _partitions_to_look_at(
     """Return the partitions in which something was replaced that no clean has looked at; None for all.
 
     Args:
-        storage: Rooted at the table.
         timeline: As it is.
         earliest: The instant from which everything is to be kept; None under KEEP_LATEST_FILE_VERSIONS.
         progress: How far cleans have come.
@@ -193,7 +189,7 @@ def _partitions_to_look_at(
         # Requested before that and completed since: whoever looked then did not see it.
         or (one.requested_time < progress.earliest and one.visible_since > progress.until)
     ]
-    bodies = for_each(storage, timeline.files.read_written_files, window)
+    bodies = for_each(timeline.storage, timeline.files.read_written_files, window)
     return frozenset(partition for body in bodies for partition in _replacing(body, merges=merges))
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 from ...errors import ConcurrentWriteError
 from ...storage.base import Storage, split
@@ -68,94 +67,112 @@ def restore(
         ConcurrentWriteError: A write, or a restore to another write, is at work.
     """
     began = time.monotonic()
-    table = open_for_service(storage, metadata_enable)
-    timeline = table.timeline()
-    if pending_restore(timeline) is None:
-        timeline = _decide(table, timeline, to, patience)
-    pending = pending_restore(timeline)
-    if pending is None:
-        # There was nothing to undo, or another process has done it meanwhile.
-        _forget_rollbacks(timeline, to)
-        return ServiceResult(storage.path, _ACTION, seconds=time.monotonic() - began)
-    plan = timeline.files.read_restore_plan(pending)
-    if plan is None or plan.savepoint_to_restore_timestamp != to:
-        raise restoring(storage, timeline, pending)
-    _take_back_if_archived(table, pending, to)
-    undone = _undo(table, timeline, pending, plan)
-    seconds = time.monotonic() - began
-    complete(table, pending, partial(_completing, table, pending, plan, undone, seconds))
-    for one in plan.instants_to_rollback:
-        forget(storage, one.commit_time)
-    _forget_rollbacks(table.timeline(), to)
-    logger.warning("table %s: restored to %s (%d writes undone)", storage.path, to, len(undone))
-    files = sum(map(len, undone.values()))
-    return ServiceResult(
-        storage.path, _ACTION, pending.requested_time, files=files, instants=len(undone), seconds=seconds
-    )
+    done = _Restore(open_for_service(storage, metadata_enable), to, patience).run()
+    return replace(done, seconds=time.monotonic() - began)
 
 
-def _decide(table: Table, timeline: Timeline, to: str, patience: Patience) -> Timeline:
-    """Decide what a restore undoes, unless another process does, and return the timeline afterwards."""
-    while True:
-        try:
-            _settle(table, timeline, to, patience)
-            begin(table, _ACTION, partial(_requesting, table, to, patience))
-        except ConcurrentWriteError:
-            # Who lists instants while another process undoes them may find one of them pending.
-            now = timeline.reload()
-            if now.instants == timeline.instants:
-                raise
-            if pending_restore(now) is None:
-                timeline = now
-                continue
-        return table.timeline()
+@dataclass(frozen=True, slots=True)
+class _Restore:
+    """One call of `restore`.
 
-
-def _take_back_if_archived(table: Table, pending: Instant, to: str) -> None:
-    """Give a restore up that has not begun while what it goes back to is being archived.
-
-    Whoever archives has read the timeline before the restore stood there, or stops at it: which of them, nobody knows.
-
-    Raises:
-        UndoError: It was.
+    Attributes:
+        table: The table.
+        to: Requested time of the write that the table goes back to.
+        patience: When the writers of pending writes count as dead.
     """
-    if pending.state != State.REQUESTED or all(one < to for one in announced(table.storage)):
-        return
-    # The decision comes first, or whoever decides next would request it again.
-    abandon(table, lambda _: pending)
-    table.instants.remove_pending(pending)
-    raise archiving(table.storage, to)
 
+    table: Table
+    to: str
+    patience: Patience
 
-def _settle(table: Table, timeline: Timeline, to: str, patience: Patience) -> None:
-    """Finish what broke off, and roll back dead writes, which a restore does not wait for."""
-    timeline = finish_rollbacks_first(table, timeline, patience)
-    for one in dead_writes(table, timeline, patience, to, may_wait=True):
-        now = timeline.reload()
-        at = time_after(table, now)
-        roll_back(table, replace(one, at=at), patience)
+    def run(self) -> ServiceResult:
+        """Decide the restore where none is pending, and carry it out."""
+        began = time.monotonic()
+        table, to = self.table, self.to
+        timeline = table.timeline()
+        if pending_restore(timeline) is None:
+            timeline = self._decide(timeline)
+        pending = pending_restore(timeline)
+        if pending is None:
+            # There was nothing to undo, or another process has done it meanwhile.
+            _forget_rollbacks(timeline, to)
+            return ServiceResult(table.path, _ACTION)
+        plan = timeline.files.read_restore_plan(pending)
+        if plan is None or plan.savepoint_to_restore_timestamp != to:
+            raise restoring(table.storage, timeline, pending)
+        self._take_back_if_archived(pending)
+        undone = _undo(table, timeline, pending, plan)
+        seconds = time.monotonic() - began
 
+        def outcome(now: Timeline) -> Outcome | None:
+            return None if pending_restore(now) is None else _outcome(table, pending, plan, undone, seconds)
 
-def _requesting(table: Table, to: str, patience: Patience, now: Timeline) -> RestorePlan | None:
-    """Return the plan to undo everything after a write; None where nothing is to be undone, or it is decided."""
-    if pending_restore(now) is not None:
-        return None
-    what = f"The restore to {to}"
-    completed_write(table.storage, now, to)
-    later = [one for one in now.instants if one.requested_time > to and one.is_write]
-    # A clustering that is planned holds file groups that others changed since: it goes before everything else.
-    planned = [one for one in later if one.action != one.group]
-    done = [one for one in later if one.state == State.COMPLETED]
-    if not planned and not done:
-        return None
-    if dead_writes(table, now, patience, to, may_wait=False):
-        raise try_again(table.storage, what)
-    if broken_off(now):
-        raise try_again(table.storage, what)
-    refuse_savepoints(table.storage, now, to, what, itself=False)
-    slices_at(table, now, now.as_of_request(to), to, what)
-    undone = [InstantInfo(commit_time=one.requested_time, action=one.action) for one in (*planned, *reversed(done))]
-    return RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
+        complete(table, pending, outcome)
+        for one in plan.instants_to_rollback:
+            forget(table.storage, one.commit_time)
+        _forget_rollbacks(table.timeline(), to)
+        logger.warning("table %s: restored to %s (%d writes undone)", table.path, to, len(undone))
+        files = sum(map(len, undone.values()))
+        return ServiceResult(table.path, _ACTION, pending.requested_time, files=files, instants=len(undone))
+
+    def _decide(self, timeline: Timeline) -> Timeline:
+        """Decide what a restore undoes, unless another process does, and return the timeline afterwards."""
+        while True:
+            try:
+                self._settle(timeline)
+                begin(self.table, _ACTION, self._plan)
+            except ConcurrentWriteError:
+                # A listing while another process undoes instants may show one of them as pending.
+                now = timeline.reload()
+                if now.instants == timeline.instants:
+                    raise
+                if pending_restore(now) is None:
+                    timeline = now
+                    continue
+            return self.table.timeline()
+
+    def _settle(self, timeline: Timeline) -> None:
+        """Finish what broke off, and roll back dead writes, which a restore does not wait for."""
+        timeline = finish_rollbacks_first(self.table, timeline, self.patience)
+        for one in dead_writes(self.table, timeline, self.patience, self.to, may_wait=True):
+            at = time_after(self.table, timeline.reload())
+            roll_back(self.table, replace(one, at=at), self.patience)
+
+    def _plan(self, now: Timeline) -> RestorePlan | None:
+        """Return the plan to undo everything after a write; None where nothing is to be undone, or it is decided."""
+        if pending_restore(now) is not None:
+            return None
+        table, to, what = self.table, self.to, f"The restore to {self.to}"
+        completed_write(table.storage, now, to)
+        later = [one for one in now.instants if one.requested_time > to and one.is_write]
+        # A clustering that is planned holds file groups that others changed since: it goes before everything else.
+        planned = [one for one in later if one.action != one.group]
+        done = [one for one in later if one.state == State.COMPLETED]
+        if not planned and not done:
+            return None
+        if dead_writes(table, now, self.patience, to, may_wait=False) or broken_off(now):
+            raise try_again(table.storage, what)
+        refuse_savepoints(table.storage, now, to, what, itself=False)
+        slices_at(table, now, now.as_of_request(to), to, what)
+        undone = [InstantInfo(commit_time=one.requested_time, action=one.action) for one in (*planned, *reversed(done))]
+        return RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
+
+    def _take_back_if_archived(self, pending: Instant) -> None:
+        """Give a restore up that has not begun while what it goes back to is being archived.
+
+        An archiving process has read the timeline before the restore was on it, or stops at the restore: which of the
+        two, cannot be told.
+
+        Raises:
+            UndoError: It was.
+        """
+        table = self.table
+        if pending.state != State.REQUESTED or all(one < self.to for one in announced(table.storage)):
+            return
+        # The decision comes first, or the process that decides next would request it again.
+        abandon(table, lambda _: pending)
+        table.instants.remove_pending(pending)
+        raise archiving(table.storage, self.to)
 
 
 def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan) -> dict[str, list[str]]:
@@ -182,17 +199,10 @@ def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan)
     return data
 
 
-def _completing(
-    table: Table,
-    restore: Instant,
-    plan: RestorePlan,
-    undone: dict[str, list[str]],
-    seconds: float,
-    timeline: Timeline,
-) -> Outcome | None:
-    """Return what a restore did; None where it is complete."""
-    if pending_restore(timeline) is None:
-        return None
+def _outcome(
+    table: Table, restore: Instant, plan: RestorePlan, undone: dict[str, list[str]], seconds: float
+) -> Outcome:
+    """Return what a restore did."""
     began = restore.requested_time
     parts: dict[str, list[RollbackMetadata]] = {}
     for one in plan.instants_to_rollback:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 from ...errors import UndoError
 from ...storage.base import Storage
@@ -50,66 +49,85 @@ def rollback(
         patience: When the writers of other pending writes count as dead.
 
     Returns:
-        What was done; one that was rolled back before is told again.
+        What was done; also where it was rolled back before.
 
     Raises:
         UndoError: There is no such write, later ones stand on it, a savepoint keeps it, or what it replaced is cleaned.
         ConcurrentWriteError: A later write is at work.
     """
     began = time.monotonic()
-    table = open_for_service(storage, metadata_enable)
-    timeline = table.timeline()
-    refuse_restoring(storage, timeline)
-    timeline = finish_rollbacks_first(table, timeline, patience)
-    found = timeline.write_at(instant_time)
-    if found is not None and found.action in COMPACTING:
-        take_back(table, found)
-    elif found is not None and found.state != State.COMPLETED:
-        planned = PlannedRollback(found, time_after(table, timeline), certain=True)
-        roll_back(table, planned, patience)
-    elif found is not None:
-        _roll_back_completed(table, timeline, instant_time, patience)
-    now = table.timeline()
-    for one in pending_rollbacks(now).get(instant_time, ()):
-        # Another process has taken the write off the timeline, and may be gone.
-        carry_on(table, now, one.requested_time)
-        now = now.reload()
-    told = _told(now, instant_time)
-    if told is None:
-        completed_write(storage, now, instant_time)
-        raise try_again(storage, f"The rollback of {instant_time}")
-    return replace(told, path=storage.path, seconds=time.monotonic() - began)
+    done = _Rollback(open_for_service(storage, metadata_enable), instant_time, patience).run()
+    return replace(done, path=storage.path, seconds=time.monotonic() - began)
 
 
-def _roll_back_completed(table: Table, timeline: Timeline, instant_time: str, patience: Patience) -> None:
-    for one in dead_writes(table, timeline, patience, instant_time, may_wait=True):
-        roll_back(table, replace(one, at=time_after(table, timeline.reload())), patience)
-    begin(table, "rollback", partial(_condemn, table, patience, instant_time))
-    for planned in broken_off(timeline.reload()):
-        roll_back(table, planned, patience)
+@dataclass(frozen=True, slots=True)
+class _Rollback:
+    """One call of `rollback`.
 
+    Attributes:
+        table: The table.
+        instant_time: The write's requested time.
+        patience: When the writers of other pending writes count as dead.
+    """
 
-def _condemn(table: Table, patience: Patience, instant_time: str, timeline: Timeline) -> RollbackPlan | None:
-    """Return the plan to undo a completed write; None where that is decided, or done."""
-    refuse_restoring(table.storage, timeline)
-    if timeline.write_at(instant_time) is None or any(
-        one.victim.requested_time == instant_time for one in broken_off(timeline)
-    ):
-        return None
-    victim, what = completed_write(table.storage, timeline, instant_time), f"The rollback of {instant_time}"
-    later = [one for one in timeline.instants if one.requested_time > instant_time and _stands_on(one)]
-    if later:
-        raise UndoError(
-            f"The {victim.action} {instant_time} of the table {table.path} is not its newest write; later ones stand "
-            f"on it: {named(later)}.",
-            "Roll those back first, the newest first, or restore the table to an earlier instant (HudiTable.restore).",
-        )
-    if dead_writes(table, timeline, patience, instant_time, may_wait=False):
-        raise try_again(table.storage, what)
-    refuse_savepoints(table.storage, timeline, instant_time, what, itself=True)
-    _check_what_comes_back(table, timeline, victim)
-    paths = files_of(table.storage, instant_time, rolled_back=True)
-    return plan_of(table.storage, victim, paths)
+    table: Table
+    instant_time: str
+    patience: Patience
+
+    def run(self) -> ServiceResult:
+        """Take the write back, and return what its rollback did."""
+        table, instant_time = self.table, self.instant_time
+        timeline = table.timeline()
+        refuse_restoring(table.storage, timeline)
+        timeline = finish_rollbacks_first(table, timeline, self.patience)
+        found = timeline.write_at(instant_time)
+        if found is not None and found.action in COMPACTING:
+            take_back(table, found)
+        elif found is not None and found.state != State.COMPLETED:
+            roll_back(table, PlannedRollback(found, time_after(table, timeline), certain=True), self.patience)
+        elif found is not None:
+            self._roll_back_completed(timeline)
+        now = table.timeline()
+        for one in pending_rollbacks(now).get(instant_time, ()):
+            # Another process has taken the write off the timeline, and may be gone.
+            carry_on(table, now, one.requested_time)
+            now = now.reload()
+        done = _done(now, instant_time)
+        if done is None:
+            completed_write(table.storage, now, instant_time)
+            raise try_again(table.storage, f"The rollback of {instant_time}")
+        return done
+
+    def _roll_back_completed(self, timeline: Timeline) -> None:
+        table = self.table
+        for one in dead_writes(table, timeline, self.patience, self.instant_time, may_wait=True):
+            roll_back(table, replace(one, at=time_after(table, timeline.reload())), self.patience)
+        begin(table, "rollback", self._plan)
+        for planned in broken_off(timeline.reload()):
+            roll_back(table, planned, self.patience)
+
+    def _plan(self, timeline: Timeline) -> RollbackPlan | None:
+        """Return the plan to undo a completed write; None where that is decided, or done."""
+        table, instant_time = self.table, self.instant_time
+        refuse_restoring(table.storage, timeline)
+        if timeline.write_at(instant_time) is None or any(
+            one.victim.requested_time == instant_time for one in broken_off(timeline)
+        ):
+            return None
+        victim, what = completed_write(table.storage, timeline, instant_time), f"The rollback of {instant_time}"
+        later = [one for one in timeline.instants if one.requested_time > instant_time and _stands_on(one)]
+        if later:
+            raise UndoError(
+                f"The {victim.action} {instant_time} of the table {table.path} is not its newest write; later ones "
+                f"stand on it: {named(later)}.",
+                "Roll those back first, the newest first, or restore the table to an earlier instant "
+                "(HudiTable.restore).",
+            )
+        if dead_writes(table, timeline, self.patience, instant_time, may_wait=False):
+            raise try_again(table.storage, what)
+        refuse_savepoints(table.storage, timeline, instant_time, what, itself=True)
+        _check_what_comes_back(table, timeline, victim)
+        return plan_of(table.storage, victim, files_of(table.storage, instant_time, rolled_back=True))
 
 
 def _stands_on(later: Instant) -> bool:
@@ -155,7 +173,7 @@ def _needed(body: CommitMetadata) -> Iterable[tuple[str, str, str]]:
             yield partition, file_id, ""
 
 
-def _told(timeline: Timeline, instant_time: str) -> ServiceResult | None:
+def _done(timeline: Timeline, instant_time: str) -> ServiceResult | None:
     """Return what the newest completed rollback of a write did; None where there is none."""
     for one in reversed(timeline.completed):
         if one.action != "rollback":

@@ -9,7 +9,6 @@ from functools import partial
 from ...errors import PyHudiError, StorageError, UndoError
 from ...storage.base import Storage, split
 from ...table.config import check_supported
-from ...table.files.file_group import FileSlice
 from ...table.table import Table, open_table
 from ...timeline.going import pending_rollbacks
 from ...timeline.instants import Instant, State
@@ -42,21 +41,28 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
     began = time.monotonic()
     table = _open(storage)
     timeline = table.timeline()
-    at = _newest(storage, timeline) if instant_time is None else instant_time
+    at = _newest(timeline) if instant_time is None else instant_time
     if _find(timeline, at, State.COMPLETED) is None:
         refuse_restoring(storage, timeline)
         completed_write(storage, timeline, at)
-        # Whoever archives stops before it, or has announced that it goes on: that is looked for after this.
+        # An archiving process stops before it, or has announced that it goes on: that is looked for after this.
         pending = Instant(at, _ACTION, State.INFLIGHT)
         made = timeline.files.start(pending)
+        empty = SavepointMetadata(
+            savepointed_by=user, savepointed_at=int(time.time() * 1000), comments=comment, partition_metadata={}
+        )
         try:
-            complete(table, pending, partial(_keeping, table, at, user, comment))
+            complete(table, pending, partial(_outcome, table, at, empty))
         except PyHudiError:
             if made:
                 with suppress(StorageError):
                     timeline.files.remove_pending(pending)
             raise
-    kept = _kept(table.timeline(), at)
+    # One that was deleted meanwhile names no files.
+    now = table.timeline()
+    found = _find(now, at, State.COMPLETED)
+    parts = () if found is None else now.files.read_savepoint(found).partition_metadata.values()
+    kept = sum(len(part.savepoint_data_file) for part in parts)
     return ServiceResult(storage.path, _ACTION, at, files=kept, seconds=time.monotonic() - began)
 
 
@@ -92,12 +98,12 @@ def _open(storage: Storage) -> Table:
     return table
 
 
-def _newest(storage: Storage, timeline: Timeline) -> str:
+def _newest(timeline: Timeline) -> str:
     going = pending_rollbacks(timeline)
     there = [one.requested_time for one in timeline.writes if one.requested_time not in going]
     if not there:
         raise UndoError(
-            f"The table {storage.path} has no completed write on its timeline that a savepoint could keep.",
+            f"The table {timeline.storage.path} has no completed write on its timeline that a savepoint could keep.",
             "Write to it first.",
         )
     return there[-1]
@@ -110,29 +116,20 @@ def _find(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instan
     )
 
 
-def _keeping(table: Table, at: str, user: str, comment: str, timeline: Timeline) -> Outcome | None:
+def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline) -> Outcome | None:
     """Return which files of a moment a savepoint keeps; None where it keeps them already."""
     if _find(timeline, at, State.COMPLETED) is not None:
         return None
     refuse_restoring(table.storage, timeline)
     completed_write(table.storage, timeline, at)
-    slices = slices_at(table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")
-    return Outcome(_metadata(slices, user, comment), followed=False)
-
-
-def _metadata(slices: list[FileSlice], user: str, comment: str) -> SavepointMetadata:
     names: dict[str, list[str]] = {}
-    for one in slices:
+    for one in slices_at(table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}"):
         names.setdefault(one.partition_path, []).extend(split(path)[1] for path in one.files)
-    return SavepointMetadata(
-        savepointed_by=user,
-        savepointed_at=int(time.time() * 1000),
-        comments=comment,
-        partition_metadata={
-            partition: SavepointPartition(partition_path=partition, savepoint_data_file=files)
-            for partition, files in names.items()
-        },
-    )
+    parts = {
+        partition: SavepointPartition(partition_path=partition, savepoint_data_file=files)
+        for partition, files in names.items()
+    }
+    return Outcome(empty.model_copy(update={"partition_metadata": parts}), followed=False)
 
 
 def _take_off(timeline: Timeline, saved: Instant) -> None:
@@ -140,12 +137,3 @@ def _take_off(timeline: Timeline, saved: Instant) -> None:
     for path in timeline.files.paths().get(saved.identity, {}).get(State.COMPLETED, ()):
         timeline.files.storage.delete(path)
     timeline.files.remove_pending(saved)
-
-
-def _kept(timeline: Timeline, at: str) -> int:
-    """Return how many files a savepoint names; one that was deleted meanwhile names none."""
-    found = _find(timeline, at, State.COMPLETED)
-    if found is None:
-        return 0
-    parts = timeline.files.read_savepoint(found).partition_metadata.values()
-    return sum(len(part.savepoint_data_file) for part in parts)

@@ -25,7 +25,7 @@ def orphans_stay(patch: Patch) -> None:
 
 
 def what_was_replaced_is_not_looked_for(patch: Patch) -> None:
-    patch_seam(patch, "instants before replaced files", lambda _, __, wanted: wanted)
+    patch_seam(patch, "instants before replaced files", lambda _, wanted: wanted)
 
 
 def instants_go_whether_or_not_the_archive_holds_them(patch: Patch) -> None:
