@@ -5,7 +5,6 @@ Source: ``org.apache.hudi.index.bloom.HoodieBloomIndex``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import ClassVar
 
@@ -13,11 +12,11 @@ from ..storage.base import Storage
 from ..table.config.table_config import TableConfig
 from ..table.files.base_file import BaseFileReader
 from ..table.files.bloom_filter import BloomSettings
-from ..table.files.file_group import BaseFile, FileSlice
+from ..table.files.file_group import BaseFile
 from ..table.files.key_footers import FEW, FOOTERS, KeyFooter
 from ..table.files.output import Output
 from .lookup import TableLookup
-from .slice_keys import Hits, WantedKeys, hits_of_base, hits_of_logs
+from .slice_keys import Hits, SliceKeys, WantedKeys, hits_of_base
 
 # Where of so many rows a file may hold one that is looked for, a disk gives its keys as soon as its filter is decoded.
 _MANY = 8
@@ -28,10 +27,11 @@ class BloomIndex(TableLookup):
 
     reads_ranges: ClassVar[bool] = True
 
-    def look(self, storage: Storage, piece: FileSlice, wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:
+    def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
         """Return which of some keys one file slice holds; its log files, which have no filters, are read."""
-        base = Hits.none() if piece.base is None else self._look_at_base(storage, piece.base, wanted)
-        return base + hits_of_logs(storage, piece.logs, wanted, sees)
+        base = keys.slice.base
+        found = Hits.none() if base is None else self._look_at_base(keys.storage, base, wanted)
+        return found + keys.hits_of_logs(wanted)
 
     def _look_at_base(self, storage: Storage, file: BaseFile, wanted: WantedKeys) -> Hits:
         by_range = self.settings.prunes_by_ranges

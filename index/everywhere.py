@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..storage.base import Storage
 from ..table.files.view import FileView
 from .base import KeyedRows
 from .bloom import BloomIndex
@@ -24,7 +23,7 @@ class EverywhereLookup(TableLookup):
         """True: a key is looked for wherever it may be."""
         return True
 
-    def searches(self, rows: KeyedRows, view: FileView, storage: Storage) -> Iterator[Search]:
+    def searches(self, rows: KeyedRows, view: FileView) -> Iterator[Search]:
         """Yield that all rows are looked for in all slices."""
         yield Search(None, view.all_slices())
 

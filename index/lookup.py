@@ -22,7 +22,7 @@ from ..table.files.names import FileGroupId
 from ..table.files.view import FileView
 from .base import NOT_FOUND, Buckets, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
 from .settings import LookupSettings
-from .slice_keys import Hits, WantedKeys
+from .slice_keys import Hits, SliceKeys, WantedKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +61,13 @@ class TableLookup(LookupIndex):
         return False
 
     @abstractmethod
-    def look(self, storage: Storage, piece: FileSlice, wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:
-        """Return which of some keys one file slice holds, for certain.
+    def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
+        """Return which wanted keys are among those of one file slice, for certain."""
 
-        Args:
-            storage: Rooted at the table.
-            piece: The slice.
-            wanted: The keys, in the order of their bytes.
-            sees: Returns whether the blocks of an instant, given its requested time, may be seen.
-        """
-
-    def searches(self, rows: KeyedRows, view: FileView, storage: Storage) -> Iterator[Search]:
-        """Yield which rows are looked for in which slices: here those of each partition in the slices of it.
-
-        Args:
-            rows: Rows of one write.
-            view: The table's file slices.
-            storage: Rooted at the table.
-        """
+    def searches(self, rows: KeyedRows, view: FileView) -> Iterator[Search]:
+        """Yield which rows are looked for in which slices: here those of each partition in the slices of it."""
         parted = dict(by_partition(rows))
-        slices = for_each(storage, view.slices, parted)
+        slices = for_each(view.storage, view.slices, parted)
         for positions, pieces in zip(parted.values(), slices, strict=True):
             yield Search(positions, tuple(pieces.values()))
 
@@ -104,31 +91,28 @@ class TableLookup(LookupIndex):
             ready = {each: WantedKeys.of(keys) for each, keys in apart.items()}
 
             def find(number: int) -> Hits:
-                keys, piece = units[number]
-                return self.look(storage, piece, ready[id(keys)], view.sees)
+                keys, one = units[number]
+                return self.look(SliceKeys(storage, one, view.sees), ready[id(keys)])
 
             # What is updated is new for the most part, and a file that holds some takes the longest: it begins first.
             order = sorted(range(len(units)), key=lambda number: units[number][1].base_time, reverse=True)
             found = dict(zip(order, for_each(storage, find, order, computes=True), strict=True))
             return [found[number] for number in range(len(units))]
 
-        return self.tag_by(rows, view, storage, look)
+        return self.tag_by(rows, view, look)
 
-    def tag_by(
-        self, rows: KeyedRows, view: FileView, storage: Storage, look: Callable[[Sequence[Unit]], Sequence[Hits]]
-    ) -> Tags:
-        """Return where each row's key is, the files being opened by somebody else.
+    def tag_by(self, rows: KeyedRows, view: FileView, look: Callable[[Sequence[Unit]], Sequence[Hits]]) -> Tags:
+        """Return where each row's key is, the files being opened elsewhere.
 
         Args:
             rows: Rows of one write, or of a part of it; a key may come several times.
             view: The table's file slices as of the write's watermark.
-            storage: Rooted at the table.
             look: Returns what `look` does for each pair of keys and a slice; pairs of the same keys, which are one
                 array, come together.
         """
         began = time.monotonic()
         found = _Found(len(rows))
-        searches = [_KeyedSearch.of(search, rows) for search in self.searches(rows, view, storage)]
+        searches = [_KeyedSearch.of(search, rows) for search in self.searches(rows, view)]
         units = [(search, piece) for search in searches for piece in search.pieces]
         looks = look([(search.keys, piece) for search, piece in units])
         hits = {id(search): list[tuple[FileGroupId, Hits]]() for search in searches}

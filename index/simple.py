@@ -5,17 +5,13 @@ Source: ``org.apache.hudi.index.simple.HoodieSimpleIndex``, which joins them lik
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..storage.base import Storage
-from ..table.files.file_group import FileSlice
 from .lookup import TableLookup
-from .slice_keys import Hits, WantedKeys, confirm
+from .slice_keys import Hits, SliceKeys, WantedKeys
 
 
 class SimpleIndex(TableLookup):
     """Finds a record key in its partition by reading the keys of all its file slices."""
 
-    def look(self, storage: Storage, piece: FileSlice, wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:
+    def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
         """Return which of some keys one file slice holds."""
-        return confirm(storage, piece, wanted, sees)
+        return keys.hits(wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from ..errors import NullKeyError
 from ..storage.base import Storage
 from ..table.files.base_file import BaseFileReader
 from ..table.files.bloom_filter import FilterKeys
-from ..table.files.file_group import BaseFile, FileSlice, LogFile
+from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.footers import leaves_of, row_groups_around
 from ..table.files.logs.log_contents import rows_of
 from ..table.files.logs.log_scan import effective_blocks
@@ -107,46 +107,61 @@ class Hits:
         return Hits(both, self.bytes + other.bytes, self.was_read or other.was_read)
 
 
-def confirm(storage: Storage, piece: FileSlice, wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:
-    """Return which wanted keys a file slice holds, in its base file or its log files.
+@dataclass(frozen=True, slots=True)
+class SliceKeys:
+    """The record keys of one file slice.
 
-    Args:
+    Its methods raise `CorruptFileError` where a file cannot be read, `NullKeyError` where one holds rows without a
+    record key, and `StorageError` where one is gone.
+
+    Attributes:
         storage: Rooted at the table.
-        piece: The slice.
-        wanted: The keys.
+        slice: The slice.
         sees: Returns whether the blocks of an instant, given its requested time, may be seen.
-
-    Raises:
-        CorruptFileError: A file cannot be read.
-        NullKeyError: A file holds rows without a record key.
-        StorageError: A file is gone.
     """
-    found = hits_of_logs(storage, piece.logs, wanted, sees)
-    if piece.base is None:
-        return found
-    with BaseFileReader(storage, piece.base.path) as base:
-        return hits_of_base(base, piece.base, wanted) + found
 
+    storage: Storage
+    slice: FileSlice
+    sees: Callable[[str], bool]
 
-def keys_of(storage: Storage, piece: FileSlice, sees: Callable[[str], bool]) -> Iterator[pa.StringArray]:
-    """Yield all record keys of a file slice, of its base file and of the rows in its log files.
+    def __iter__(self) -> Iterator[pa.StringArray]:
+        """Yield all record keys, those of the base file and those of the rows in log files."""
+        base = self.slice.base
+        if base is not None:
+            with BaseFileReader(self.storage, base.path) as reader:
+                yield from _keys(reader.batches(_KEYS), f"The base file {base.path}")
+        for keys in self._of_blocks():
+            yield from keys
 
-    Args:
-        storage: Rooted at the table.
-        piece: The slice.
-        sees: Returns whether the blocks of an instant, given its requested time, may be seen.
+    def hits(self, wanted: WantedKeys) -> Hits:
+        """Return which wanted keys the slice holds, in its base file or its log files."""
+        found = self.hits_of_logs(wanted)
+        base = self.slice.base
+        if base is None:
+            return found
+        with BaseFileReader(self.storage, base.path) as reader:
+            return hits_of_base(reader, base, wanted) + found
 
-    Raises:
-        CorruptFileError: A file cannot be read.
-        NullKeyError: A file holds rows without a record key.
-        StorageError: A file is gone.
-    """
-    if piece.base is not None:
-        with BaseFileReader(storage, piece.base.path) as base:
-            yield from _keys(base.batches(_KEYS), f"The base file {piece.base.path}")
-    for block in effective_blocks([read_log(storage, log) for log in piece.logs], sees):
-        if block.is_data:
-            yield from _keys(rows_of(storage, block, _KEYS), f"{block.shown[:1].upper()}{block.shown[1:]}")
+    def hits_of_logs(self, wanted: WantedKeys) -> Hits:
+        """Return which wanted keys stand in log files: in rows, whether or not they were deleted since.
+
+        A key of a base file that a log file deletes is the base file's, and one that comes again after its delete has
+        to meet that delete: both belong to their file group all the while.
+
+        Raises:
+            UnsupportedTableError: A block is of a kind that pyhudi does not read.
+        """
+        logs = self.slice.logs
+        found = [_found(keys, wanted) for keys in self._of_blocks()]
+        positions = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+        return Hits(positions, sum(log.size for log in logs), bool(found))
+
+    def _of_blocks(self) -> Iterator[Iterator[pa.StringArray]]:
+        """Yield the keys of each block of rows in the log files."""
+        for block in effective_blocks([read_log(self.storage, log) for log in self.slice.logs], self.sees):
+            if block.is_data:
+                shown = f"{block.shown[:1].upper()}{block.shown[1:]}"
+                yield _keys(rows_of(self.storage, block, _KEYS), shown)
 
 
 def hits_of_base(base: BaseFileReader, file: BaseFile, wanted: WantedKeys) -> Hits:
@@ -168,36 +183,6 @@ def hits_of_base(base: BaseFileReader, file: BaseFile, wanted: WantedKeys) -> Hi
     nbytes = metadata.serialized_size + sum(chunk.total_compressed_size for chunk in chunks)
     keys = _keys(base.batches(_KEYS, row_groups=groups), f"The base file {file.path}")
     return Hits(_found(keys, wanted), nbytes, bool(groups))
-
-
-def hits_of_logs(storage: Storage, logs: Sequence[LogFile], wanted: WantedKeys, sees: Callable[[str], bool]) -> Hits:
-    """Return which wanted keys stand in log files: in rows, whether or not they were deleted since.
-
-    A key of a base file that a log file deletes is the base file's, and one that comes again after its delete has to
-    meet that delete: both belong to their file group all the while.
-
-    Args:
-        storage: Rooted at the table.
-        logs: Log files of one slice, in their order.
-        wanted: The keys.
-        sees: Returns whether the blocks of an instant, given its requested time, may be seen.
-
-    Raises:
-        CorruptFileError: A block cannot be read.
-        UnsupportedTableError: A block is of a kind that pyhudi does not read.
-        NullKeyError: A block holds rows without a record key.
-        StorageError: A log file is gone.
-    """
-    if not logs:
-        return Hits.none()
-    blocks = effective_blocks([read_log(storage, log) for log in logs], sees)
-    found = [
-        _found(_keys(rows_of(storage, block, _KEYS), f"{block.shown[:1].upper()}{block.shown[1:]}"), wanted)
-        for block in blocks
-        if block.is_data
-    ]
-    positions = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
-    return Hits(positions, sum(log.size for log in logs), bool(found))
 
 
 def _keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringArray]:

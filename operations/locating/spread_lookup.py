@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...index.base import NOT_FOUND, KeyedRows, LookupIndex, Positions, Tags
 from ...index.lookup import TableLookup, Unit
-from ...index.slice_keys import Hits, WantedKeys, keys_of
+from ...index.slice_keys import Hits, SliceKeys, WantedKeys
 from ...table.arrow.arrays import plain
 from ...table.arrow.batches import rechunk
 from ...table.files.file_group import BaseFile, FileSlice
@@ -32,7 +32,7 @@ def keys_in(seen: SeenTable, pieces: Iterable[FileSlice]) -> Iterator[tuple[File
         PyHudiError: A file cannot be read.
     """
     for piece in pieces:
-        for found in keys_of(seen.storage, piece, seen.timeline.is_committed):
+        for found in SliceKeys(seen.storage, piece, seen.timeline.is_committed):
             yield piece, found
 
 
@@ -54,7 +54,7 @@ class LookTask:
         found = []
         for keys, pieces in share:
             wanted = WantedKeys.of(keys)
-            found += [self.index.look(storage, piece, wanted, sees) for piece in pieces]
+            found += [self.index.look(SliceKeys(storage, piece, sees), wanted) for piece in pieces]
         return found
 
 
@@ -121,7 +121,7 @@ class SpreadLookup:
         Raises:
             PyHudiError: A file cannot be read.
         """
-        return self.index.tag_by(rows, self.table.view, self.table.storage, self._look)
+        return self.index.tag_by(rows, self.table.view, self._look)
 
     def _look(self, units: Sequence[Unit]) -> list[Hits]:
         size = max(1, math.ceil(len(units) / self.most))

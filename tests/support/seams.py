@@ -162,7 +162,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "few keys for the filter of a file": "index.bloom:FEW",
     "footers in memory": "index.bloom:FOOTERS",
     "keys that a base file holds": "index.bloom:hits_of_base",
-    "keys that log files hold": ("index.slice_keys:hits_of_logs", "index.bloom:hits_of_logs"),
+    "keys that log files hold": "index.slice_keys:SliceKeys.hits_of_logs",
     "wanted keys within a range": "index.slice_keys:WantedKeys._between",
     "order the keys of a lookup": "index.lookup:unique_in_order",
     "search for the keys of rows": "index.lookup:_KeyedSearch.of",

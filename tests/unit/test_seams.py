@@ -167,10 +167,10 @@ def test_a_change_of_other_code_is_not_found(text: str) -> None:
 
 
 def test_a_patch_is_there_until_it_is_undone() -> None:
-    original = read_seam("keys that log files hold")
+    original = read_seam("files of an instant")
     with pytest.MonkeyPatch.context() as patch:
-        patch_seam(patch, "keys that log files hold", iter)
-        during = [getattr(owner, attribute) for owner, attribute in places_of("keys that log files hold")]
+        patch_seam(patch, "files of an instant", iter)
+        during = [getattr(owner, attribute) for owner, attribute in places_of("files of an instant")]
 
     assert during == [iter, iter]
-    assert read_seam("keys that log files hold") is original
+    assert read_seam("files of an instant") is original
