@@ -20,11 +20,12 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ..errors import DataError, InvalidOptionError, OptionError, PyHudiError, RetryError, TableError
+from ..operations.write.services import REQUIRED, SERVICES, VALIDATE, Argument, Call, Service
 
 FAILED, WRONG = 1, 5
 EXIT_CODES: dict[type[PyHudiError], int] = {OptionError: 2, DataError: 3, RetryError: 4, TableError: WRONG}
@@ -39,21 +40,6 @@ OPERATIONS = (
     "insert_overwrite_table",
     DELETE_PARTITION,
 )
-VALIDATE = "validate"
-SERVICES = {
-    "clean": "delete file slices that nobody needs any more",
-    "archive": "move old instants from the timeline into its archive",
-    "compact": "merge the log files of a merge-on-read table into base files, in this process",
-    "schedule_compaction": "plan such a merge, for whoever carries it out",
-    "log_compact": "join the log files of a merge-on-read table into fewer, in this process",
-    "schedule_log_compaction": "plan that, for whoever carries it out",
-    "repair": "give up what cannot be read of damaged log files",
-    "rollback": "take one write back: the newest, or a pending one whose writer is dead",
-    "savepoint": "keep the table as it was after one write",
-    "delete_savepoint": "keep a savepoint's files no longer",
-    "restore": "take back all that came after one write",
-    VALIDATE: "look for everything that is wrong with the table",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,12 +68,9 @@ def exit_code(error: PyHudiError) -> int:
 def _run(asked: argparse.Namespace, options: dict[str, str]) -> list[dict[str, Any]]:
     """Do what was asked, and return what is to be printed of it, a line each."""
     # Services import nothing of Spark, and a wrong argument need not wait for it.
-    if asked.operation in SERVICES:
-        from .service_job import run_service, run_validate  # noqa: PLC0415
-
-        if asked.operation == VALIDATE:
-            return run_validate(asked.path, options, deep=asked.deep)
-        return [asdict(run_service(asked.operation, asked.path, options, asked))]
+    service = SERVICES.get(asked.operation)
+    if service is not None:
+        return _run_service(service, asked, options)
     source_options = _pairs(asked.source_option)
     from .write_job import run_write  # noqa: PLC0415
 
@@ -97,6 +80,27 @@ def _run(asked: argparse.Namespace, options: dict[str, str]) -> list[dict[str, A
     return [asdict(result)]
 
 
+def _run_service(service: Service, asked: argparse.Namespace, given: dict[str, str]) -> list[dict[str, Any]]:
+    """Run a table service by a process without Spark."""
+    from ..operations.write.inline import means_of  # noqa: PLC0415
+    from ..storage import open_storage  # noqa: PLC0415
+    from .options.sources import WRITING, resolve_options  # noqa: PLC0415
+    from .source.paths import absolute  # noqa: PLC0415
+
+    path = absolute(asked.path)
+    options = resolve_options(given, path, WRITING).options
+    settings = options.write_settings()
+    call = Call(
+        open_storage(path, options.storage_options, durable=options.durable),
+        settings.patience,
+        options.upkeep,
+        lambda: means_of(settings, application=options.application),
+        options.metadata_enable,
+    )
+    done: Any = service.run(call, **{one.name: getattr(asked, one.name) for one in service.arguments})
+    return done.to_pylist() if service.name == VALIDATE else [asdict(done)]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pyhudi.connector.jobs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -104,8 +108,8 @@ def _parser() -> argparse.ArgumentParser:
     jobs = parser.add_subparsers(dest="operation", required=True, metavar="job")
     for name in OPERATIONS:
         _write_arguments(_job(jobs, name, f"Hudi's operation {name}"), takes_rows=name != DELETE_PARTITION)
-    for name, what in SERVICES.items():
-        _service_arguments(_job(jobs, name, what), name)
+    for service in SERVICES.values():
+        _service_arguments(_job(jobs, service.name, service.help), service.arguments)
     return parser
 
 
@@ -126,22 +130,15 @@ def _write_arguments(job: argparse.ArgumentParser, *, takes_rows: bool) -> None:
     job.add_argument("--name", default="pyhudi job", help="the application's name, unless spark-submit gives one")
 
 
-def _service_arguments(job: argparse.ArgumentParser, name: str) -> None:
-    if name == "clean":
-        job.add_argument("--dry-run", action="store_true", help="only tell what would be deleted")
-    if name == "repair":
-        job.add_argument("--accept-loss", action="append", required=True, metavar="FILE", help="a damaged log file")
-        job.add_argument("--dry-run", action="store_true", help="only tell what would be given up")
-    if name in {"rollback", "delete_savepoint"}:
-        job.add_argument("--instant", required=True, help="its requested time")
-    if name == "savepoint":
-        job.add_argument("--instant", help="the requested time of the write; the newest one without it")
-        job.add_argument("--comment", default="", help="what it is for")
-        job.add_argument("--user", default="", help="who wants it")
-    if name == "restore":
-        job.add_argument("--to", required=True, metavar="INSTANT", help="the write's requested time")
-    if name == VALIDATE:
-        job.add_argument("--deep", action="store_true", help="read rows too")
+def _service_arguments(job: argparse.ArgumentParser, arguments: Iterable[Argument]) -> None:
+    for one in arguments:
+        name, given = f"--{one.name.replace('_', '-')}", {"help": one.help, "default": one.default}
+        if one.default is REQUIRED:
+            given |= {"required": True, "default": None}
+        if one.kind is bool:
+            job.add_argument(name, action="store_true", **given)
+        else:
+            job.add_argument(name, action="append" if one.kind is list else "store", metavar=one.metavar, **given)
 
 
 def _repeated(job: argparse.ArgumentParser, name: str, what: str) -> None:

@@ -6,13 +6,14 @@ rows are to be read and written: a compaction's file groups are merged by Spark'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...operations.inspect.savepoints import savepoints
 from ...operations.result import ServiceResult
-from ...storage import Storage, open_storage
-from ..options.model import HudiOptions
+from ...operations.services.means import Means
+from ...operations.write.services import SERVICES, Call
+from ...storage import open_storage
 from ..options.sources import WRITING
 from .base import TableBase
 from .frames import from_arrow, make_active
@@ -40,10 +41,7 @@ class TableUpkeep(TableBase):
         Raises:
             PyHudiError: It failed; the class says what can be done. It may be run again.
         """
-        from ...operations.services.clean import clean  # noqa: PLC0415
-
-        asked, storage = self._asked(options)
-        return clean(storage, asked.upkeep().clean, metadata_enable=asked.metadata_enable, dry_run=dry_run)
+        return self._run("clean", options, dry_run=dry_run)
 
     def archive(self, **options: Any) -> ServiceResult:
         """Move old instants from the timeline into its archive, so that reads and writes need not list them.
@@ -59,11 +57,7 @@ class TableUpkeep(TableBase):
         Raises:
             PyHudiError: It failed; the class says what can be done. It may be run again.
         """
-        from ...operations.services.archive import archive  # noqa: PLC0415
-
-        asked, storage = self._asked(options)
-        upkeep = asked.upkeep()
-        return archive(storage, upkeep.archive, upkeep.clean, metadata_enable=asked.metadata_enable)
+        return self._run("archive", options)
 
     def compact(self, **options: Any) -> ServiceResult:
         """Merge the log files of a merge-on-read table into base files, one file group a task of Spark.
@@ -82,12 +76,7 @@ class TableUpkeep(TableBase):
             UnsupportedTableError: The table has no log files.
             PyHudiError: It failed; the class says what can be done. It may be run again.
         """
-        from ...operations.services.compaction.compact import compact  # noqa: PLC0415
-
-        asked, storage = self._asked(options)
-        make_active(self._spark)
-        means = spark_means(self._spark, asked)
-        return compact(storage, asked.upkeep().compaction, means, metadata_enable=asked.metadata_enable)
+        return self._run("compact", options)
 
     def schedule_compaction(self, **options: Any) -> ServiceResult:
         """Plan a compaction and leave it to whoever carries it out: `compact`, a job, or Apache Hudi.
@@ -102,12 +91,7 @@ class TableUpkeep(TableBase):
             UnsupportedTableError: The table has no log files.
             PyHudiError: It failed; the class says what can be done. It may be run again.
         """
-        from ...operations.services.compaction.compact import schedule_compaction  # noqa: PLC0415
-
-        asked, storage = self._asked(options)
-        patience = asked.write_settings().patience
-        settings = asked.upkeep().compaction
-        return schedule_compaction(storage, settings, patience, metadata_enable=asked.metadata_enable)
+        return self._run("schedule_compaction", options)
 
     def log_compact(self, **options: Any) -> ServiceResult:
         """Join the log files of file groups that have many into one each, one file group a task of Spark.
@@ -127,12 +111,7 @@ class TableUpkeep(TableBase):
             UnsupportedTableError: The table has no log files.
             PyHudiError: It failed; the class says what can be done. It may be run again.
         """
-        from ...operations.services.compaction.compact import compact  # noqa: PLC0415
-
-        asked, storage = self._asked(options)
-        make_active(self._spark)
-        means = spark_means(self._spark, asked)
-        return compact(storage, asked.upkeep().log_compaction, means, metadata_enable=asked.metadata_enable)
+        return self._run("log_compact", options)
 
     def schedule_log_compaction(self, **options: Any) -> ServiceResult:
         """Plan a log compaction and leave it to whoever carries it out: `log_compact`, a job, or Apache Hudi.
@@ -147,11 +126,7 @@ class TableUpkeep(TableBase):
             UnsupportedTableError: The table has no log files.
             PyHudiError: It failed; the class says what can be done. It may be run again.
         """
-        from ...operations.services.compaction.compact import schedule_compaction  # noqa: PLC0415
-
-        asked, storage = self._asked(options)
-        patience, settings = asked.write_settings().patience, asked.upkeep().log_compaction
-        return schedule_compaction(storage, settings, patience, metadata_enable=asked.metadata_enable)
+        return self._run("schedule_log_compaction", options)
 
     def repair(self, *, accept_loss: Sequence[str], dry_run: bool = False, **options: Any) -> ServiceResult:
         """Give up the rows of damaged log files that cannot be read, so that their file groups work again.
@@ -170,14 +145,7 @@ class TableUpkeep(TableBase):
             InvalidOptionError: A file is no log file of a newest file slice, or is not damaged.
             PyHudiError: It failed; the class says what can be done. It may be run again.
         """
-        from ...operations.services.compaction.repair import repair  # noqa: PLC0415
-
-        asked, storage = self._asked(options)
-        make_active(self._spark)
-        means = spark_means(self._spark, asked)
-        done = repair(storage, accept_loss, means, dry_run=dry_run, metadata_enable=asked.metadata_enable)
-        self._changed()
-        return done
+        return self._run("repair", options, accept_loss=accept_loss, dry_run=dry_run)
 
     def rollback(self, instant: str, **options: Any) -> ServiceResult:
         """Take one write back, with all that it did: the newest, or a pending one whose writer is dead.
@@ -193,13 +161,7 @@ class TableUpkeep(TableBase):
             UndoError: Something stands on the write, or what it replaced is cleaned away.
             PyHudiError: The rollback failed. It may be run again.
         """
-        from ...operations.services.rollback import rollback  # noqa: PLC0415
-
-        asked, storage = self._asked(options)
-        patience = asked.write_settings().patience
-        done = rollback(storage, instant, metadata_enable=asked.metadata_enable, patience=patience)
-        self._changed()
-        return done
+        return self._run("rollback", options, instant=instant)
 
     def savepoint(self, instant: str | None = None, *, comment: str = "", user: str = "") -> ServiceResult:
         """Keep the table as it was after one write, so that it can be read and restored whatever comes.
@@ -215,9 +177,7 @@ class TableUpkeep(TableBase):
         Raises:
             UndoError: There is no such write, or some of its files are gone.
         """
-        from ...operations.services.savepoint import savepoint  # noqa: PLC0415
-
-        return savepoint(self._asked({})[1], instant, user=user, comment=comment)
+        return self._run("savepoint", {}, instant=instant, comment=comment, user=user)
 
     def delete_savepoint(self, instant: str) -> ServiceResult:
         """Keep a savepoint's files no longer; the next clean may take them.
@@ -228,9 +188,7 @@ class TableUpkeep(TableBase):
         Raises:
             UndoError: There is no such savepoint.
         """
-        from ...operations.services.savepoint import delete_savepoint  # noqa: PLC0415
-
-        return delete_savepoint(self._asked({})[1], instant)
+        return self._run("delete_savepoint", {}, instant=instant)
 
     def savepoints(self) -> DataFrame:
         """Return one row for every savepoint, newest first.
@@ -256,13 +214,7 @@ class TableUpkeep(TableBase):
             UndoError: There is no such write, or some of its files are gone.
             PyHudiError: The restore failed. It may be run again.
         """
-        from ...operations.services.restore import restore  # noqa: PLC0415
-
-        asked, storage = self._asked(options)
-        patience = asked.write_settings().patience
-        done = restore(storage, to, metadata_enable=asked.metadata_enable, patience=patience)
-        self._changed()
-        return done
+        return self._run("restore", options, to=to)
 
     def validate(self, *, deep: bool = False) -> DataFrame:
         """Look for everything that is wrong with the table: its timeline, its files, their footers.
@@ -280,6 +232,17 @@ class TableUpkeep(TableBase):
 
         return from_arrow(self._spark, validate(self._storage, deep=deep))
 
-    def _asked(self, given: dict[str, Any]) -> tuple[HudiOptions, Storage]:
-        options = self._resolve(given, WRITING, warn=True).options
-        return options, open_storage(self._path, options.storage_options, durable=options.durable)
+    def _run(self, name: str, given: Mapping[str, Any], **arguments: Any) -> ServiceResult:
+        service, options = SERVICES[name], self._resolve(given, WRITING, warn=True).options
+        storage = open_storage(self._path, options.storage_options, durable=options.durable)
+        patience = options.write_settings().patience
+
+        def means() -> Means:
+            make_active(self._spark)
+            return spark_means(self._spark, options)
+
+        call = Call(storage, patience, options.upkeep, means, options.metadata_enable)
+        done: ServiceResult = service.run(call, **arguments)
+        if service.changes:
+            self._changed()
+        return done

@@ -5,20 +5,18 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from functools import partial
 
 from ...storage.base import Storage
 from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE
 from ..planning.request import WriteSettings
-from ..result import ARCHIVE, CLEAN, COMPACTION, LOG_COMPACTION, ServiceResult
+from ..result import ServiceResult
 from ..services.means import Means
 from ..services.service import Executor
-from ..services.settings import KEEP_LATEST_COMMITS, Upkeep
+from ..services.settings import Upkeep
+from .services import SERVICES, Call
 
 logger = logging.getLogger("pyhudi")
-
-# A service is imported where there may be something to do: a commit mostly runs in a process of its own.
 
 
 def run_inline(
@@ -39,27 +37,22 @@ def run_inline(
         One result for each service that ran.
     """
     done: list[ServiceResult] = []
-    compacts = upkeep.compaction.inline or upkeep.compaction.schedule_inline
-    for name, automatic, service in (
-        (CLEAN, upkeep.clean.automatic, _clean),
-        (ARCHIVE, upkeep.archive.automatic, _archive),
-        (COMPACTION, compacts, partial(_compact, means=means)),
-        (LOG_COMPACTION, upkeep.log_compaction.inline, partial(_log_compact, means=means)),
-    ):
-        if not automatic:
+    call = Call(storage, means.patience, lambda: upkeep, lambda: means, metadata_enable)
+    for service in (one.after_write for one in SERVICES.values() if one.after_write is not None):
+        if not service.automatic(upkeep):
             continue
         began = time.monotonic()
         try:
-            result = service(storage, timeline, upkeep, metadata_enable)
+            result = service.run(call, timeline) if service.pays(timeline, upkeep) else None
         except Exception as error:
             logger.warning(
                 "table %s: the write is complete, and the %s after it failed: %s",
                 storage.path,
-                name,
+                service.name,
                 error,
                 exc_info=True,
             )
-            result = ServiceResult(storage.path, name, error=str(error) or type(error).__name__)
+            result = ServiceResult(storage.path, service.name, error=str(error) or type(error).__name__)
         if result is not None:
             done.append(replace(result, seconds=round(time.monotonic() - began, 3)))
     return tuple(done)
@@ -90,45 +83,3 @@ def means_of(
         most_bytes=most_bytes,
         application=application,
     )
-
-
-def _clean(storage: Storage, timeline: Timeline, upkeep: Upkeep, metadata_enable: bool | None) -> ServiceResult | None:
-    settings = upkeep.clean
-    left_over = any(one.action == CLEAN for one in timeline.pending)
-    if settings.policy == KEEP_LATEST_COMMITS and len(timeline.writes) < settings.commits and not left_over:
-        # All of them are kept, and with them what they replaced.
-        return None
-    from ..services.clean import clean  # noqa: PLC0415
-
-    return clean(storage, settings, metadata_enable=metadata_enable, inline=True)
-
-
-def _archive(
-    storage: Storage, timeline: Timeline, upkeep: Upkeep, metadata_enable: bool | None
-) -> ServiceResult | None:
-    if len(timeline.writes) < upkeep.archive.max_commits:
-        return None
-    from ..services.archive import archive  # noqa: PLC0415
-
-    return archive(storage, upkeep.archive, upkeep.clean, metadata_enable=metadata_enable)
-
-
-def _compact(
-    storage: Storage, timeline: Timeline, upkeep: Upkeep, metadata_enable: bool | None, *, means: Means
-) -> ServiceResult | None:
-    if not any(one.action == "deltacommit" for one in timeline.instants):
-        # Of a copy-on-write table, or one that has just been made.
-        return None
-    from ..services.compaction.after_write import compact_after_write  # noqa: PLC0415
-
-    return compact_after_write(storage, timeline.reload(), upkeep.compaction, means, metadata_enable)
-
-
-def _log_compact(
-    storage: Storage, timeline: Timeline, upkeep: Upkeep, metadata_enable: bool | None, *, means: Means
-) -> ServiceResult | None:
-    if not any(one.group == "deltacommit" for one in timeline.instants):
-        return None
-    from ..services.compaction.after_write import log_compact_after_write  # noqa: PLC0415
-
-    return log_compact_after_write(storage, timeline.reload(), upkeep.log_compaction, means, metadata_enable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 
 from ....storage.base import Storage
@@ -20,11 +21,11 @@ from .triggers import is_due, log_compaction_is_due
 def compact_after_write(
     storage: Storage,
     timeline: Timeline,
-    settings: CompactionSettings,
+    settings: CompactionSettings | LogCompactionSettings,
     means: Means,
     metadata_enable: bool | None,
 ) -> ServiceResult | None:
-    """Do after a write what Apache Hudi's does: carry out what is pending, then what is due; or plan alone.
+    """Carry out the compactions or log compactions that are pending, then what is due; or only plan, as settings say.
 
     Args:
         storage: Rooted at the table.
@@ -40,46 +41,21 @@ def compact_after_write(
         PyHudiError: It failed; the write is complete.
     """
     config = load_config(storage)
-    pending = any(one.action == COMPACTION for one in timeline.pending)
-    due = partial(_is_due, settings, config.timezone)
-    # Whoever only plans waits until the last plan was carried out.
-    wanted = pending or due(timeline) if settings.inline else not pending and due(timeline)
+    due: Callable[[Timeline], bool]
+    if isinstance(settings, CompactionSettings):
+        action, plans_alone, due = COMPACTION, not settings.inline, partial(_is_due, settings, config.timezone)
+    else:
+        action, plans_alone = LOG_COMPACTION, False
+        due = partial(log_compaction_is_due, delta_commits=settings.blocks)
+    pending = any(one.action == action for one in timeline.pending)
+    # A write that only plans waits until the last plan was carried out.
+    wanted = not pending and due(timeline) if plans_alone else pending or due(timeline)
     if config.table_type != MERGE_ON_READ or not wanted:
         return None
-    if settings.inline:
-        done = compact(storage, settings, means, metadata_enable=metadata_enable, due=due)
-    else:
+    if plans_alone:
         done = schedule_compaction(storage, settings, means.patience, metadata_enable=metadata_enable, due=due)
-    return done if done.instant or done.skipped else None
-
-
-def log_compact_after_write(
-    storage: Storage,
-    timeline: Timeline,
-    settings: LogCompactionSettings,
-    means: Means,
-    metadata_enable: bool | None,
-) -> ServiceResult | None:
-    """Do after a write what Apache Hudi's does: carry out the log compactions that are pending, then what is due.
-
-    Args:
-        storage: Rooted at the table.
-        timeline: With the write that is complete.
-        settings: What is due, and what is joined.
-        means: How.
-        metadata_enable: False where a costly metadata table may be dropped.
-
-    Returns:
-        What was done; None where nothing was to be done.
-
-    Raises:
-        PyHudiError: It failed; the write is complete.
-    """
-    due = partial(log_compaction_is_due, delta_commits=settings.blocks)
-    pending = any(one.action == LOG_COMPACTION for one in timeline.pending)
-    if load_config(storage).table_type != MERGE_ON_READ or not (pending or due(timeline)):
-        return None
-    done = compact(storage, settings, means, metadata_enable=metadata_enable, due=due)
+    else:
+        done = compact(storage, settings, means, metadata_enable=metadata_enable, due=due)
     return done if done.instant or done.skipped else None
 
 

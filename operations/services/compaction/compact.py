@@ -28,24 +28,14 @@ def schedule_compaction(
     metadata_enable: bool | None = None,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Plan a compaction or a log compaction, for whoever carries it out.
-
-    Args:
-        storage: Rooted at the table.
-        settings: What is merged, or joined.
-        patience: When the writers of other pending writes count as dead.
-        metadata_enable: False where a costly metadata table may be dropped.
-        due: Tells of a timeline whether it is due; None where it is asked for.
+    """Plan a compaction or a log compaction, where `due` says so of a timeline, for another call to carry it out.
 
     Returns:
         The requested instant and what it is going to merge; no instant where there is nothing to be merged, or where
         `skipped` names a write that has to be over first.
 
     Raises:
-        ConcurrentWriteError: A restore is pending, or others decided first all the time.
-        MissingFileError: A file that a completed write names is gone.
-        UnsupportedTableError: The table has no log files, or is of a kind that pyhudi does not do.
-        StorageError: The store failed.
+        PyHudiError: As `compact` does.
     """
     began = time.monotonic()
     service = _service(open_merge_on_read(storage, metadata_enable), settings, Means(patience, Output()))
@@ -67,7 +57,7 @@ def compact(
         settings: What is merged, or joined.
         means: How.
         metadata_enable: False where a costly metadata table may be dropped.
-        due: Tells of a timeline whether it is due; None where it is asked for.
+        due: Tells of a timeline whether it is due; None where the caller wants it now.
 
     Returns:
         What was merged, and what was skipped and why; no instant where there was nothing to be merged.

@@ -1,0 +1,313 @@
+"""The table services: names, arguments, what runs them, and which of them a write runs once it is complete.
+
+Jobs and `run_inline` are made of the entries. A service is imported when it is run, and with it all that it needs:
+the arguments of a job are read first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...storage.base import Storage
+    from ...timeline.timeline import Timeline
+    from ...timeline.writers.patience import Patience
+    from ..result import ServiceResult
+    from ..services.means import Means
+    from ..services.settings import CompactionSettings, LogCompactionSettings, Upkeep
+
+REQUIRED: Any = object()
+VALIDATE = "validate"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a service is called with, beside its own arguments: the table, and the settings of which it takes some.
+
+    Attributes:
+        storage: Rooted at the table.
+        patience: When other writers count as dead.
+        upkeep: Returns what is done to the table, and how.
+        means: Returns with what log files are merged.
+        metadata_enable: False lets a service retire an expensive metadata table.
+    """
+
+    storage: Storage
+    patience: Patience
+    upkeep: Callable[[], Upkeep]
+    means: Callable[[], Means]
+    metadata_enable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a service.
+
+    Attributes:
+        name: Its name in Python.
+        help: What it says, in a few words.
+        kind: ``str``; ``bool`` for a flag that is off; ``list`` for texts, at least one.
+        default: What it is where it is not given; `REQUIRED` where it has to be.
+        metavar: What stands for its value in a command's help; the name without it.
+    """
+
+    name: str
+    help: str
+    kind: type = str
+    default: Any = REQUIRED
+    metavar: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AfterWrite:
+    """How a write runs a service once it is complete.
+
+    Attributes:
+        name: The service's name in results.
+        automatic: Whether the settings want it.
+        pays: Whether the timeline, as it was before the write or after it, says that there may be something to do.
+        run: Runs it; None where nothing was to be done after all.
+    """
+
+    name: str
+    automatic: Callable[[Upkeep], bool]
+    pays: Callable[[Timeline, Upkeep], bool]
+    run: Callable[[Call, Timeline], ServiceResult | None]
+
+
+Run: TypeAlias = "Callable[..., ServiceResult | pa.Table]"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A table service.
+
+    Attributes:
+        name: Its name as a method, a job and a command.
+        help: What it does, in one line.
+        run: Runs it with a `Call` and the arguments by name.
+        arguments: Its own arguments.
+        settings: The names of the settings that it takes: parts of `Upkeep`, ``patience`` or ``means``.
+        changes: Whether rows that the table shows may change.
+        after_write: How a write runs it; None where none does.
+    """
+
+    name: str
+    help: str
+    run: Run
+    arguments: tuple[Argument, ...] = ()
+    settings: tuple[str, ...] = ()
+    changes: bool = False
+    after_write: AfterWrite | None = None
+
+
+def _clean(call: Call, *, dry_run: bool = False) -> ServiceResult:
+    from ..services.clean import clean  # noqa: PLC0415
+
+    return clean(call.storage, call.upkeep().clean, metadata_enable=call.metadata_enable, dry_run=dry_run)
+
+
+def _clean_after_write(call: Call, _: Timeline) -> ServiceResult:
+    from ..services.clean import clean  # noqa: PLC0415
+
+    return clean(call.storage, call.upkeep().clean, metadata_enable=call.metadata_enable, inline=True)
+
+
+def _archive(call: Call) -> ServiceResult:
+    from ..services.archive import archive  # noqa: PLC0415
+
+    upkeep = call.upkeep()
+    return archive(call.storage, upkeep.archive, upkeep.clean, metadata_enable=call.metadata_enable)
+
+
+_Of: TypeAlias = "Callable[[Upkeep], CompactionSettings | LogCompactionSettings]"
+
+
+def _compact(of: _Of, call: Call) -> ServiceResult:
+    from ..services.compaction.compact import compact  # noqa: PLC0415
+
+    return compact(call.storage, of(call.upkeep()), call.means(), metadata_enable=call.metadata_enable)
+
+
+def _schedule(of: _Of, call: Call) -> ServiceResult:
+    from ..services.compaction.compact import schedule_compaction  # noqa: PLC0415
+
+    return schedule_compaction(call.storage, of(call.upkeep()), call.patience, metadata_enable=call.metadata_enable)
+
+
+def _repair(call: Call, *, accept_loss: list[str], dry_run: bool = False) -> ServiceResult:
+    from ..services.compaction.repair import repair  # noqa: PLC0415
+
+    enable = call.metadata_enable
+    return repair(call.storage, accept_loss, call.means(), dry_run=dry_run, metadata_enable=enable)
+
+
+def _rollback(call: Call, *, instant: str) -> ServiceResult:
+    from ..services.rollback import rollback  # noqa: PLC0415
+
+    return rollback(call.storage, instant, metadata_enable=call.metadata_enable, patience=call.patience)
+
+
+def _savepoint(call: Call, *, instant: str | None = None, comment: str = "", user: str = "") -> ServiceResult:
+    from ..services.savepoint import savepoint  # noqa: PLC0415
+
+    return savepoint(call.storage, instant, user=user, comment=comment)
+
+
+def _delete_savepoint(call: Call, *, instant: str) -> ServiceResult:
+    from ..services.savepoint import delete_savepoint  # noqa: PLC0415
+
+    return delete_savepoint(call.storage, instant)
+
+
+def _restore(call: Call, *, to: str) -> ServiceResult:
+    from ..services.restore import restore  # noqa: PLC0415
+
+    return restore(call.storage, to, metadata_enable=call.metadata_enable, patience=call.patience)
+
+
+def _validate(call: Call, *, deep: bool = False) -> pa.Table:
+    from ..inspect.validate import validate  # noqa: PLC0415
+
+    return validate(call.storage, deep=deep)
+
+
+def _may_clean(timeline: Timeline, upkeep: Upkeep) -> bool:
+    from ..services.settings import KEEP_LATEST_COMMITS  # noqa: PLC0415
+
+    settings = upkeep.clean
+    left_over = any(one.action == "clean" for one in timeline.pending)
+    # Otherwise all slices are kept, and with them what they replaced.
+    return left_over or settings.policy != KEEP_LATEST_COMMITS or len(timeline.writes) >= settings.commits
+
+
+def _may_archive(timeline: Timeline, upkeep: Upkeep) -> bool:
+    return len(timeline.writes) >= upkeep.archive.max_commits
+
+
+def _has_logs(timeline: Timeline, _: Upkeep) -> bool:
+    """Return whether a table is no copy-on-write one, and none that has just been made."""
+    return any("deltacommit" in {one.action, one.group} for one in timeline.instants)
+
+
+def _compact_after_write(of: _Of, call: Call, timeline: Timeline) -> ServiceResult | None:
+    from ..services.compaction.after_write import compact_after_write  # noqa: PLC0415
+
+    return compact_after_write(call.storage, timeline.reload(), of(call.upkeep()), call.means(), call.metadata_enable)
+
+
+_COMPACTION, _LOG_COMPACTION = attrgetter("compaction"), attrgetter("log_compaction")
+
+SERVICES: Mapping[str, Service] = {
+    one.name: one
+    for one in (
+        Service(
+            "clean",
+            "delete file slices that nobody needs any more",
+            _clean,
+            (Argument("dry_run", "only tell what would be deleted", bool, default=False),),
+            settings=("clean",),
+            after_write=AfterWrite("clean", attrgetter("clean.automatic"), _may_clean, _clean_after_write),
+        ),
+        Service(
+            "archive",
+            "move old instants from the timeline into its archive",
+            _archive,
+            settings=("archive", "clean"),
+            after_write=AfterWrite(
+                "archive", attrgetter("archive.automatic"), _may_archive, lambda call, _: _archive(call)
+            ),
+        ),
+        Service(
+            "compact",
+            "merge the log files of a merge-on-read table into base files, in this process",
+            partial(_compact, _COMPACTION),
+            settings=("compaction", "means"),
+            after_write=AfterWrite(
+                "compaction",
+                lambda upkeep: upkeep.compaction.inline or upkeep.compaction.schedule_inline,
+                _has_logs,
+                partial(_compact_after_write, _COMPACTION),
+            ),
+        ),
+        Service(
+            "schedule_compaction",
+            "plan such a merge, for whoever carries it out",
+            partial(_schedule, _COMPACTION),
+            settings=("compaction", "patience"),
+        ),
+        Service(
+            "log_compact",
+            "join the log files of a merge-on-read table into fewer, in this process",
+            partial(_compact, _LOG_COMPACTION),
+            settings=("log_compaction", "means"),
+            after_write=AfterWrite(
+                "logcompaction",
+                attrgetter("log_compaction.inline"),
+                _has_logs,
+                partial(_compact_after_write, _LOG_COMPACTION),
+            ),
+        ),
+        Service(
+            "schedule_log_compaction",
+            "plan that, for whoever carries it out",
+            partial(_schedule, _LOG_COMPACTION),
+            settings=("log_compaction", "patience"),
+        ),
+        Service(
+            "repair",
+            "give up what cannot be read of damaged log files",
+            _repair,
+            (
+                Argument("accept_loss", "a damaged log file", list, metavar="FILE"),
+                Argument("dry_run", "only tell what would be given up", bool, default=False),
+            ),
+            settings=("means",),
+            changes=True,
+        ),
+        Service(
+            "rollback",
+            "take one write back: the newest, or a pending one whose writer is dead",
+            _rollback,
+            (Argument("instant", "its requested time"),),
+            settings=("patience",),
+            changes=True,
+        ),
+        Service(
+            "savepoint",
+            "keep the table as it was after one write",
+            _savepoint,
+            (
+                Argument("instant", "the requested time of the write; the newest one without it", default=None),
+                Argument("comment", "what it is for", default=""),
+                Argument("user", "who wants it", default=""),
+            ),
+        ),
+        Service(
+            "delete_savepoint",
+            "keep a savepoint's files no longer",
+            _delete_savepoint,
+            (Argument("instant", "its requested time"),),
+        ),
+        Service(
+            "restore",
+            "take back all that came after one write",
+            _restore,
+            (Argument("to", "the write's requested time", metavar="INSTANT"),),
+            settings=("patience",),
+            changes=True,
+        ),
+        Service(
+            VALIDATE,
+            "look for everything that is wrong with the table",
+            _validate,
+            (Argument("deep", "read rows too", bool, default=False),),
+        ),
+    )
+}

@@ -1,0 +1,83 @@
+"""Each table service has an entry, a job, a method of `HudiTable` with the same arguments, and documentation."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from pyhudi import HudiTable
+from pyhudi.connector.jobs import _parser
+from pyhudi.connector.table.upkeep import TableUpkeep
+from pyhudi.operations.result import ARCHIVE, CLEAN, COMPACTION, LOG_COMPACTION
+from pyhudi.operations.services.settings import Upkeep
+from pyhudi.operations.write.services import REQUIRED, SERVICES, Service
+
+PAGE = (Path(__file__).parents[3] / "docs" / "upkeep.md").read_text()
+# They show something of the table, and do nothing to it.
+QUERIES = {"savepoints"}
+each = pytest.mark.parametrize("service", SERVICES.values(), ids=lambda one: one.name)
+
+
+def parameters(call: object) -> dict[str, object]:
+    """Return the arguments of a call with their defaults, without the table and the options."""
+    found = inspect.signature(call).parameters.values()  # type: ignore[arg-type]
+    named = [one for one in found if one.kind is not one.VAR_KEYWORD and one.name not in {"self", "call"}]
+    return {one.name: REQUIRED if one.default is one.empty else one.default for one in named}
+
+
+def test_each_service_of_a_table_has_an_entry() -> None:
+    methods = {name for name, _ in inspect.getmembers(TableUpkeep, inspect.isfunction) if not name.startswith("_")}
+    inherited = {name for base in TableUpkeep.__mro__[1:] for name in vars(base)}
+
+    assert methods - inherited - QUERIES == set(SERVICES)
+
+
+@each
+def test_a_method_has_the_arguments_of_the_entry(service: Service) -> None:
+    arguments = {one.name: one.default for one in service.arguments}
+
+    assert parameters(service.run) == arguments
+    assert parameters(getattr(HudiTable, service.name)) == arguments
+
+
+@each
+def test_a_job_has_the_arguments_of_the_entry(service: Service) -> None:
+    given = [f"--{one.name.replace('_', '-')}=x" for one in service.arguments if one.default is REQUIRED]
+
+    job = vars(_parser().parse_args([service.name, "--path=/t", *given]))
+
+    defaults = {one.name: one.default for one in service.arguments if one.default is not REQUIRED}
+    assert {**job, **defaults} == job
+    assert {one.name for one in service.arguments} == set(job) - {"operation", "path", "option"}
+
+
+@each
+def test_a_service_is_documented(service: Service) -> None:
+    assert re.search(rf"`{service.name}[(`]|\.{service.name}\(", PAGE)
+    assert service.help
+    assert all(one.help for one in service.arguments)
+
+
+def test_settings_are_parts_of_upkeep_or_of_the_call() -> None:
+    known = {one.name for one in fields(Upkeep)} | {"patience", "means"}
+
+    assert {name for one in SERVICES.values() for name in one.settings} == known
+
+
+def test_what_follows_a_write_is_named_as_in_results() -> None:
+    named = [one.after_write.name for one in SERVICES.values() if one.after_write is not None]
+
+    assert named == [CLEAN, ARCHIVE, COMPACTION, LOG_COMPACTION]
+
+
+def test_entries_import_neither_an_engine_nor_a_service() -> None:
+    code = "import sys, pyhudi.operations.write.services; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert not {"pyspark", "pyarrow", "pydantic"} & set(found)
+    assert not [one for one in found if one.startswith("pyhudi.operations.services")]
