@@ -24,7 +24,7 @@ class Progress:
         phase: What is being done.
         done: How many steps are done.
         total: How many steps there are.
-        bytes: How many bytes of data files the steps that are done have read.
+        bytes: How many bytes of data files are done: a write counts those that it wrote, a service those that it read.
     """
 
     phase: str

@@ -29,8 +29,9 @@ from ...writer.routes import Route
 from ..locating.file_groups import JobPlanner
 from ..locating.tagging import tag_rows
 from ..planning.plan import WritePlan
+from ..progress import Progress
 from ..transaction.fence import Fence
-from .phases import Phases, Progress
+from .phases import PhaseProgress, Phases
 from .writers import Outcome, versions_of_commit, writers
 
 logger = logging.getLogger("pyhudi")
@@ -128,7 +129,7 @@ class _Merge:
             size: How many bytes are to be merged.
         """
         plan = self.plan
-        progress = Progress(self.phases, "merge", len(jobs), logging.WARNING if _is_much(plan, size) else logging.INFO)
+        observer = PhaseProgress(self.phases, logging.WARNING if _is_much(plan, size) else logging.INFO)
         # Tasks count from 1.
         fence = Fence(plan.transaction, 0, sealed_by_us=True, partitions=known_partitions)
         workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
@@ -138,7 +139,7 @@ class _Merge:
             fence.announce(to.first_file(job) for job, _ in jobs)
             futures = [pool.submit(to.write, job, rows, f"{number}") for number, (job, rows) in enumerate(jobs)]
             try:
-                _await(futures, progress)
+                _await(futures, observer)
                 return tuple(outcome for future in futures for outcome in future.result())
             finally:
                 for future in futures:
@@ -154,14 +155,15 @@ def _spilled(storage: Storage, spills: Sequence[SpillFile], local: Storage) -> d
     return {route: GroupRows(tuple(some)) for route, some in pieces.items()}
 
 
-def _await(futures: Sequence[Future[tuple[Outcome, ...]]], progress: Progress) -> None:
+def _await(futures: Sequence[Future[tuple[Outcome, ...]]], observer: PhaseProgress) -> None:
     """Wait until all are done or one has failed, and say now and then how many are."""
     left = set(futures)
     while left:
-        done, left = wait(left, timeout=progress.every_s, return_when=FIRST_EXCEPTION)
+        done, left = wait(left, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
         if any(future.exception() for future in done):
             return
-        progress.tell(len(futures) - len(left))
+        written = sum(one.size for future in futures if future not in left for one in future.result())
+        observer(Progress("merge", len(futures) - len(left), len(futures), written))
 
 
 def _is_much(plan: WritePlan, size: int) -> bool:

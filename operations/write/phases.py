@@ -10,7 +10,10 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
+
+from ..progress import Progress
 
 logger = logging.getLogger("pyhudi")
 
@@ -48,33 +51,23 @@ class Phases:
             logger.log(level, "%s", json.dumps({"event": event, **self._about, **facts}))
 
 
-class Progress:
-    """Says every few seconds how far a phase is; nothing where it is over sooner.
+class PhaseProgress:
+    """An observer that logs one line every few seconds, and none where the phase is over sooner.
 
     Args:
         phases: Whose log it goes to.
-        name: The phase.
-        total: How many steps there are.
         level: How loud.
-
-    Attributes:
-        every_s: Seconds between two lines.
     """
 
-    def __init__(self, phases: Phases, name: str, total: int, level: int = logging.INFO) -> None:
+    def __init__(self, phases: Phases, level: int = logging.INFO) -> None:
         self._phases = phases
-        self._name = name
-        self._total = total
         self._level = level
         self.every_s = PROGRESS_S
         self._began = self._told = time.monotonic()
 
-    def tell(self, done: int, **facts: Any) -> None:
-        """Say that so many steps are done, unless that was said a moment ago."""
+    def __call__(self, progress: Progress) -> None:
+        """Log a line unless the last one was logged a moment ago."""
         now = time.monotonic()
         if now - self._told >= self.every_s:
             self._told = now
-            took = round(now - self._began, 1)
-            self._phases.log(
-                "progress", self._level, phase=self._name, done=done, total=self._total, seconds=took, **facts
-            )
+            self._phases.log("progress", self._level, **asdict(progress), seconds=round(now - self._began, 1))

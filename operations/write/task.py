@@ -27,10 +27,11 @@ from ...writer.rows import RowReader
 from ..locating.file_groups import JobPlanner, PlacedGroups
 from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
+from ..progress import Progress
 from ..transaction.since import seen_by
 from .begin import begin
 from .own_groups import OwnGroups
-from .phases import Phases, Progress
+from .phases import PhaseProgress, Phases
 from .writers import Outcome, appending_tasks
 
 
@@ -167,17 +168,19 @@ class _Task:
     ) -> tuple[Outcome, ...]:
         """Write file groups: those that few rows are appended to many at a time, where that means many requests."""
         own.announce(routes)
-        progress = Progress(self._phases, "merge", len(routes))
+        observer, written = PhaseProgress(self._phases), 0
         outcomes: list[Outcome] = []
         few = int(self._plan.settings.output.memory * MERGE_RESERVE) // THREADS
         waiting: list[tuple[Route, GroupRows]] = []
         for number, route in enumerate(routes):
-            progress.tell(number - len(waiting))
+            observer(Progress("merge", number - len(waiting), len(routes), written))
             held = rows(route)
             if own.appends(route) and held.nbytes <= few:
                 waiting.append((route, held))
             else:
-                outcomes += own.write(route, held)
+                made = own.write(route, held)
+                outcomes += made
+                written += sum(one.size for one in made)
         return (*outcomes, *chain.from_iterable(for_each(self._storage, lambda one: own.write(*one), waiting)))
 
     def _hand_over_rest(self, rest: Mapping[Route, GroupRows]) -> SpillFile | None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.write.phases import Phases, Progress
+from pyhudi.operations.progress import Progress
+from pyhudi.operations.write.phases import PhaseProgress, Phases
 from support.drawn.histories import TABLE, part, row
 from support.drive import write
 from support.seams import patch_seam
@@ -48,11 +49,12 @@ def test_progress_is_told_now_and_then(caplog: Log, monkeypatch: pytest.MonkeyPa
     caplog.set_level(logging.INFO, "pyhudi")
     clock = iter([0.0, 1.0, 9.9, 10.0, 15.0, 21.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    progress = Progress(Phases("/t", "2026"), "merge", 5)
+    observer = PhaseProgress(Phases("/t", "2026"))
     for done in range(5):
-        progress.tell(done)
+        observer(Progress("merge", done, 5, 100 * done))
 
-    assert [(one["done"], one["total"], one["seconds"]) for one in told(caplog)] == [(2, 5, 10.0), (4, 5, 21.0)]
+    lines = [(one["phase"], one["done"], one["total"], one["bytes"], one["seconds"]) for one in told(caplog)]
+    assert lines == [("merge", 2, 5, 200, 10.0), ("merge", 4, 5, 400, 21.0)]
 
 
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
