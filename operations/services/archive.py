@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ...storage.base import Storage
+from ...storage.base import FileInfo, Storage, split
 from ...storage.parallel import for_each
 from ...table.config import check_supported
+from ...table.files.names import parse_data_name
+from ...table.files.partitions import walk_partitions
 from ...table.table import Table, open_table
 from ...timeline.archive.lsm_writer import MOST_BYTES_A_FILE, Row, append, merge_levels, settle, tidy
 from ...timeline.instants import Instant, State
@@ -28,7 +30,6 @@ from ..transaction.followers import check_retirable
 from ..write_ids import NotedIds, note_write_ids, read_noted
 from .archivable import before_replaced_files, candidates, cut
 from .clean_plan import earliest_to_retain
-from .orphans import delete_orphans
 from .settings import ArchiveSettings, CleanSettings
 
 logger = logging.getLogger("pyhudi")
@@ -127,7 +128,7 @@ class _Round:
     def _move(self, gone: Sequence[Instant], noted: NotedIds) -> ServiceResult:
         """Move instants into the archive."""
         first = _first_write({*self.timeline.instants} - {*gone})
-        orphans = delete_orphans(self.table.archive, self.timeline, first)
+        orphans = self._delete_orphans(first)
         self._put(gone)
         note_write_ids(self.table, noted=noted)
         count = self._take_off(gone)
@@ -141,6 +142,29 @@ class _Round:
             files=len(orphans),
             bytes=sum(info.size for info in orphans),
         )
+
+    def _delete_orphans(self, until: str) -> list[FileInfo]:
+        """Delete the base and log files of instants that are on no timeline, between its first write and a time.
+
+        They are those of writes that never completed. Readers take what is older than the first write for archived, and
+        what is absent among younger ones for uncommitted: here the first write is about to be a later one.
+        """
+        storage, first = self.table.storage, _first_write(self.timeline.instants) or until
+        found: dict[str, list[FileInfo]] = {}
+        for files in walk_partitions(storage).values():
+            for info in files:
+                name = parse_data_name(split(info.path)[1])
+                if name is not None and first <= name.instant_time < until:
+                    found.setdefault(name.instant_time, []).append(info)
+        # Asked after the files: a write is on the timeline before its first file is there, and one that has left the
+        # timeline meanwhile came into the archive before.
+        now = self.timeline.reload()
+        known = {one.requested_time for one in (*self.timeline.instants, *now.instants)}
+        if not found.keys() <= known:
+            known.update(one.requested_time for one in self.table.archive.instants(min(found), until))
+        orphans = [info for time, files in found.items() if time not in known for info in files]
+        storage.delete(*(info.path for info in orphans))
+        return orphans
 
     def _put(self, gone: Sequence[Instant]) -> None:
         """Add the instants to the archive, those that it does not hold yet."""

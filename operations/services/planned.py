@@ -73,6 +73,7 @@ class UnitResult(Protocol):
         """Why there are no new files; empty where there are."""
 
 
+Settings = TypeVar("Settings")
 Unit = TypeVar("Unit", bound=PlanUnit)
 Done = TypeVar("Done", bound=UnitResult)
 
@@ -99,7 +100,7 @@ class Worker(Protocol[Unit, Done]):
         """Return what becomes of the plan's instant."""
 
 
-class PlannedService(TableService[tuple[Unit, ...]], Generic[Unit, Done]):
+class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Done]):
     """One call of a service whose plans are tuples of units.
 
     Attributes:
@@ -107,6 +108,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Unit, Done]):
         call: The method of `HudiTable` that carries plans out, and the job.
         does: What carrying a plan out does, with a place for the bytes that it reads.
         drops_empty: Whether a plan without units is taken back, and not completed.
+        settings: What is planned.
+        means: How plans are carried out.
         insists: Whether plans are tried that have failed before, however little has come since.
         instant: Of the last plan that was carried out.
         done: What became of its units, and of those before.
@@ -120,8 +123,9 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Unit, Done]):
     does: ClassVar[str]
     drops_empty: ClassVar[bool] = False
 
-    def __init__(self, table: Table, means: Means, *, insists: bool = True) -> None:
+    def __init__(self, table: Table, settings: Settings, means: Means, *, insists: bool = True) -> None:
         super().__init__(table)
+        self.settings = settings
         self.means = means
         self.insists = insists
         self.instant = ""

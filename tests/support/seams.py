@@ -273,8 +273,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "append to the archive": "operations.services.archive:append",
     "row of the archive": "operations.services.archive:Row",
     "remove archived instants": "operations.services.archive:_Round._take_off",
-    "remove orphans before archiving": "operations.services.archive:delete_orphans",
-    "parse data files of orphans": "operations.services.orphans:parse_data_name",
+    "remove orphans before archiving": "operations.services.archive:_Round._delete_orphans",
+    "parse data files of orphans": "operations.services.archive:parse_data_name",
     "instants before replaced files": "operations.services.archive:before_replaced_files",
     "whether an instant may not be archived": "operations.services.archivable:_stays",
     # --- cleaning

@@ -38,7 +38,7 @@ def schedule_compaction(
         PyHudiError: As `compact` does.
     """
     began = time.monotonic()
-    service = _service(open_merge_on_read(storage, metadata_enable), settings, Means(patience, Output()))
+    service = _open(storage, settings, Means(patience, Output()), metadata_enable)
     return service.foretold(service.schedule(due), time.monotonic() - began)
 
 
@@ -52,28 +52,19 @@ def compact(
 ) -> ServiceResult:
     """Carry out the compactions, or the log compactions, that are pending, then plan one and carry it out.
 
-    Args:
-        storage: Rooted at the table.
-        settings: What is merged, or joined.
-        means: How.
-        metadata_enable: False where a costly metadata table may be dropped.
-        due: Tells of a timeline whether it is due; None where the caller wants it now.
-
-    Returns:
-        What was merged, and what was skipped and why; no instant where there was nothing to be merged.
+    A caller who asks for it by name gives no `due`, and has plans tried that have failed before, too.
 
     Raises:
         CommitConflictError: A write or a compaction came in between.
-        ConcurrentWriteError: It was asked for, and somebody else is at all that is pending; a restore is pending; or
-            others decided first all the time.
-        CorruptInstantError: A pending one has a plan that nobody can carry out.
+        ConcurrentWriteError: It was asked for, and another process is at all that is pending; a restore is pending; or
+            other processes decided first all the time.
+        CorruptInstantError: A pending plan is none that a process can carry out.
         MissingFileError: A file is gone; what is pending stays so.
         UnsupportedTableError: The table has no log files, or is of a kind that pyhudi does not do.
-        StorageError: The store failed; whoever comes next goes on with it.
+        StorageError: The store failed; the next call goes on with it.
     """
     began = time.monotonic()
-    # A caller who asks for it by name has plans tried that have failed before, too.
-    service = _service(open_merge_on_read(storage, metadata_enable), settings, means, insists=due is None)
+    service = _open(storage, settings, means, metadata_enable, insists=due is None)
     service.run(due)
     return service.result(time.monotonic() - began)
 
@@ -93,9 +84,15 @@ def open_merge_on_read(storage: Storage, metadata_enable: bool | None) -> Table:
     return table
 
 
-def _service(
-    table: Table, settings: CompactionSettings | LogCompactionSettings, means: Means, *, insists: bool = True
+def _open(
+    storage: Storage,
+    settings: CompactionSettings | LogCompactionSettings,
+    means: Means,
+    metadata_enable: bool | None,
+    *,
+    insists: bool = True,
 ) -> Compaction | LogCompaction:
+    table = open_merge_on_read(storage, metadata_enable)
     if isinstance(settings, CompactionSettings):
         return Compaction(table, settings, means, insists=insists)
     return LogCompaction(table, settings, means, insists=insists)

@@ -17,7 +17,6 @@ from ....table.files.bloom_filter import BloomSettings
 from ....table.files.file_group import FileSlice
 from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
-from ....table.table import Table
 from ....timeline.held import COMPACTION
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
@@ -26,17 +25,16 @@ from ....writer.data_files import write_base_file
 from ....writer.foreign import ForeignRows
 from ...transaction.transaction import Transaction
 from ...write_ids import WRITE_ID
-from ..means import Means
 from ..settings import CompactionSettings
 from .choice import choose_partitions, choose_slices
-from .plan import BARE_NAMES, Plan, operations_of, read_plan
+from .plan import BARE_NAMES, Plan, check_complete, named_slices, operations_of
 from .slices import SliceResult, SliceService, SliceWorker
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan, WriteStat
 
 
-class Compaction(SliceService):
+class Compaction(SliceService[CompactionSettings]):
     """Log files merged into base files.
 
     A plan names the log files that were complete before it was requested, no more and no less: those that complete
@@ -47,10 +45,6 @@ class Compaction(SliceService):
     name = "compaction"
     call = "compact"
     does = "merges {:,} bytes of base and log files"
-
-    def __init__(self, table: Table, settings: CompactionSettings, means: Means, *, insists: bool = True) -> None:
-        super().__init__(table, means, insists=insists)
-        self.settings = settings
 
     def plan(self, timeline: Timeline) -> Plan | None:
         """Return what the strategy takes of the slices that have log files.
@@ -70,8 +64,14 @@ class Compaction(SliceService):
         )
 
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
-        """Return the file slices that a pending compaction merges."""
-        return read_plan(timeline, instant)
+        """Return the file slices that a pending compaction merges, without those that were replaced.
+
+        Raises:
+            CorruptInstantError: It leaves out a log file that was complete before it, whose rows would be lost.
+        """
+        plan, listings = named_slices(timeline, instant)
+        check_complete(timeline, instant, plan, listings)
+        return plan
 
     def worker(self, work: Transaction, timeline: Timeline, plan: Plan, schema: pa.Schema) -> Compactor:
         """Return what merges slices."""

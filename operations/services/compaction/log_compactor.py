@@ -25,7 +25,6 @@ from ....table.files.logs.log_scan import effective_blocks
 from ....table.files.logs.whole_log import read_log
 from ....table.files.view import FileView
 from ....table.files.written import read_replaced
-from ....table.table import Table
 from ....timeline.clock import free_time_before
 from ....timeline.held import LOG_COMPACTION, log_compactions
 from ....timeline.instants import Instant, State
@@ -33,7 +32,6 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers.announcements import announced
 from ....writer.data_files import LogFormat, write_log_file
 from ...transaction.transaction import Transaction
-from ..means import Means
 from ..settings import LogCompactionSettings
 from .plan import BARE_NAMES, Plan, held_by_plans, named_slices, operations_of
 from .slices import SliceResult, SliceService, SliceWorker
@@ -47,7 +45,7 @@ _LEAST_FILES = 2
 _JOINED = frozenset({BlockType.AVRO, BlockType.PARQUET, BlockType.DELETE})
 
 
-class LogCompaction(SliceService):
+class LogCompaction(SliceService[LogCompactionSettings]):
     """Log files joined into fewer."""
 
     action = LOG_COMPACTION
@@ -55,10 +53,6 @@ class LogCompaction(SliceService):
     call = "log_compact"
     does = "merges {:,} bytes of log files"
     drops_empty = True
-
-    def __init__(self, table: Table, settings: LogCompactionSettings, means: Means, *, insists: bool = True) -> None:
-        super().__init__(table, means, insists=insists)
-        self.settings = settings
 
     def plan(self, timeline: Timeline) -> Plan | None:
         """Return what is to be joined on a timeline; None where nothing is before the first write at work."""
@@ -98,8 +92,24 @@ class LogCompaction(SliceService):
         )
 
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
-        """Return the log files that a pending log compaction joins, by slices without their base files."""
-        return read_log_plan(timeline, instant)
+        """Return the log files that a pending log compaction joins, by slices without their base files.
+
+        File groups are left out that were replaced or compacted since, that another plan holds, and those of which it
+        does not name all log files that come before it.
+        """
+        named, listings = named_slices(timeline, instant, EXECUTOR)
+        view = FileView(timeline, read_replaced(timeline), listings)
+        newest = {partition: view.slices(partition) for partition in listings}
+        held = held_by_plans(timeline, but=instant)
+        kept: list[FileSlice] = []
+        for piece in named:
+            there = newest[piece.partition_path].get(piece.file_id)
+            if there is None or (piece.partition_path, piece.file_id) in held:
+                continue
+            before = [log.path for log in there.logs if log.instant_time < instant.requested_time]
+            if before == [log.path for log in piece.logs]:
+                kept.append(replace(piece, base=None))
+        return tuple(kept)
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
         """Return which write has to be over: its log files are going to come before the joined one."""
@@ -115,7 +125,7 @@ class LogCompaction(SliceService):
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise where what was joined is not all that comes before the new log files."""
         super().refuse_stale(work, timeline, plan)
-        if self.waits_for(timeline, work.inflight) or read_log_plan(timeline, work.inflight) != plan:
+        if self.waits_for(timeline, work.inflight) or self.read_plan(timeline, work.inflight) != plan:
             raise CommitConflictError(
                 f"The log compaction {work.instant_time} of the table {work.path} is not completed: a write or a "
                 "compaction that was asked for earlier than it, or holds the same file groups, came in between.",
@@ -193,32 +203,6 @@ class LogCompactor(SliceWorker):
             base_file="",
             log_files=[one.path.rpartition("/")[2]],
         )
-
-
-def read_log_plan(timeline: Timeline, instant: Instant) -> Plan:
-    """Return the log files that a pending log compaction joins, whoever requested it, by slices without base files.
-
-    File groups are left out that were replaced or compacted since, that another plan holds, and those of which it does
-    not name all log files that come before it.
-
-    Raises:
-        CorruptInstantError: The plan cannot be parsed, or names what is no slice of this table.
-        MissingFileError: A file that it names is gone.
-        UnsupportedTableError: It wants something that pyhudi does not do.
-    """
-    named, listings = named_slices(timeline, instant, EXECUTOR)
-    view = FileView(timeline, read_replaced(timeline), listings)
-    newest = {partition: view.slices(partition) for partition in listings}
-    held = held_by_plans(timeline, but=instant)
-    kept: list[FileSlice] = []
-    for piece in named:
-        there = newest[piece.partition_path].get(piece.file_id)
-        if there is None or (piece.partition_path, piece.file_id) in held:
-            continue
-        before = [log.path for log in there.logs if log.instant_time < instant.requested_time]
-        if before == [log.path for log in piece.logs]:
-            kept.append(replace(piece, base=None))
-    return tuple(kept)
 
 
 def older_writes(timeline: Timeline, time: str) -> list[Instant]:

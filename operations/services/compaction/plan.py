@@ -105,20 +105,6 @@ def held_by_plans(timeline: Timeline, but: Instant | None = None) -> frozenset[t
     return frozenset({*held_groups(counting), *clustered_groups(timeline)})
 
 
-def read_plan(timeline: Timeline, instant: Instant) -> Plan:
-    """Return the file slices that a pending compaction merges, whoever requested it, without those that were replaced.
-
-    Raises:
-        CorruptInstantError: The plan cannot be parsed, names what is no slice of this table, or leaves out a log file
-            whose rows would be lost.
-        MissingFileError: A file that it names is gone.
-        UnsupportedTableError: It wants something that pyhudi does not do.
-    """
-    plan, listings = named_slices(timeline, instant)
-    _check_complete(timeline, instant, plan, listings)
-    return plan
-
-
 def named_slices(
     timeline: Timeline, instant: Instant, executor: str | None = None
 ) -> tuple[Plan, dict[str, tuple[FileInfo, ...]]]:
@@ -153,6 +139,27 @@ def named_slices(
     plan = tuple(_slice(storage, instant, one, listings) for one in kept)
     written = read_stated(timeline, {log.instant_time for piece in plan for log in piece.logs})
     return tuple(_stated(piece, written) for piece in plan), listings
+
+
+def check_complete(
+    timeline: Timeline,
+    instant: Instant,
+    plan: Plan,
+    listings: Mapping[str, tuple[FileInfo, ...]],
+) -> None:
+    """Refuse a plan that leaves out a log file that was complete before it: its rows would be in no slice any more."""
+    completed_at = CompletionTimes(timeline)
+    view = FileView(timeline, read_replaced(timeline), listings)
+    groups = {partition: view.groups(partition) for partition in listings}
+    for piece in plan:
+        group = groups[piece.partition_path].get(piece.file_id)
+        there = next((one for one in group.slices if one.base_time == piece.base_time), None) if group else None
+        known = {one.path for one in piece.logs}
+        for log in there.logs if there is not None else ():
+            if log.path not in known and completed_at(log.instant_time) <= instant.requested_time:
+                raise _refused(
+                    timeline.storage, instant, f"leaves out the log file {log.path}, whose rows would be lost"
+                )
 
 
 def operations_of(plan: Plan) -> list[CompactionOperation]:
@@ -213,27 +220,6 @@ def _slice(
 
 def _stated(piece: FileSlice, written: Written) -> FileSlice:
     return replace(piece, logs=tuple(replace(log, stated=written.stated(log)) for log in piece.logs))
-
-
-def _check_complete(
-    timeline: Timeline,
-    instant: Instant,
-    plan: Plan,
-    listings: Mapping[str, tuple[FileInfo, ...]],
-) -> None:
-    """Refuse a plan that leaves out a log file that was complete before it: its rows would be in no slice any more."""
-    completed_at = CompletionTimes(timeline)
-    view = FileView(timeline, read_replaced(timeline), listings)
-    groups = {partition: view.groups(partition) for partition in listings}
-    for piece in plan:
-        group = groups[piece.partition_path].get(piece.file_id)
-        there = next((one for one in group.slices if one.base_time == piece.base_time), None) if group else None
-        known = {one.path for one in piece.logs}
-        for log in there.logs if there is not None else ():
-            if log.path not in known and completed_at(log.instant_time) <= instant.requested_time:
-                raise _refused(
-                    timeline.storage, instant, f"leaves out the log file {log.path}, whose rows would be lost"
-                )
 
 
 def _listed(storage: Storage, partitions: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:

@@ -36,7 +36,7 @@ from ...transaction.since import Since
 from ...transaction.transaction import Transaction
 from ..execution import new_token
 from ..means import Means
-from ..planned import PlannedService
+from ..planned import PlannedService, Settings
 from .plan import FreeSlices, Plan, replaced_since
 
 if TYPE_CHECKING:
@@ -182,11 +182,11 @@ class SliceWorker:
         )
 
 
-class SliceService(PlannedService[FileSlice, SliceResult]):
+class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
     """A service whose units are file slices that have log files."""
 
-    def __init__(self, table: Table, means: Means, *, insists: bool = True) -> None:
-        super().__init__(table, means, insists=insists)
+    def __init__(self, table: Table, settings: Settings, means: Means, *, insists: bool = True) -> None:
+        super().__init__(table, settings, means, insists=insists)
         self.slices = FreeSlices(table.storage)
 
     def missed(self, now: Timeline, made: Instant) -> bool:

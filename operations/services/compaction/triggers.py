@@ -6,7 +6,7 @@ of requested time, and a delta commit counts from its request on, whether or not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ....timeline.clock import parse_time
@@ -15,7 +15,6 @@ from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
 from ..settings import (
     NUM_AND_TIME,
-    NUM_COMMITS,
     NUM_COMMITS_AFTER_LAST_REQUEST,
     NUM_OR_TIME,
     TIME_ELAPSED,
@@ -45,7 +44,13 @@ def is_due(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: 
         now_ms: Epoch milliseconds.
         zone: The timeline's time zone.
     """
-    return _TRIGGERS[settings.trigger](timeline, settings, now_ms, zone)
+    found = waiting(timeline, requests=settings.trigger == NUM_COMMITS_AFTER_LAST_REQUEST)
+    if found is None:
+        return False
+    many = found.delta_commits >= settings.delta_commits
+    if {TIME_ELAPSED: False, NUM_AND_TIME: not many, NUM_OR_TIME: many}.get(settings.trigger, True):
+        return many
+    return now_ms // 1000 - parse_time(found.since, zone) // 1000 >= settings.delta_seconds
 
 
 def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
@@ -95,35 +100,3 @@ def _modified_after(deltas: Iterable[Instant], time: str) -> list[Instant]:
 
 def _is_delta(instant: Instant) -> bool:
     return instant.action == "deltacommit"
-
-
-def _by_commits(timeline: Timeline, settings: CompactionSettings, _: int, __: str) -> bool:
-    found = waiting(timeline)
-    return found is not None and found.delta_commits >= settings.delta_commits
-
-
-def _by_commits_since_request(timeline: Timeline, settings: CompactionSettings, _: int, __: str) -> bool:
-    found = waiting(timeline, requests=True)
-    return found is not None and found.delta_commits >= settings.delta_commits
-
-
-def _by_time(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: str) -> bool:
-    found = waiting(timeline)
-    return found is not None and now_ms // 1000 - parse_time(found.since, zone) // 1000 >= settings.delta_seconds
-
-
-def _by_both(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: str) -> bool:
-    return _by_commits(timeline, settings, now_ms, zone) and _by_time(timeline, settings, now_ms, zone)
-
-
-def _by_either(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: str) -> bool:
-    return _by_commits(timeline, settings, now_ms, zone) or _by_time(timeline, settings, now_ms, zone)
-
-
-_TRIGGERS: Mapping[str, Callable[[Timeline, CompactionSettings, int, str], bool]] = {
-    NUM_COMMITS: _by_commits,
-    NUM_COMMITS_AFTER_LAST_REQUEST: _by_commits_since_request,
-    TIME_ELAPSED: _by_time,
-    NUM_AND_TIME: _by_both,
-    NUM_OR_TIME: _by_either,
-}
