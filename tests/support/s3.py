@@ -6,16 +6,18 @@ import io
 import logging
 import threading
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
 
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import create_backend_app
 from moto.s3.models import s3_backends
+from moto.s3.utils import _VersionedKeyStore
 from werkzeug.datastructures import Headers
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import run_wsgi_app
@@ -78,6 +80,35 @@ class _Quiet(WSGIRequestHandler):
             self.close_connection |= len(content) < int(headers.get("Content-Length", 0))
 
 
+class _Shelves(_VersionedKeyStore):  # type: ignore[misc]
+    """The objects of the bucket, those of each table apart.
+
+    moto looks at every object of a bucket for each listing, and the tests leave tens of thousands in this one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: defaultdict[str, dict[str, None]] = defaultdict(dict)
+
+    def __setitem__(self, name: str, key: Any) -> None:
+        super().__setitem__(name, key)
+        self._names[_table_of(name)][name] = None
+
+    def setlist(self, name: str, keys: Any) -> None:
+        super().setlist(name, keys)
+        self._names[_table_of(name)][name] = None
+
+    def below(self, prefix: str) -> dict[str, Any]:
+        """Return what may be there below a prefix."""
+        names = self._names[_table_of(prefix)] if prefix.count("/") >= 2 else self
+        found = {name: self.get(name) for name in list(names)}
+        return {name: key for name, key in found.items() if key is not None}
+
+
+def _table_of(name: str) -> str:
+    return "/".join(name.split("/", 2)[:2])
+
+
 class S3Server:
     """moto's S3.
 
@@ -125,7 +156,14 @@ class S3Server:
     def start(self) -> None:
         """Serve, with one bucket."""
         self._thread.start()
-        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(BUCKET, REGION)
+        backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+        backend.create_bucket(BUCKET, REGION).keys = _Shelves()
+        look = backend.list_objects
+
+        def look_below(bucket: Any, prefix: str | None, *rest: Any, **named: Any) -> Any:
+            return look(SimpleNamespace(keys=bucket.keys.below(prefix or "")), prefix, *rest, **named)
+
+        backend.list_objects = look_below
 
     def stop(self) -> None:
         """Serve no more."""
@@ -174,8 +212,8 @@ def new_url(scheme: str = "s3") -> str:
 def objects_below(url: str) -> dict[str, bytes]:
     """Return every object below a URL with its content, without asking the server."""
     prefix = url.partition(f"{BUCKET}/")[2].rstrip("/") + "/"
-    keys = sorted(name for name in _bucket().keys if name.startswith(prefix))
-    return {name[len(prefix) :]: _bucket().keys[name].value for name in keys}
+    found = sorted(_bucket().keys.below(prefix).items())
+    return {name[len(prefix) :]: key.value for name, key in found if name.startswith(prefix)}
 
 
 def copy_objects(source: str, target: str) -> None:
