@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+import pyarrow as pa
+
 from ..errors import MissingOptionError, OptionConflictError, TableConfigError, UnsupportedTableError
 from ..table.config import property_keys as key
 from ..table.config.table_config import TableConfig
-from .append import AppendIndex
-from .base import ComputedIndex, Index, LookupIndex
+from ..table.files.names import FileGroupId
+from .base import ComputedIndex, Index, LookupIndex, Positions
 from .bloom import BloomIndex
 from .bucket import BucketIndex
 from .everywhere import GlobalBloomIndex, GlobalSimpleIndex
@@ -31,6 +34,21 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "pyhudi.indexes"
 BUCKET = key.BUCKET
 BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
+
+
+class _Unindexed:
+    """The index of a table that generates its keys: no key is looked for, and each may be in every file group."""
+
+    is_global = False
+    needs_lookup = False
+    can_index_log_files = False
+
+    def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
+        return np.zeros(0, np.int64)
+
+    def rival_key(self, group: FileGroupId) -> str:
+        return f"file group {group.file_id}"
+
 
 IndexFactory = Callable[[TableConfig, LookupSettings], Index]
 
@@ -51,7 +69,7 @@ def index_for(config: TableConfig, settings: LookupSettings | None = None) -> In
         UnsupportedTableError: Neither pyhudi nor an installed package has the index.
     """
     if config.generates_keys:
-        return AppendIndex()
+        return _Unindexed()
     kind = config.index_type or BUCKET
     if kind in _LOOKUPS:
         return _LOOKUPS[kind](config, settings or LookupSettings())
@@ -94,8 +112,8 @@ def computed_index_for(config: TableConfig) -> ComputedIndex:
         PyHudiError: See `index_for`.
     """
     index = index_for(config)
-    if index.needs_lookup:
-        raise ValueError(f"the index of {config.name} looks keys up")
+    if index.needs_lookup or config.generates_keys:
+        raise ValueError(f"the keys of {config.name} do not tell where they are")
     return cast(ComputedIndex, index)
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from ..errors import CommitConflictError, NullKeyError, PlacementError
-from ..index.append import AppendIndex
+from ..errors import NullKeyError, PlacementError
 from ..index.base import ComputedIndex
 from ..table.arrow.arrays import plain
 from ..table.arrow.string_hash import hash64
-from ..table.files.names import BaseFileName
 from ..table.keys.generated import GeneratedKeys
 from ..table.keys.generator import KeyGenerator
 from ..table.keys.partition_paths import check_safe_path
@@ -89,25 +87,25 @@ class KeyRouter:
         return Routes(record_keys, self.keys.partition_paths(rows), groups)
 
 
-class AppendRouter:
-    """Gives rows keys, and sends them to file groups that nobody else writes to.
+@dataclass(frozen=True, slots=True)
+class OwnRouter:
+    """Sends rows to file groups that no other task writes to.
 
-    Args:
-        keys: Makes paths of columns.
-        instant_time: The write's instant.
+    Attributes:
+        keys: Makes keys and paths of columns.
         partition: The task's Spark partition.
+        generated: Makes the keys of a table that generates them; None where columns hold them.
     """
 
-    def __init__(self, keys: KeyGenerator, instant_time: str, partition: int) -> None:
-        self._keys = keys
-        self._generated = GeneratedKeys(instant_time, partition)
-        self._index = AppendIndex(partition)
+    keys: KeyGenerator
+    partition: int
+    generated: GeneratedKeys | None
 
     def route(self, rows: pa.RecordBatch) -> Routes:
         """Return where the rows belong by the task that writes them."""
-        record_keys = self._generated.take(rows.num_rows)
-        groups = self._index.buckets(record_keys).astype(np.int64)
-        return Routes(record_keys, self._keys.partition_paths(rows), groups)
+        record_keys = self.keys.record_keys(rows) if self.generated is None else self.generated.take(rows.num_rows)
+        groups = np.full(rows.num_rows, self.partition, np.int64)
+        return Routes(record_keys, self.keys.partition_paths(rows), groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +167,11 @@ class LocationRouter:
     """Sends rows back to where they were read, as their meta columns say.
 
     Attributes:
-        file_ids: Returns the file ids of a partition, sorted; a file group's number is its place among them.
+        number_of: Returns the number of a file group of a partition, given the name of a file.
         table: For messages.
     """
 
-    file_ids: Callable[[str], Sequence[str]]
+    number_of: Callable[[str, str], int]
     table: str
 
     def route(self, rows: pa.RecordBatch) -> Routes:
@@ -192,18 +190,7 @@ class LocationRouter:
                     "Delete rows as they were read from the table, with their meta columns.",
                 )
         paths = paths.dictionary_encode()
-        return Routes(record_keys, paths, _numbers(paths, names.dictionary_encode(), self._number))
-
-    def _number(self, path: str, name: str) -> int:
-        file_id = _file_id(name)
-        places = {one: place for place, one in enumerate(self.file_ids(path))}
-        if file_id not in places:
-            raise CommitConflictError(
-                f"Rows to be deleted from the table {self.table} were read from the file group {file_id} of partition "
-                f"{path!r}, which the table has no longer.",
-                "Read the rows anew and delete those.",
-            )
-        return places[file_id]
+        return Routes(record_keys, paths, _numbers(paths, names.dictionary_encode(), self.number_of))
 
 
 def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Callable[[str, str], int]) -> Numbers:
@@ -245,8 +232,3 @@ def _homes(
     told = of_name[said.indices.to_numpy()]
     codes = np.where(told < 0, paths.indices.to_numpy(), told).astype(np.int32)
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array([*own, *others], pa.string())), names
-
-
-def _file_id(name: str) -> str:
-    parsed = BaseFileName.parse(name)
-    return name if parsed is None else parsed.file_id

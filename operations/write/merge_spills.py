@@ -26,7 +26,7 @@ from ...table.seen_table import SeenTable
 from ...writer.buffer import GroupRows
 from ...writer.group_writer import GroupJob
 from ...writer.routes import Route
-from ..locating.file_groups import JobPlanner
+from ..locating.routing import FileGroups, routing_of
 from ..locating.tagging import tag_rows
 from ..planning.plan import WritePlan
 from ..progress import Progress
@@ -74,7 +74,8 @@ def merge_spills(plan: WritePlan, seen: SeenTable, spills: Sequence[SpillFile], 
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
         local = open_storage(folder, durable=False)
         work = _Merge(plan, local, seen, phases)
-        return work.look_up(spills) if plan.looks_up else work.by_routes(spills)
+        routing = routing_of(plan, lambda: seen)
+        return work.by_routes(routing, spills) if isinstance(routing, FileGroups) else work.look_up(spills)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +94,12 @@ class _Merge:
     seen: SeenTable
     phases: Phases
 
-    def by_routes(self, spills: Sequence[SpillFile]) -> Merged:
+    def by_routes(self, groups: FileGroups, spills: Sequence[SpillFile]) -> Merged:
         """Merge rows whose routes tell their file groups."""
         rows = _spilled(self.plan.storage, spills, self.local)
-        planner = JobPlanner(self.plan, self.seen)
-        jobs, size = _within_bound(self.plan, spills, {route: planner.job(route) for route in sorted(rows)}, rows)
+        jobs, size = _within_bound(self.plan, spills, {route: groups.job(route) for route in sorted(rows)}, rows)
         waiting = list(zip(jobs, map(rows.__getitem__, sorted(rows)), strict=True))
-        return Merged(self._write(waiting, planner.known_partitions, size))
+        return Merged(self._write(waiting, groups.known_partitions, size))
 
     def look_up(self, spills: Sequence[SpillFile]) -> Merged:
         """Look up where the keys of rows are, and merge them there."""

@@ -13,7 +13,7 @@ from ...table.files.names import WriteToken
 from ...writer.buffer import GroupRows
 from ...writer.log_handle import LogHandle
 from ...writer.routes import Route
-from ..locating.file_groups import JobPlanner, PlacedGroups
+from ..locating.routing import FileGroups
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
 from .writers import Outcome, versions_of_task, writers
@@ -25,7 +25,7 @@ class OwnGroups:
     Args:
         plan: The write.
         token: The task attempt.
-        planner: Looks up file groups.
+        groups: The file groups of rows.
         local: The task's own folder.
     """
 
@@ -33,14 +33,14 @@ class OwnGroups:
         self,
         plan: WritePlan,
         token: WriteToken,
-        planner: JobPlanner | PlacedGroups,
+        groups: FileGroups,
         local: Storage,
     ) -> None:
         # The commit counts as 0.
-        self._fence = Fence(plan.transaction, token.attempt + 1, partitions=planner.known_partitions)
+        self._fence = Fence(plan.transaction, token.attempt + 1, partitions=groups.known_partitions)
         versions = versions_of_task(plan, token)
-        self._to = writers(plan, token, self._fence, local_spills(local), planner.seen.timeline, versions)
-        self._planner = planner
+        self._to = writers(plan, token, self._fence, local_spills(local), groups.seen.timeline, versions)
+        self._groups = groups
         self._partition = token.partition
         self._numbers = count()
         self._handles: dict[Route, LogHandle] = {}
@@ -52,7 +52,7 @@ class OwnGroups:
 
     def appends(self, route: Route) -> bool:
         """Return whether the rows of a route go to log files, to which any task may add its own."""
-        return self._to.appends(self._planner.job(route))
+        return self._to.appends(self._groups.job(route))
 
     def flush(self, route: Route, batches: Sequence[pa.RecordBatch]) -> bool:
         """Append rows that memory has no place for; False where they have to wait, and nothing was done."""
@@ -60,14 +60,14 @@ class OwnGroups:
             return False
         handle = self._handles.get(route)
         if handle is None:
-            handle = self._handles[route] = self._to.open(self._planner.job(route), self._sequence())
+            handle = self._handles[route] = self._to.open(self._groups.job(route), self._sequence())
         handle.append(GroupRows(memory=tuple(batches)), held=True)
         self.flushes += 1
         return True
 
     def announce(self, routes: Iterable[Route]) -> None:
         """Name the files of routes before they are there, in one request."""
-        self._fence.announce(self._to.first_file(self._planner.job(route)) for route in routes)
+        self._fence.announce(self._to.first_file(self._groups.job(route)) for route in routes)
 
     def write(self, route: Route, rows: GroupRows) -> tuple[Outcome, ...]:
         """Write the rest of a route's rows, and publish what it has become.
@@ -77,7 +77,7 @@ class OwnGroups:
         """
         handle = self._handles.get(route)
         if handle is None:
-            return self._to.write(self._planner.job(route), rows, self._sequence())
+            return self._to.write(self._groups.job(route), rows, self._sequence())
         if rows.rows:
             handle.append(rows, held=True)
         return handle.close()

@@ -5,26 +5,23 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from itertools import chain
 
 import pyarrow as pa
 
 from ...errors import WriteSealedError
-from ...index.append import AppendIndex
-from ...index.registry import computed_index_for
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import THREADS, for_each
 from ...table.arrow.spill import SpillFile, SpillWriter
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
-from ...table.seen_table import SeenTable
 from ...timeline.writers import heartbeat
 from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffers
-from ...writer.routes import AppendRouter, BinRouter, KeyRouter, LocationRouter, PlacedRouter, Route, Router
+from ...writer.routes import Route
 from ...writer.rows import RowReader
-from ..locating.file_groups import JobPlanner, PlacedGroups
+from ..locating.routing import FileGroups, Routing, routing_of
 from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..progress import Progress
@@ -93,25 +90,20 @@ class _Task:
         plan = self._plan
         # The first task of a write undoes those that died, and may meet others who decide.
         with self._phases.phase("begin"):
-            self._timeline = begin(plan)
+            timeline = begin(plan)
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
-        alone = self._is_alone()
-        # Where keys are is not for a task to find out, which sees some of them only.
-        appends = plan.appends and not plan.looks_up and self._token.partition < appending_tasks(plan)
-        # Rows that are put together are put together once, so that no distribution over tasks gives another result.
-        appends = appends and not plan.lays_rows
-        if not alone and not appends:
-            return self._hand_over(batches)
+        routing = routing_of(plan, partial(seen_by, plan.transaction, timeline))
+        if not isinstance(routing, FileGroups) or not (routing.alone or self._shares()):
+            return self._hand_over(batches, routing)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-            return self._finish(batches, open_storage(folder, durable=False), alone=alone)
+            return self._finish(batches, routing, open_storage(folder, durable=False))
 
-    def _is_alone(self) -> bool:
-        """Return whether no other task writes to the file groups of this one's rows."""
+    def _shares(self) -> bool:
+        """Return whether the task appends to file groups that other tasks have rows for, too."""
         plan = self._plan
-        if plan.opens_alone or plan.config.generates_keys:
-            return plan.opens_alone
-        return plan.located if plan.looks_up else plan.settings.colocated
+        # Rows that are put together are put together once, so that no distribution over tasks gives another result.
+        return plan.appends and not plan.lays_rows and self._token.partition < appending_tasks(plan)
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         keys = KeyGenerator(self._plan.config, self._plan.schema)
@@ -122,8 +114,8 @@ class _Task:
             found.update(keys.partition_paths(batch).dictionary.to_pylist())  # O(partitions)
         return TaskResult(self._token, partitions=tuple(sorted(found)), rows=rows)
 
-    def _hand_over(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
-        buffers = self._gather(batches, self._open_hand_over)
+    def _hand_over(self, batches: Iterator[pa.RecordBatch], routing: Routing) -> TaskResult:
+        buffers = self._gather(batches, routing, self._open_hand_over)
         with self._phases.phase("spill") as facts:
             try:
                 spill = buffers.spill_all()
@@ -133,22 +125,17 @@ class _Task:
             facts["bytes"] = 0 if spill is None else spill.size
         return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self._phases.seconds)
 
-    def _finish(self, batches: Iterator[pa.RecordBatch], local: Storage, *, alone: bool) -> TaskResult:
+    def _finish(self, batches: Iterator[pa.RecordBatch], groups: FileGroups, local: Storage) -> TaskResult:
         """Write the file groups that are this task's to write, and hand over the rows of the others.
 
-        Args:
-            batches: The rows.
-            local: The task's own folder.
-            alone: Whether no other task has rows of the same file groups; else those are left to the commit that are
-                yet to be opened, each with one base file.
+        Where other tasks may have rows for the same file groups, the commit opens the new ones.
         """
-        planner = self._placed if self._plan.located and not self._plan.opens_alone else self._planner
-        own = OwnGroups(self._plan, self._token, planner, local)
+        own, alone = OwnGroups(self._plan, self._token, groups, local), groups.alone
         # Rows that stood elsewhere before are told apart by that, which they do not say any more in a log file.
         early = self._plan.appends and not self._plan.positioned and not self._plan.lays_rows
         flush = own.flush if early else None
         try:
-            buffers = self._gather(batches, lambda: SpillWriter(local, "rows.spill", ""), flush)
+            buffers = self._gather(batches, groups, lambda: SpillWriter(local, "rows.spill", ""), flush)
             gathered = Gathered(buffers, local)
             routes = sorted({*gathered.routes(), *own.routes()})
             with self._phases.phase("merge") as facts:
@@ -204,12 +191,17 @@ class _Task:
         return SpillWriter(self._storage, f"{work.spills}/{self._token}.spill", work.aside)
 
     def _gather(
-        self, batches: Iterator[pa.RecordBatch], open_spill: Callable[[], SpillWriter], flush: Flush | None = None
+        self,
+        batches: Iterator[pa.RecordBatch],
+        routing: Routing,
+        open_spill: Callable[[], SpillWriter],
+        flush: Flush | None = None,
     ) -> RowBuffers:
         settings = self._plan.settings
         buffers = RowBuffers(settings.batch_size, settings.output.memory, open_spill, flush)
         # As `pyhudi.colocate` counts: the partition in the upper bits, the row's place in it in the lower 33.
-        reader = RowReader(self._plan.spec, self._router(), self._token.partition << 33)
+        partition = self._token.partition
+        reader = RowReader(self._plan.spec, routing.router(partition), partition << 33)
         with self._phases.phase("gather") as facts:
             try:
                 for route, rows in reader.routed(batches):
@@ -219,28 +211,3 @@ class _Task:
                 raise
             facts["rows"] = buffers.rows
         return buffers
-
-    def _router(self) -> Router:
-        plan = self._plan
-        keys = KeyGenerator(plan.config, plan.schema)
-        if plan.looks_up and not plan.opens_alone:
-            return PlacedRouter(keys, self._placed.number_of, plan.path) if plan.located else BinRouter(keys)
-        if not plan.config.generates_keys:
-            own = AppendIndex(self._token.partition)
-            return KeyRouter(keys, own if plan.opens_alone else computed_index_for(plan.config))
-        if plan.opens_alone:
-            return AppendRouter(keys, plan.instant_time, self._token.partition)
-        return LocationRouter(self._planner.file_ids, plan.path)
-
-    @cached_property
-    def _seen(self) -> SeenTable:
-        """The table as of the plan; only tasks that write file groups themselves need it."""
-        return seen_by(self._plan.transaction, self._timeline)
-
-    @cached_property
-    def _planner(self) -> JobPlanner:
-        return JobPlanner(self._plan, self._seen)
-
-    @cached_property
-    def _placed(self) -> PlacedGroups:
-        return PlacedGroups(self._plan, self._seen)

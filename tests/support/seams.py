@@ -158,7 +158,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "what two writers of one bucket share": "index.bucket:BucketIndex.rival_key",
     "file id of a new bucket": "index.bucket:new_bucket_file_id",
     "take record keys apart": "index.bucket:parse_record_keys",
-    "file id of a new file group": "operations.locating.file_groups:new_file_id",
+    "file id of a new file group": "operations.locating.routing:new_file_id",
     "few keys for the filter of a file": "index.bloom:FEW",
     "footers in memory": "index.bloom:FOOTERS",
     "keys that a base file holds": "index.bloom:hits_of_base",
@@ -174,7 +174,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "sizes of file groups": "index.small_files:GroupSizes.of",
     "share of each key": "index.small_files:Shares.take",
     # --- where rows go
-    "known file groups of a partition": "operations.locating.file_groups:JobPlanner._known",
+    "known file groups of a partition": "operations.locating.routing:Bucketed._known",
     "file groups that plans hold": "operations.locating.group_jobs:held_groups",
     "job of a file group": "operations.locating.group_jobs:GroupJob",
     "tag rows by a lookup": "operations.locating.tagging:_Lookup._tag",

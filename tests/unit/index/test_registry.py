@@ -7,9 +7,8 @@ import importlib.metadata
 import pyarrow as pa
 import pytest
 from pyhudi.errors import MissingOptionError, OptionConflictError, PyHudiError, TableConfigError, UnsupportedTableError
-from pyhudi.index.append import AppendIndex
 from pyhudi.index.bucket import BucketIndex
-from pyhudi.index.registry import ENTRY_POINTS, index_for, is_offered
+from pyhudi.index.registry import ENTRY_POINTS, computed_index_for, index_for, is_offered
 from pyhudi.index.settings import LookupSettings
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.config.table_settings import TableSettings
@@ -36,8 +35,9 @@ def test_a_table_that_generates_its_keys_looks_nothing_up() -> None:
     keyless = TableConfig.new(TableSettings(name="t", record_key_fields=()))
     index = index_for(keyless)
 
-    assert index == AppendIndex()
-    assert index.buckets(pa.array(["a", "b"])).tolist() == [0, 0]
+    assert (index.needs_lookup, index.is_global) == (False, False)
+    with pytest.raises(ValueError, match="do not tell"):
+        computed_index_for(keyless)
     assert len(index.misfits(pa.array(["a", "b"]), FileGroupId("p", "00000007-x-0"))) == 0
 
 

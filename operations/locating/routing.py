@@ -1,0 +1,273 @@
+"""From a row of a write to the file group that it leads to, or the new one that will be opened.
+
+How a write's rows find their file groups is chosen once, by `routing_of`:
+
+    Bucketed    a row's key tells the bucket, which is one file group of its partition
+    Generated   each task generates file groups of its own: no row is looked for
+    Located     rows say where they go, having been read there, or looked up and placed
+    Unlocated   the index has to look keys up: the commit does it, for which tasks part their rows by key
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import ClassVar
+
+from ...errors import CommitConflictError, PlacementError
+from ...index.base import ComputedIndex
+from ...index.registry import computed_index_for
+from ...table.files.file_group import FileSlice
+from ...table.files.names import BaseFileName, FileGroupId, new_file_id
+from ...table.keys.generated import GeneratedKeys
+from ...table.keys.generator import KeyGenerator
+from ...table.schema.columns import FILE_GROUP, NEW_GROUP
+from ...table.seen_table import SeenTable
+from ...timeline.held import clustered_groups
+from ...timeline.instants import Instant
+from ...writer.group_writer import GroupJob
+from ...writer.routes import BinRouter, KeyRouter, LocationRouter, OwnRouter, PlacedRouter, Route, Router
+from ..planning.operation import REPLACING
+from ..planning.plan import WritePlan
+from .adoption import check_lesson, misfit
+from .group_jobs import refuse_clustered
+
+# The numbers of file groups that are there, their places in the partition, stay below; those of new ones begin here.
+_FIRST_NEW = 1 << 32
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+class Routing(ABC):
+    """How the rows of a write find their file groups, in one task or in the commit.
+
+    Args:
+        plan: The write.
+        see: Returns the table as of the write's watermark. It is called when the first file group is looked for.
+    """
+
+    def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
+        self._plan = plan
+        self._see = see
+
+    @property
+    def _keys(self) -> KeyGenerator:
+        return KeyGenerator(self._plan.config, self._plan.schema)
+
+    @abstractmethod
+    def router(self, partition: int) -> Router:
+        """Return what makes keys and routes of rows, in the task of a Spark partition."""
+
+
+class Unlocated(Routing):
+    """Routes that lead to a share of a partition's keys, whatever their file groups, for the commit to look up."""
+
+    def router(self, partition: int) -> Router:
+        """Return what parts rows by their keys."""
+        return BinRouter(self._keys)
+
+
+class FileGroups(Routing):
+    """Routes that lead to file groups: each partition is listed once, and those alone that rows belong to.
+
+    Attributes:
+        known_partitions: Those of the jobs' partitions that have their metafile already.
+    """
+
+    opens: ClassVar[bool] = False
+    """Whether all file groups are new."""
+
+    def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
+        super().__init__(plan, see)
+        self._slices: dict[str, tuple[FileSlice, ...]] = {}
+        self._jobs: dict[Route, GroupJob] = {}
+        # Of a table, or of partitions, that the write replaces nothing is looked for.
+        self._looks = not self.opens and plan.operation not in REPLACING
+        self.known_partitions: set[str] = set()
+
+    @property
+    @abstractmethod
+    def alone(self) -> bool:
+        """Whether no other task has rows for the file groups of this one's."""
+
+    @cached_property
+    def seen(self) -> SeenTable:
+        """The table as of the write's watermark."""
+        seen = self._see()
+        check_lesson(self._plan, seen)
+        return seen
+
+    @cached_property
+    def _clustered(self) -> Mapping[tuple[str, str], Instant]:
+        return clustered_groups(self.seen.timeline)
+
+    def job(self, route: Route) -> GroupJob:
+        """Return what is to be written for the rows of one route.
+
+        Raises:
+            ConcurrentWriteError: A pending clustering holds the file group.
+            UnsupportedTableError: The partition holds file groups that no bucket index made.
+        """
+        if route not in self._jobs:
+            job = self._jobs[route] = self._find(route)
+            if job.piece is not None:
+                refuse_clustered(self._plan, self._clustered, job.group)
+        return self._jobs[route]
+
+    @abstractmethod
+    def _find(self, route: Route) -> GroupJob:
+        """Return what is to be written for the rows of one route."""
+
+    def _pieces(self, partition_path: str) -> tuple[FileSlice, ...]:
+        """Return the newest slices of a partition, in the order of their file ids."""
+        if not self._looks:
+            return ()
+        if partition_path not in self._slices:
+            view = self.seen.view
+            self._slices[partition_path] = tuple(view.slices(partition_path).values())
+            if view.is_partition(partition_path):
+                self.known_partitions.add(partition_path)
+        return self._slices[partition_path]
+
+    def _new(self, partition_path: str, number: int) -> FileGroupId:
+        return FileGroupId(partition_path, new_file_id(self._plan.instant_time, partition_path, number))
+
+
+class Bucketed(FileGroups):
+    """A row's key tells its bucket, which is one file group of its partition."""
+
+    def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
+        super().__init__(plan, see)
+        self._index: ComputedIndex = computed_index_for(plan.config)
+        self._numbered: dict[str, dict[int, FileSlice]] = {}
+
+    @property
+    def alone(self) -> bool:
+        """Whether the caller has brought the rows of each file group into one task."""
+        return self._plan.settings.colocated
+
+    def router(self, partition: int) -> Router:
+        """Return what hashes keys."""
+        return KeyRouter(self._keys, self._index)
+
+    def _find(self, route: Route) -> GroupJob:
+        path, number = route
+        known = self._known(path).get(number)
+        if known is not None:
+            return GroupJob(known.group, known)
+        return GroupJob(self._index.place(self._plan.instant_time, path, number), None)
+
+    def _known(self, partition_path: str) -> dict[int, FileSlice]:
+        if partition_path not in self._numbered:
+            buckets: dict[int, FileSlice] = {}
+            for piece in self._pieces(partition_path):
+                bucket = self._index.number_of(piece.group)
+                if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
+                    raise misfit(self._plan, piece)
+                buckets[bucket] = piece
+            self._numbered[partition_path] = buckets
+        return self._numbered[partition_path]
+
+
+class Generated(FileGroups):
+    """Each task generates file groups of its own, with generated keys where the table has no others."""
+
+    opens = True
+    alone = True
+
+    def router(self, partition: int) -> Router:
+        """Return what sends all rows of a partition to the task's own file group."""
+        generates = self._plan.config.generates_keys
+        return OwnRouter(
+            self._keys, partition, GeneratedKeys(self._plan.instant_time, partition) if generates else None
+        )
+
+    def _find(self, route: Route) -> GroupJob:
+        return GroupJob(self._new(*route), None, rolls=True)
+
+
+class Located(FileGroups):
+    """Rows say which file group they go to: that in which they were read, or the one that they were placed for."""
+
+    def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
+        super().__init__(plan, see)
+        self._places: dict[str, dict[str, int]] = {}
+        self._rewritten: dict[Route, bool] = {}
+
+    @property
+    def alone(self) -> bool:
+        """Whether rows were placed: those that were read somewhere may come in any task."""
+        return self._plan.located
+
+    def router(self, partition: int) -> Router:
+        """Return what reads the columns that say it."""
+        if self._plan.located:
+            return PlacedRouter(self._keys, self.number_of, self._plan.path)
+        return LocationRouter(self._number_of_file, self._plan.path)
+
+    def number_of(self, partition_path: str, said: str) -> int:
+        """Return the number of a file group, given how placed rows of the partition call it.
+
+        Raises:
+            PlacementError: It makes no sense, or rows of one file group say different things.
+            CommitConflictError: The table has no such file group.
+        """
+        rest = said.removeprefix(NEW_GROUP)
+        is_new = rest != said
+        if is_new and _NUMBER.fullmatch(rest):
+            return _FIRST_NEW + int(rest)
+        place = self._known(partition_path).get(rest)
+        if place is None:
+            raise CommitConflictError(
+                f"Rows for the table {self._plan.path} were placed for the file group {said!r} of partition "
+                f"{partition_path!r}, which the table has not.",
+                "Nothing of this write is left; write again, which looks the keys up anew.",
+            )
+        if self._rewritten.setdefault(Route(partition_path, place), is_new) != is_new:
+            raise PlacementError(
+                f"Some rows for the file group {rest} of the table {self._plan.path} say in {FILE_GROUP} that it takes "
+                "new keys in, and others do not.",
+                "Write rows as pyhudi placed them, or leave hoodie.pyhudi.colocated out.",
+            )
+        return place
+
+    def _number_of_file(self, partition_path: str, name: str) -> int:
+        """Return the number of a file group, given the name of the file in which rows were read.
+
+        Raises:
+            CommitConflictError: The table has no such file group.
+        """
+        parsed = BaseFileName.parse(name)
+        file_id = name if parsed is None else parsed.file_id
+        place = self._known(partition_path).get(file_id)
+        if place is None:
+            raise CommitConflictError(
+                f"Rows to be deleted from the table {self._plan.path} were read from the file group {file_id} of "
+                f"partition {partition_path!r}, which the table has no longer.",
+                "Read the rows anew and delete those.",
+            )
+        return place
+
+    def _find(self, route: Route) -> GroupJob:
+        path, number = route
+        if number >= _FIRST_NEW:
+            return GroupJob(self._new(path, number - _FIRST_NEW), None)
+        piece = self._pieces(path)[number]
+        return GroupJob(piece.group, piece, rewrites=self._rewritten.get(route, False))
+
+    def _known(self, partition_path: str) -> dict[str, int]:
+        """Return the place of each file group that a partition has, by its id."""
+        if partition_path not in self._places:
+            pieces = self._pieces(partition_path)
+            self._places[partition_path] = {piece.file_id: place for place, piece in enumerate(pieces)}
+        return self._places[partition_path]
+
+
+def routing_of(plan: WritePlan, see: Callable[[], SeenTable]) -> Routing:
+    """Return how the rows of a write find their file groups."""
+    if plan.opens_alone:
+        return Generated(plan, see)
+    if plan.config.generates_keys or plan.located:
+        return Located(plan, see)
+    return Unlocated(plan, see) if plan.looks_up else Bucketed(plan, see)
