@@ -15,7 +15,7 @@ from ..table.files.base_file import BaseFileReader
 from ..table.files.bloom_filter import FilterKeys
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.footers import leaves_of, row_groups_around
-from ..table.files.logs.log_contents import rows_of
+from ..table.files.logs.log_contents import BlockContent
 from ..table.files.logs.log_scan import effective_blocks
 from ..table.files.logs.whole_log import read_log
 from ..table.merging.key_probe import KeyProbe
@@ -161,7 +161,7 @@ class SliceKeys:
         for block in effective_blocks([read_log(self.storage, log) for log in self.slice.logs], self.sees):
             if block.is_data:
                 shown = f"{block.shown[:1].upper()}{block.shown[1:]}"
-                yield _keys(rows_of(self.storage, block, _KEYS), shown)
+                yield _keys(BlockContent(self.storage, block).rows(_KEYS), shown)
 
 
 def hits_of_base(base: BaseFileReader, file: BaseFile, wanted: WantedKeys) -> Hits:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -68,6 +68,7 @@ class LocalStorage:
     path: str
     root: str
     durable: bool = True
+    remote: ClassVar[bool] = False
 
     @classmethod
     def open(cls, path: str, *, durable: bool = True) -> LocalStorage:
@@ -75,11 +76,6 @@ class LocalStorage:
         plain = path.rstrip("/") or "/"
         # Normalises ".." without following links.
         return cls(plain, os.path.abspath(local_path(plain)), durable)  # noqa: PTH100
-
-    @property
-    def remote(self) -> bool:
-        """False."""
-        return False
 
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""

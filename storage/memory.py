@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -62,16 +62,12 @@ class MemoryStorage:
     """
 
     path: str
+    remote: ClassVar[bool] = False
 
     @classmethod
     def open(cls, path: str) -> MemoryStorage:
         """Open ``memory://x``; nothing needs to exist."""
         return cls(SCHEME + path.removeprefix(SCHEME).strip("/"))
-
-    @property
-    def remote(self) -> bool:
-        """False."""
-        return False
 
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path."""

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -101,6 +101,7 @@ class ObjectStorage:
     path: str
     connect: Connect = field(repr=False)
     options: Options = field(default=(), repr=False)
+    remote: ClassVar[bool] = True
 
     @classmethod
     def open(cls, path: str, connect: Connect, options: Mapping[str, str]) -> ObjectStorage:
@@ -115,11 +116,6 @@ class ObjectStorage:
             raise InvalidOptionError(f"The path {path} names no bucket.", "Give one like s3://bucket/folder/table.")
         storage._client()
         return storage
-
-    @property
-    def remote(self) -> bool:
-        """True."""
-        return True
 
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path, with the user's own scheme."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import fsspec
 import pyarrow as pa
@@ -33,6 +33,7 @@ class RemoteStorage:
 
     path: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    remote: ClassVar[bool] = True
 
     @classmethod
     def open(cls, path: str, options: Mapping[str, str]) -> RemoteStorage:
@@ -50,11 +51,6 @@ class RemoteStorage:
     def scheme(self) -> str:
         """The part of the URL before the colon."""
         return self.path.partition(":")[0]
-
-    @property
-    def remote(self) -> bool:
-        """True."""
-        return True
 
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path."""

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import TableVersionError
-from ..storage.base import Storage
 from ..timeline.archive.lsm import Archive
-from ..timeline.instant_files import InstantFiles
-from ..timeline.layout import Layout, LayoutV2
+from ..timeline.layout import LayoutV2
 from ..timeline.metadata.avro_codec import AvroCodec
 from ..timeline.metadata.codec import Codec
 from .config import TableConfig
@@ -33,15 +31,6 @@ class TableFormat:
     layout: type[LayoutV2]
     codec: Codec
     archive: type[Archive]
-
-    def open_instants(self, storage: Storage, config: TableConfig) -> InstantFiles:
-        """Return the files of a table's instants."""
-        layout: Layout = self.layout(config.timeline_folder, config.archive_folder)
-        return InstantFiles(storage, layout, self.codec)
-
-    def open_archive(self, storage: Storage, config: TableConfig) -> Archive:
-        """Return a table's archived instants."""
-        return self.archive(storage, config.archive_folder)
 
 
 _LSM = TableFormat("2", LayoutV2, AvroCodec(), Archive)

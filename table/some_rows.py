@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..storage.base import Storage
 from .files.base_file import BaseFileReader
 from .files.file_group import DataFile, FileSlice
-from .files.logs.log_contents import rows_of
+from .files.logs.log_contents import BlockContent
 from .files.logs.whole_log import read_log
 
 
@@ -30,5 +30,5 @@ def some_rows(storage: Storage, piece: FileSlice, schema: pa.Schema) -> Iterator
         # Partial rows hold their key, and not the columns that it was made of.
         blocks = (one for one in read_log(storage, log) if one.is_data and not one.is_partial)
         for block in islice(blocks, 1):
-            for rows in islice(rows_of(storage, block, schema), 1):
+            for rows in islice(BlockContent(storage, block).rows(schema), 1):
                 yield log, rows

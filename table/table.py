@@ -41,12 +41,13 @@ class Table:
     @property
     def instants(self) -> InstantFiles:
         """The files of the table's instants."""
-        return self.format.open_instants(self.storage, self.config)
+        layout = self.format.layout(self.config.timeline_folder, self.config.archive_folder)
+        return InstantFiles(self.storage, layout, self.format.codec)
 
     @property
     def archive(self) -> Archive:
         """The instants that have left the timeline."""
-        return self.format.open_archive(self.storage, self.config)
+        return self.format.archive(self.storage, self.config.archive_folder)
 
     def timeline(self) -> Timeline:
         """List the timeline as it is now.

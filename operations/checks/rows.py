@@ -18,7 +18,7 @@ from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import BaseFile, DataFile, FileGroup, FileSlice, LogFile
 from ...table.files.key_footers import KeyFooter
 from ...table.files.logs.log_blocks import BlockType
-from ...table.files.logs.log_contents import columns_of, deletes_of, rows_of
+from ...table.files.logs.log_contents import BlockContent, columns_of
 from ...table.keys.generator import KeyGenerator
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY, canonical
@@ -118,9 +118,9 @@ class _Rows:
         with self.subject.unreadable(file.path, file.instant_time):
             for block in data_blocks(self.subject, file):
                 if block.type == BlockType.DELETE:
-                    self._check_buckets(deletes_of(self.subject.storage, block).keys)
+                    self._check_buckets(BlockContent(self.subject.storage, block).deletes().keys)
                     continue
-                for rows in rows_of(self.subject.storage, block, columns_of(block)):
+                for rows in BlockContent(self.subject.storage, block).rows(columns_of(block)):
                     self._check(rows, whole=not block.is_partial)
         self._report()
 

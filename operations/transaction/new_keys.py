@@ -19,7 +19,7 @@ from ...table.arrow.arrays import plain
 from ...table.arrow.string_hash import hash64
 from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import BaseFile, DataFile, FileSlice, data_file
-from ...table.files.logs.log_contents import rows_of
+from ...table.files.logs.log_contents import BlockContent
 from ...table.files.logs.whole_log import read_log
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
@@ -170,7 +170,7 @@ def _keys_of_file(storage: Storage, file: DataFile, times: Collection[str]) -> I
         return
     for block in read_log(storage, file):
         if block.is_data:
-            yield from _written_at(rows_of(storage, block, _COLUMNS), times)
+            yield from _written_at(BlockContent(storage, block).rows(_COLUMNS), times)
 
 
 def _written_at(batches: Iterable[pa.RecordBatch], times: Collection[str]) -> Iterator[pa.Array]:

@@ -18,7 +18,7 @@ from ...storage.base import Storage
 from ..arrow.arrays import Mask, mask
 from ..arrow.batches import within
 from ..files.logs.log_blocks import BlockType, LogBlock
-from ..files.logs.log_contents import deletes_of, rows_of
+from ..files.logs.log_contents import BlockContent
 from ..merging.deletes import IS_DELETED, DeleteMarker, deleted
 from ..merging.meet import FOLDING_BYTES
 from ..merging.row_spec import RowSpec
@@ -140,18 +140,18 @@ class LogRows:
         return _OWN.get(name) or self.schema.field(name).with_nullable(True)
 
     def _rows(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
-        judges = _judges(self.table_schema, block, self.marker, self.ordering_fields) if KIND in wanted.names else []
+        judges = self._judges(block) if KIND in wanted.names else []
         data = [one for one in wanted if one.name not in _OWN]
         asked = pa.schema([*data, *(one for one in judges if one.name not in wanted.names)])
-        for batch in rows_of(self.storage, block, asked):
+        for batch in BlockContent(self.storage, block).rows(asked):
             own = {BLOCK: pa.array(np.full(batch.num_rows, number, np.int32))}
             if KIND in wanted.names:
-                own[KIND] = _kinds_of(batch, self.marker, self.ordering_fields)
+                own[KIND] = self._kinds_of(batch)
             columns = [own[name] if name in _OWN else batch.column(name) for name in wanted.names]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
     def _deletes(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
-        found = deletes_of(self.storage, block, [self.schema.field(name) for name in self.ordering_fields])
+        found = BlockContent(self.storage, block).deletes([self.schema.field(name) for name in self.ordering_fields])
         count = len(found)
         known = dict(zip(self.ordering_fields, found.ordering, strict=True)) | {RECORD_KEY: found.keys}
         known[BLOCK] = pa.array(np.full(count, number, np.int32))
@@ -159,37 +159,36 @@ class LogRows:
         columns = [known[one.name] if one.name in known else pa.nulls(count, one.type) for one in wanted]
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
+    def _judges(self, block: LogBlock) -> list[pa.Field]:
+        """Return the columns that say of a block's rows whether they are deletes."""
+        table = self.table_schema
+        names = [IS_DELETED, *self.ordering_fields, *([self.marker.field] if self.marker else [])]
+        judges = [table.field(name).with_nullable(True) for name in dict.fromkeys(names) if name in table.names]
+        if OPERATION_COLUMN in (block.schema or ""):
+            judges.append(pa.field(OPERATION_COLUMN, pa.string()))
+        return judges
+
+    def _kinds_of(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return what each row of a data block is."""
+        gone = deleted(rows, self.marker)
+        if OPERATION_COLUMN in rows.schema.names:
+            gone |= mask(pc.is_in(rows.column(OPERATION_COLUMN), pa.array(_GONE)))
+        if not gone.any():
+            return pa.array(np.zeros(rows.num_rows, np.int8))
+        kind = np.where(gone, DELETED_ROW, ROW).astype(np.int8)
+        if self.ordering_fields:
+            spec = RowSpec(rows.schema, self.ordering_fields, deletes=False)
+            unordered = spec.unordered(rows, gone)
+            if unordered is not None:
+                kind[unordered] = RESET
+            kind[gone & _without_value(rows, self.ordering_fields)] = RESET
+        return pa.array(kind)
+
 
 def kinds(rows: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int8]]:
     """Return what each entry is."""
     found: np.ndarray[Any, np.dtype[np.int8]] = rows.column(KIND).to_numpy(zero_copy_only=False)
     return found
-
-
-def _judges(table: pa.Schema, block: LogBlock, marker: DeleteMarker | None, ordering: Sequence[str]) -> list[pa.Field]:
-    """Return the columns that say of a block's rows whether they are deletes."""
-    names = [IS_DELETED, *ordering, *([marker.field] if marker else [])]
-    judges = [table.field(name).with_nullable(True) for name in dict.fromkeys(names) if name in table.names]
-    if OPERATION_COLUMN in (block.schema or ""):
-        judges.append(pa.field(OPERATION_COLUMN, pa.string()))
-    return judges
-
-
-def _kinds_of(rows: pa.RecordBatch, marker: DeleteMarker | None, ordering: tuple[str, ...]) -> pa.Array:
-    """Return what each row of a data block is."""
-    gone = deleted(rows, marker)
-    if OPERATION_COLUMN in rows.schema.names:
-        gone |= mask(pc.is_in(rows.column(OPERATION_COLUMN), pa.array(_GONE)))
-    if not gone.any():
-        return pa.array(np.zeros(rows.num_rows, np.int8))
-    kind = np.where(gone, DELETED_ROW, ROW).astype(np.int8)
-    if ordering:
-        spec = RowSpec(rows.schema, ordering, deletes=False)
-        unordered = spec.unordered(rows, gone)
-        if unordered is not None:
-            kind[unordered] = RESET
-        kind[gone & _without_value(rows, ordering)] = RESET
-    return pa.array(kind)
 
 
 def _without_value(rows: pa.RecordBatch, ordering: tuple[str, ...]) -> Mask:

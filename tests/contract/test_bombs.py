@@ -21,7 +21,7 @@ from pyhudi.storage import bounds, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.logs.log_blocks import BlockType, Header, LogBlock, head, tail
-from pyhudi.table.files.logs.log_contents import columns_of, deletes_of, rows_of
+from pyhudi.table.files.logs.log_contents import BlockContent, columns_of
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.schema.avro import parse_avro
 from pyhudi.timeline.archive import lsm as archive
@@ -312,9 +312,9 @@ def read_log(data: bytes) -> list[LogBlock]:
     found = list(read_blocks(storage, LOG))
     for one in found:
         if one.type == BlockType.DELETE:
-            deletes_of(storage, one)
+            BlockContent(storage, one).deletes()
         elif one.is_data:
-            for _ in rows_of(storage, one, columns_of(one)):
+            for _ in BlockContent(storage, one).rows(columns_of(one)):
                 pass
     return found
 

@@ -28,7 +28,7 @@ from pyhudi.reader.scan import read_split
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.log_blocks import BlockType
-from pyhudi.table.files.logs.log_contents import deletes_of
+from pyhudi.table.files.logs.log_contents import BlockContent
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.timeline.held import pending_compactions
 from pyhudi.timeline.instants import State
@@ -153,7 +153,7 @@ def test_deletes_stay_with_their_values_in_blocks_that_have_one_kind_each(table:
         for log in piece.logs:
             for block in read_blocks(storage, log.path) if log.instant_time == done.instant else ():
                 if block.type is BlockType.DELETE:
-                    deletes = deletes_of(storage, block, ordering)
+                    deletes = BlockContent(storage, block).deletes(ordering)
                     assert len({*deletes.default.to_pylist()}) == 1
                     found |= dict(zip(deletes.keys.to_pylist(), deletes.ordering[0].to_pylist(), strict=True))
 

@@ -14,7 +14,7 @@ import pytest
 from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock
-from pyhudi.table.files.logs.log_contents import columns_of, rows_of
+from pyhudi.table.files.logs.log_contents import BlockContent, columns_of
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.files.output import Output
 from pyhudi.table.schema.columns import META_COLUMNS
@@ -77,7 +77,7 @@ def entries(path: str, block: LogBlock, schema: pa.Schema) -> list[dict[str, Any
     if block.type is BlockType.DELETE:
         return storage.read(block.path)[block.content_offset :][: block.content_size]
     wanted = pa.schema([one for one in schema if one.name not in META_COLUMNS[:2]])
-    return [row for batch in rows_of(storage, block, wanted) for row in batch.to_pylist()]
+    return [row for batch in BlockContent(storage, block).rows(wanted) for row in batch.to_pylist()]
 
 
 def test_a_plan_says_what_apache_hudi_would_say(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ....storage.base import Storage, split
 from ....table.config.property_keys import EVENT_TIME_ORDERING
 from ....table.files.file_group import FileSlice, LogFile
 from ....table.files.logs.log_blocks import BlockType, LogBlock
-from ....table.files.logs.log_contents import columns_of, deletes_of, rows_of
+from ....table.files.logs.log_contents import BlockContent, columns_of
 from ....table.files.logs.log_file import read_blocks
 from ....table.files.logs.whole_log import read_log
 from ....table.files.lost import open_view
@@ -232,10 +232,10 @@ class _Examiner:
             if block.is_data:
                 present = set(columns_of(block).names)
                 wanted = pa.schema([one.with_nullable(True) for one in self.schema if one.name in present])
-                return sum(int(batch.num_rows) for batch in rows_of(self.storage, block, wanted))
+                return sum(int(batch.num_rows) for batch in BlockContent(self.storage, block).rows(wanted))
             if block.type == BlockType.DELETE:
                 ordering = [self.schema.field(name) for name in self.ordering]
-                return len(deletes_of(self.storage, block, ordering))
+                return len(BlockContent(self.storage, block).deletes(ordering))
         except (CorruptFileError, UnsupportedTableError):
             return None
         return 0

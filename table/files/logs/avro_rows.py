@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,10 +132,7 @@ def decode(
     """
     left = count(read(_HEAD.size), size)
     record = parse_json(avro_schema)
-
-    def one_by_one(part: bytes, rows: int) -> Iterator[pa.RecordBatch]:
-        return _one_by_one(part, rows, record, columns, names)
-
+    one_by_one = partial(_one_by_one, record, pa.schema([field for field in columns if field.name in names]))
     unread, data = size - _HEAD.size, b""
     at_once = avro_columns.takes_bytes(record)
     while at_once and left and unread:
@@ -163,11 +161,8 @@ def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
     return data
 
 
-def _one_by_one(
-    data: bytes, count: int, record: dict[str, Any], columns: pa.Schema, names: Collection[str]
-) -> Iterator[pa.RecordBatch]:
-    """Yield rows of any schema, decoded one by one."""
-    chosen = pa.schema([field for field in columns if field.name in names])
+def _one_by_one(record: dict[str, Any], chosen: pa.Schema, data: bytes, count: int) -> Iterator[pa.RecordBatch]:
+    """Yield the chosen columns of rows of any schema, decoded one by one."""
     raw = pa.struct([pa.field(_LENGTH, pa.binary(_ROW_LENGTH)), *(_raw_field(field) for field in chosen)])
     physical = _Physical()
     written = physical.record(record)

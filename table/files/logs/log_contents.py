@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,7 +24,7 @@ from .log_file import open_log
 # A content's version, its length or its number of rows, and the number of deletes.
 _FIRST_BYTES = 32
 
-__all__ = ["Deletes", "columns_of", "count_of", "deletes_of", "rows_of"]
+__all__ = ["BlockContent", "Deletes", "columns_of"]
 
 
 def columns_of(block: LogBlock) -> pa.Schema:
@@ -40,104 +42,115 @@ def columns_of(block: LogBlock) -> pa.Schema:
         raise damaged(block, error.what) from error
 
 
-def rows_of(
-    storage: Storage,
-    block: LogBlock,
-    schema: pa.Schema,
-    *,
-    batch_rows: int = 65_536,
-    plain: Collection[str] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a data block with exactly the columns of ``schema``.
+@dataclass(frozen=True, slots=True)
+class BlockContent:
+    """What is in one block of a log file.
 
-    Columns that the block lacks are null; where it is partial they may be null even where the table's are not, and
-    `columns_of` tells which they are.
+    Methods raise CorruptFileError where the content is damaged, and UnsupportedTableError where it is of a kind that
+    pyhudi does not read.
 
-    Args:
-        storage: Rooted at the table.
-        block: A data block.
-        schema: Wanted columns, canonical types, meta columns may be among them.
-        batch_rows: Rows of one batch at most.
-        plain: As for `BaseFileReader`: None for plain strings, else what is not wanted as the file's dictionaries.
-
-    Raises:
-        CorruptFileError: The content is damaged.
-        UnsupportedTableError: The content is of a kind that pyhudi does not read.
-        SchemaMismatchError: A value has no place in its column.
-    """
-    if block.is_partial:
-        present = set(columns_of(block).names)
-        schema = pa.schema([field.with_nullable(field.nullable or field.name not in present) for field in schema])
-    if block.type == BlockType.PARQUET:
-        with _parquet(storage, block, plain) as reader:
-            yield from reader.batches(schema, batch_rows=batch_rows)
-        return
-    if block.type == BlockType.AVRO:
-        with repairable(storage, block.path):
-            for batch in _avro_rows(storage, block, schema.names):
-                known = conform(batch, schema, fill_missing=True)
-                yield from (known.slice(at, batch_rows) for at in range(0, known.num_rows, batch_rows))
-        return
-    raise _unsupported(block)
-
-
-def count_of(storage: Storage, block: LogBlock) -> int:
-    """Return how many rows or deletes a block says that it has, which costs one small read.
-
-    Args:
+    Attributes:
         storage: Rooted at the table.
         block: A data block or a delete block.
-
-    Raises:
-        CorruptFileError: The content is damaged.
-        UnsupportedTableError: The content is of a kind that pyhudi does not read.
     """
-    if block.type == BlockType.PARQUET:
-        with _parquet(storage, block, None) as reader:
-            return reader.rows
-    if block.type not in (BlockType.AVRO, BlockType.DELETE):
-        raise _unsupported(block)
-    content = _beginning(storage, block)
-    with repairable(storage, block.path), _parsing(block):
-        if block.type == BlockType.DELETE:
-            return delete_block.count(content, block.content_size)
-        return avro_rows.count(content, block.content_size)
 
+    storage: Storage
+    block: LogBlock
 
-def deletes_of(storage: Storage, block: LogBlock, ordering: Sequence[pa.Field] = ()) -> Deletes:
-    """Return the deletes of a delete block.
+    def rows(
+        self, schema: pa.Schema, *, batch_rows: int = 65_536, plain: Collection[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a data block with exactly the columns of ``schema``.
 
-    Args:
-        storage: Rooted at the table.
-        block: A delete block.
-        ordering: The table's ordering fields, as it has them now; none where deletes ask for no order.
+        Columns that the block lacks are null; where it is partial they may be null even where the table's are not, and
+        `columns_of` tells which they are.
 
-    Raises:
-        CorruptFileError: The content is damaged.
-        UnsupportedTableError: An old release wrote it.
-        SchemaMismatchError: An ordering value has no place in its field's type.
-    """
-    written = [field.type for field in ordering]
-    if ordering and block.schema is not None:
-        columns = columns_of(block)
-        known = [find_field(columns, field.name) for field in ordering]
-        written = [now.type if then is None else then.type for then, now in zip(known, ordering, strict=True)]
-    with storage_errors("read", block.path), open_log(storage, block.path) as source:
-        source.seek(block.content_offset)
-        check = block_checksum.Check(block, source.read)
-        content = check.read(block.content_size)
-    with repairable(storage, block.path), _parsing(block):
-        check.end()
-        return delete_block.decode(content, written, ordering)
+        Args:
+            schema: Wanted columns, canonical types, meta columns may be among them.
+            batch_rows: Rows of one batch at most.
+            plain: As for `BaseFileReader`: None for plain strings, else what is not wanted as the file's dictionaries.
 
+        Raises:
+            SchemaMismatchError: A value has no place in its column.
+        """
+        block = self.block
+        if block.is_partial:
+            present = set(columns_of(block).names)
+            schema = pa.schema([field.with_nullable(field.nullable or field.name not in present) for field in schema])
+        if block.type == BlockType.PARQUET:
+            with self._parquet(plain) as reader:
+                yield from reader.batches(schema, batch_rows=batch_rows)
+            return
+        if block.type != BlockType.AVRO:
+            raise _unsupported(block)
+        with repairable(self.storage, block.path):
+            for batch in self._avro_rows(schema.names):
+                known = conform(batch, schema, fill_missing=True)
+                yield from (known.slice(at, batch_rows) for at in range(0, known.num_rows, batch_rows))
 
-def _avro_rows(storage: Storage, block: LogBlock, names: Collection[str]) -> Iterator[pa.RecordBatch]:
-    columns = columns_of(block)
-    with storage_errors("read", block.path), open_log(storage, block.path) as source, _parsing(block):
-        source.seek(block.content_offset)
-        check = block_checksum.Check(block, source.read)
-        yield from avro_rows.decode(check.read, block.content_size, block.schema or "", columns, names)
-        check.end()
+    def count(self) -> int:
+        """Return how many rows or deletes the block says that it has, which costs one small read."""
+        block = self.block
+        if block.type == BlockType.PARQUET:
+            with self._parquet(None) as reader:
+                return reader.rows
+        if block.type not in (BlockType.AVRO, BlockType.DELETE):
+            raise _unsupported(block)
+        with self._opened() as source:
+            content = source.read(min(_FIRST_BYTES, block.content_size))
+        with repairable(self.storage, block.path), _parsing(block):
+            count = delete_block.count if block.type == BlockType.DELETE else avro_rows.count
+            return count(content, block.content_size)
+
+    def deletes(self, ordering: Sequence[pa.Field] = ()) -> Deletes:
+        """Return the deletes of a delete block.
+
+        Args:
+            ordering: The table's ordering fields, as it has them now; none where deletes ask for no order.
+
+        Raises:
+            SchemaMismatchError: An ordering value has no place in its field's type.
+        """
+        block = self.block
+        written = [field.type for field in ordering]
+        if ordering and block.schema is not None:
+            columns = columns_of(block)
+            known = [find_field(columns, field.name) for field in ordering]
+            written = [now.type if then is None else then.type for then, now in zip(known, ordering, strict=True)]
+        with self._opened() as source:
+            check = block_checksum.Check(block, source.read)
+            content = check.read(block.content_size)
+        with repairable(self.storage, block.path), _parsing(block):
+            check.end()
+            return delete_block.decode(content, written, ordering)
+
+    def _avro_rows(self, names: Collection[str]) -> Iterator[pa.RecordBatch]:
+        block, columns = self.block, columns_of(self.block)
+        with self._opened() as source, _parsing(block):
+            check = block_checksum.Check(block, source.read)
+            yield from avro_rows.decode(check.read, block.content_size, block.schema or "", columns, names)
+            check.end()
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Open the log file at the content's beginning."""
+        path = self.block.path
+        with storage_errors("read", path), open_log(self.storage, path) as source:
+            source.seek(self.block.content_offset)
+            yield source
+
+    @contextmanager
+    def _parquet(self, plain: Collection[str] | None) -> Iterator[BaseFileReader]:
+        block = self.block
+        part = (block.content_offset, block.content_size)
+        check = partial(block_checksum.check_parquet, block)
+        with (
+            repairable(self.storage, block.path),
+            BaseFileReader(
+                self.storage, block.path, plain=plain, part=part, shown=block.shown, check_footer=check
+            ) as reader,
+        ):
+            yield reader
 
 
 @contextmanager
@@ -173,25 +186,8 @@ def _parsing(block: LogBlock) -> Iterator[None]:
         raise damaged(block, f"{type(error).__name__}: {error}") from error
 
 
-@contextmanager
-def _parquet(storage: Storage, block: LogBlock, plain: Collection[str] | None) -> Iterator[BaseFileReader]:
-    part = (block.content_offset, block.content_size)
-    check = partial(block_checksum.check_parquet, block)
-    with (
-        repairable(storage, block.path),
-        BaseFileReader(storage, block.path, plain=plain, part=part, shown=block.shown, check_footer=check) as reader,
-    ):
-        yield reader
-
-
 def _unsupported(block: LogBlock) -> UnsupportedTableError:
     return UnsupportedTableError(
         f"{block.shown[:1].upper()}{block.shown[1:]} is of the type {block.type.name}, which pyhudi does not read.",
         "Compact the table with Apache Hudi, then run this again.",
     )
-
-
-def _beginning(storage: Storage, block: LogBlock) -> bytes:
-    with storage_errors("read", block.path), open_log(storage, block.path) as source:
-        source.seek(block.content_offset)
-        return source.read(min(_FIRST_BYTES, block.content_size))  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -219,7 +220,10 @@ class LogFileWriter:
     def _begin(self) -> _ParquetContent | _AvroContent:
         if self._format == BlockType.AVRO:
             return _AvroContent()
-        return _ParquetContent(self._schema, self._avro_schema, self._output, self._headers_of_rows)
+        pieces, notes = _Pieces(), {block_checksum.KEY: block_checksum.PLACEHOLDER}
+        sink = pa.PythonFile(pieces, mode="w")
+        writer = BaseFileWriter(sink, self._schema, self._avro_schema, self._output, notes=notes)
+        return _ParquetContent(pieces, writer, self._headers_of_rows)
 
     @property
     def _headers_of_rows(self) -> Mapping[Header, str]:
@@ -243,28 +247,26 @@ class LogFileWriter:
         self.blocks += 1
 
 
+@dataclass(slots=True)
 class _ParquetContent:
     """The content of one data block in the making: a whole Parquet file."""
 
-    def __init__(self, schema: pa.Schema, avro_schema: str, output: Output, headers: Mapping[Header, str]) -> None:
-        self._pieces = _Pieces()
-        self._headers = headers
-        notes = {block_checksum.KEY: block_checksum.PLACEHOLDER}
-        sink = pa.PythonFile(self._pieces, mode="w")
-        self._writer = BaseFileWriter(sink, schema, avro_schema, output, notes=notes)
-        self.given = 0
+    pieces: _Pieces
+    writer: BaseFileWriter
+    headers: Mapping[Header, str]
+    given: int = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        self._writer.write(batch)
+        self.writer.write(batch)
         self.given += batch.nbytes
 
     def end(self) -> list[Any]:
-        self._writer.close()
-        block_checksum.seal_parquet(self._pieces.written, self._headers)
-        return self._pieces.written
+        self.writer.close()
+        block_checksum.seal_parquet(self.pieces.written, self.headers)
+        return self.pieces.written
 
     def abandon(self) -> None:
-        self._writer.abandon()
+        self.writer.abandon()
 
 
 class _Pieces:

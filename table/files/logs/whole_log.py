@@ -9,7 +9,7 @@ from ....errors import CorruptFileError
 from ....storage.base import Storage
 from ..file_group import LogFile, StatedLog
 from .log_blocks import BlockType, LogBlock
-from .log_contents import count_of, repairable
+from .log_contents import BlockContent, repairable
 from .log_file import read_blocks
 
 
@@ -74,7 +74,7 @@ class _WholeLog:
     def _check_records(self, whole: list[LogBlock]) -> None:
         """Raise where torn blocks held records that no whole block holds again."""
         counted = [block for block in whole if block.is_data or block.type == BlockType.DELETE]
-        records = sum(count_of(self.storage, block) for block in counted)
+        records = sum(BlockContent(self.storage, block).count() for block in counted)
         if records < self.stated.records:
             raise self._damaged(
                 f"its whole blocks hold {records} records, and the instant states {self.stated.records}"

@@ -16,7 +16,7 @@ from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.files.base_file import BaseFileReader, BaseFileWriter, file_schema
 from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.logs.log_blocks import BlockType
-from pyhudi.table.files.logs.log_contents import deletes_of, rows_of
+from pyhudi.table.files.logs.log_contents import BlockContent
 from pyhudi.table.files.logs.log_file import LogFileWriter, read_blocks
 from pyhudi.table.files.names import BaseFileName, FileGroupId, LogFileName, WriteToken
 from pyhudi.table.files.output import Output
@@ -245,9 +245,9 @@ def _merged(storage: Storage, piece: FileSlice) -> dict[str, dict[str, object]]:
     for log in piece.logs:
         for block in read_blocks(storage, log.path):
             if block.type == BlockType.DELETE:
-                for key in deletes_of(storage, block).keys.to_pylist():
+                for key in BlockContent(storage, block).deletes().keys.to_pylist():
                     found.pop(key, None)
                 continue
-            rows = (row for batch in rows_of(storage, block, schema) for row in batch.to_pylist())
+            rows = (row for batch in BlockContent(storage, block).rows(schema) for row in batch.to_pylist())
             found |= {row["_hoodie_record_key"]: row for row in rows}
     return found

@@ -333,9 +333,7 @@ def test_they_are_indexes_that_look_up_within_partitions(index: TableLookup) -> 
 class Ranged(CountingStorage):
     """A store over a network, whose files are read by ranges."""
 
-    @property
-    def remote(self) -> bool:
-        return True
+    remote = True
 
     def open_input(self, path: str) -> pa.NativeFile:
         return pa.PythonFile(ObjectInput(self, path, path), mode="r")

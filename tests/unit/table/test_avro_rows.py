@@ -163,7 +163,7 @@ def foreign() -> bytes:
 
 def by_rows(data: bytes, count: int, avro: str) -> list[pa.RecordBatch]:
     columns = pa.schema(parse_avro(avro, "x"))
-    return list(avro_rows._one_by_one(data, count, json.loads(avro), columns, columns.names))
+    return list(avro_rows._one_by_one(json.loads(avro), columns, data, count))
 
 
 def by_columns(data: bytes, count: int, avro: str) -> list[pa.RecordBatch]:

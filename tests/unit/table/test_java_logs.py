@@ -12,7 +12,7 @@ from pyhudi.table.config.properties_file import PROPERTIES_PATH
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.files.logs import avro_rows, delete_block
 from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock, head, tail
-from pyhudi.table.files.logs.log_contents import columns_of, deletes_of, rows_of
+from pyhudi.table.files.logs.log_contents import BlockContent, columns_of
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.files.names import LogFileName
 from pyhudi.table.schema.columns import META_COLUMNS, canonical
@@ -29,8 +29,8 @@ def content(storage: Storage, block: LogBlock, ordering: tuple[str, ...]) -> byt
     """Return the content as it is written by what was read."""
     columns = columns_of(block)
     if block.type == BlockType.DELETE:
-        return delete_block.encode(deletes_of(storage, block, [columns.field(name) for name in ordering]))
-    batches = list(rows_of(storage, block, columns))
+        return delete_block.encode(BlockContent(storage, block).deletes([columns.field(name) for name in ordering]))
+    batches = list(BlockContent(storage, block).rows(columns))
     rows = b"".join(part for batch in batches for part in avro_rows.encode(batch))
     return avro_rows.encode_head(sum(batch.num_rows for batch in batches)) + rows
 
@@ -59,7 +59,7 @@ def test_every_type_of_spark_is_the_same_in_either_format(tmp_path: Path) -> Non
         for block in read_blocks(storage, file.relative_to(path).as_posix()):
             columns = canonical(columns_of(block))
             data = pa.schema([one for one in columns if one.name not in (*META_COLUMNS, "p")])
-            rows = pa.Table.from_batches(rows_of(storage, block, data))
+            rows = pa.Table.from_batches(BlockContent(storage, block).rows(data))
             found.setdefault(block.type, []).append(rows)
 
     assert pa.concat_tables(found[BlockType.AVRO]) == pa.concat_tables(found[BlockType.PARQUET])

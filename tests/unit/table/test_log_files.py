@@ -22,7 +22,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.table.files.base_file import file_schema
 from pyhudi.table.files.logs import avro_rows
 from pyhudi.table.files.logs.log_blocks import BlockType, Header, LogBlock, head, tail
-from pyhudi.table.files.logs.log_contents import Deletes, columns_of, count_of, deletes_of, rows_of
+from pyhudi.table.files.logs.log_contents import BlockContent, Deletes, columns_of
 from pyhudi.table.files.logs.log_file import LogFileWriter, read_blocks
 from pyhudi.table.files.logs.log_scan import effective_blocks
 from pyhudi.table.schema.columns import META_COLUMNS, RECORD_KEY, avro_schema, with_meta
@@ -91,13 +91,13 @@ def put(data: bytes) -> Storage:
 
 def table(storage: Storage, block: LogBlock, schema: pa.Schema | None = None) -> pa.Table:
     wanted = with_meta(DATA) if schema is None else schema
-    batches = list(rows_of(storage, block, wanted))
+    batches = list(BlockContent(storage, block).rows(wanted))
     return pa.Table.from_batches(batches, batches[0].schema if batches else wanted)
 
 
 def ids(storage: Storage, block: LogBlock) -> list[str]:
     if block.type == BlockType.DELETE:
-        return [*deletes_of(storage, block, [TS]).keys.to_pylist()]
+        return [*BlockContent(storage, block).deletes([TS]).keys.to_pylist()]
     return [*table(storage, block).column(RECORD_KEY).to_pylist()]
 
 
@@ -114,7 +114,7 @@ def test_rows_and_deletes_come_back(data_format: BlockType) -> None:
 
     assert [one.type for one in found] == [data_format, BlockType.DELETE, BlockType.DELETE, data_format]
     assert [ids(storage, one) for one in found] == [["a", "b"], ["c"], ["d"], ["e"]]
-    assert [count_of(storage, one) for one in found] == [2, 1, 1, 1]
+    assert [BlockContent(storage, one).count() for one in found] == [2, 1, 1, 1]
     assert {one.instant_time for one in found} == {INSTANT}
     assert table(storage, found[0]).to_pylist()[1] == {
         **dict(zip(META_COLUMNS, "abcde", strict=True)),
@@ -123,7 +123,7 @@ def test_rows_and_deletes_come_back(data_format: BlockType) -> None:
         "ts": 1,
         "d": table(storage, found[0])["d"][1].as_py(),
     }
-    ordered, unordered = (deletes_of(storage, one, [TS]) for one in found[1:3])
+    ordered, unordered = (BlockContent(storage, one).deletes([TS]) for one in found[1:3])
     assert (ordered.ordering[0].to_pylist(), ordered.default.to_pylist()) == ([5], [False])
     assert (unordered.ordering[0].to_pylist(), unordered.default.to_pylist()) == ([None], [True])
     assert unordered.partition_paths.to_pylist() == ["p"]
@@ -140,7 +140,7 @@ def test_blocks_are_read_in_place_wherever_they_are(place: Place, monkeypatch: p
     *found, torn = read_blocks(storage, PATH)
 
     assert [ids(storage, one) for one in found] == [["a", "b"], ["c"], ["d"]]
-    assert [count_of(storage, one) for one in found] == [2, 1, 1]
+    assert [BlockContent(storage, one).count() for one in found] == [2, 1, 1]
     assert table(storage, found[0], pa.schema([TS])).to_pydict() == {"ts": [0, 1]}
     assert (torn.type, torn.offset) == (BlockType.CORRUPT, len(data))
     storage.delete(PATH)
@@ -329,7 +329,7 @@ def test_what_is_not_read_is_refused_by_its_name(name: str) -> None:
     data, message = STRANGE[name]
     storage = put(data)
 
-    for look in (ids, count_of):
+    for look in (ids, lambda *place: BlockContent(*place).count()):
         with pytest.raises(UnsupportedTableError, match=message):
             look(storage, next(read_blocks(storage, PATH)))
 
