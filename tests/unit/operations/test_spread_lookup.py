@@ -217,7 +217,8 @@ def test_what_the_driver_holds_of_as_many_keys_as_it_takes(tmp_path: Path, kind:
         groups = [FileGroupId(path, str(number)) for number in range(40 // parts)]
         return {group.file_id: FileSlice(group, "1", None) for group in groups}
 
-    seen: Any = SimpleNamespace(view=SimpleNamespace(slices=slices), storage=open_storage(str(tmp_path)))
+    storage = open_storage(str(tmp_path))
+    seen: Any = SimpleNamespace(view=SimpleNamespace(slices=slices, storage=storage), storage=storage)
     pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
     pa.set_memory_pool(pool)
     tracemalloc.start()
