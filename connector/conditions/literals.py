@@ -69,98 +69,100 @@ _WIDTHS = {name: width for width, name in _INTEGERS.items()}
 
 
 def readings(text: str, kind: pa.DataType) -> Iterator[Literal]:
-    """Yield what a text may stand for beside a column, the likelier first; nothing where nobody is sure of its value.
+    """Yield what a text may stand for beside a column, the likelier first; nothing where its value is not sure.
 
     Args:
         text: Spark's, of a constant.
         kind: The column's type.
     """
-    types = pa.types
+    types, constant = pa.types, _Constant(text)
     if types.is_string(kind):
-        yield _plain(text, lambda: sf.lit(text), "string")
+        yield Literal(text, constant.as_text, "string", "string", "string")
     elif types.is_boolean(kind) and text in {"true", "false"}:
-        yield _plain(text == "true", lambda: sf.lit(text == "true"), "boolean")
+        yield Literal(text == "true", lambda: sf.lit(text == "true"), "boolean", "boolean", "boolean")
     elif types.is_integer(kind):
-        yield from _whole(text, _INTEGERS[kind.bit_width])
+        yield from constant.beside_whole(_INTEGERS[kind.bit_width])
     elif types.is_floating(kind):
-        yield from _double(text, "float" if types.is_float32(kind) else "double")
-    elif types.is_decimal(kind) and kind.precision <= _DIGITS_OF_DECIMAL and _digits(text) <= _DIGITS_OF_DECIMAL:
-        yield from _decimal(text)
+        yield from constant.beside_double("float" if types.is_float32(kind) else "double")
+    elif types.is_decimal(kind) and max(kind.precision, constant.digits) <= _DIGITS_OF_DECIMAL:
+        yield from constant.beside_decimal()
     elif types.is_date(kind):
-        yield from _date(text)
+        yield from constant.beside_date()
     elif types.is_timestamp(kind):
-        yield from _timestamp(text, "timestamp" if kind.tz is not None else "timestamp_ntz")
+        yield from constant.beside_timestamp("timestamp" if kind.tz is not None else "timestamp_ntz")
 
 
-def _plain(value: Any, bare: Callable[[], Column], kind: str) -> Literal:
-    return Literal(value, bare, kind, kind, kind)
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    """Spark's text of a constant."""
 
+    text: str
 
-def _null(kind: str) -> Literal:
-    return Literal(None, lambda: sf.lit(None), NULL, kind, kind)
+    @property
+    def digits(self) -> int:
+        return sum(map(str.isdigit, self.text))
 
+    def as_sql(self, suffix: str = "") -> Callable[[], Column]:
+        """Return what makes the constant that SQL has for the text, and for what follows it."""
+        return lambda: sf.expr(self.text + suffix)
 
-def _whole(text: str, kind: str) -> Iterator[Literal]:
-    """Yield a whole number as an int, where it is one, and as a bigint; the wider type compares."""
-    if text == "NULL":
-        yield _null(kind)
-    if not _WHOLE.fullmatch(text):
-        return
-    value = int(text)
-    if -(2**31) <= value < 2**31:
-        yield Literal(value, lambda: sf.expr(text), "int", kind, max("int", kind, key=_WIDTHS.__getitem__))
-    if -(2**63) <= value < 2**63:
-        yield Literal(value, lambda: sf.expr(f"{text}L"), "bigint", kind, "bigint")
+    def as_text(self) -> Column:
+        """Return the text itself."""
+        return sf.lit(self.text)
 
+    def beside_whole(self, kind: str) -> Iterator[Literal]:
+        """Yield a whole number as an int, where it is one, and as a bigint; the wider type compares."""
+        yield from self._null(kind)
+        if not _WHOLE.fullmatch(self.text):
+            return
+        value = int(self.text)
+        if -(2**31) <= value < 2**31:
+            yield Literal(value, self.as_sql(), "int", kind, max("int", kind, key=_WIDTHS.__getitem__))
+        if -(2**63) <= value < 2**63:
+            yield Literal(value, self.as_sql("L"), "bigint", kind, "bigint")
 
-def _double(text: str, kind: str) -> Iterator[Literal]:
-    if text == "NULL":
-        yield _null(kind)
-    elif _WHOLE.fullmatch(text) and abs(int(text)) < 2**31:
-        yield Literal(float(text), lambda: sf.expr(text), "int", kind, "double")
-    elif _POINT.fullmatch(text):
-        yield Literal(float(text), lambda: sf.expr(f"{text}D"), "double", kind, "double")
-        if "E" not in text and _digits(text) <= _DIGITS_OF_DOUBLE:
-            yield Literal(float(text), lambda: sf.expr(f"{text}BD"), "decimal", kind, "double")
+    def beside_double(self, kind: str) -> Iterator[Literal]:
+        yield from self._null(kind)
+        if _WHOLE.fullmatch(self.text) and abs(int(self.text)) < 2**31:
+            yield Literal(float(self.text), self.as_sql(), "int", kind, "double")
+        elif _POINT.fullmatch(self.text):
+            yield Literal(float(self.text), self.as_sql("D"), "double", kind, "double")
+            if "E" not in self.text and self.digits <= _DIGITS_OF_DOUBLE:
+                yield Literal(float(self.text), self.as_sql("BD"), "decimal", kind, "double")
 
+    def beside_decimal(self) -> Iterator[Literal]:
+        """Yield a number that is compared with decimals as a decimal; a whole one is an int or a bigint."""
+        yield from self._null("decimal")
+        suffixes: tuple[str, ...] = ()
+        if _WHOLE.fullmatch(self.text):
+            suffixes = ("", "L")
+        elif _POINT.fullmatch(self.text) and "E" not in self.text:
+            suffixes = ("BD",)
+        for suffix in suffixes:
+            yield Literal(Decimal(self.text), self.as_sql(suffix), "decimal", "decimal", "decimal")
 
-def _decimal(text: str) -> Iterator[Literal]:
-    """Yield a number that is compared with decimals as a decimal; a whole one is an int or a bigint."""
-    if text == "NULL":
-        yield _null("decimal")
-    elif _WHOLE.fullmatch(text):
-        yield _plain(Decimal(text), lambda: sf.expr(text), "decimal")
-        yield _plain(Decimal(text), lambda: sf.expr(f"{text}L"), "decimal")
-    elif _POINT.fullmatch(text) and "E" not in text:
-        yield _plain(Decimal(text), lambda: sf.expr(f"{text}BD"), "decimal")
+    def beside_date(self) -> Iterator[Literal]:
+        yield from self._null("date")
+        typed = _TYPED.fullmatch(self.text)
+        value = _parsed(typed[2] if typed and typed[1] == "DATE" else self.text, _DAY, datetime.date.fromisoformat)
+        if value is not None:
+            made, own = (self.as_sql(), "date") if typed else (self.as_text, "string")
+            yield Literal(value, made, own, "date", "date")
 
+    def beside_timestamp(self, kind: str) -> Iterator[Literal]:
+        yield from self._null(kind)
+        typed = _TYPED.fullmatch(self.text)
+        if typed and typed[1] != kind.upper():
+            return
+        spelt = typed[2] if typed else self.text
+        value = _parsed(spelt, _TIME, datetime.datetime.fromisoformat)
+        if value is not None:
+            made, own = (self.as_sql(), kind) if typed else (self.as_text, "string")
+            yield Literal(Moment(spelt) if kind == "timestamp" else value, made, own, kind, kind)
 
-def _date(text: str) -> Iterator[Literal]:
-    typed = _TYPED.fullmatch(text)
-    day = typed[2] if typed and typed[1] == "DATE" else text
-    value = _parsed(day, _DAY, datetime.date.fromisoformat)
-    if value is not None:
-        yield Literal(value, *_typed(text, bool(typed)), "date", "date")
-    elif text == "NULL":
-        yield _null("date")
-
-
-def _timestamp(text: str, kind: str) -> Iterator[Literal]:
-    typed = _TYPED.fullmatch(text)
-    if typed and typed[1] != kind.upper():
-        return
-    spelt = typed[2] if typed else text
-    value = _parsed(spelt, _TIME, datetime.datetime.fromisoformat)
-    if value is not None:
-        made, own = _typed(text, bool(typed))
-        yield Literal(Moment(spelt) if kind == "timestamp" else value, made, kind if typed else own, kind, kind)
-    elif text == "NULL":
-        yield _null(kind)
-
-
-def _typed(text: str, typed: bool) -> tuple[Callable[[], Column], str]:
-    """Return what makes a constant that is spelt with its type, or else as a string, and the type of a date."""
-    return ((lambda: sf.expr(text)), "date") if typed else ((lambda: sf.lit(text)), "string")
+    def _null(self, kind: str) -> Iterator[Literal]:
+        if self.text == "NULL":
+            yield Literal(None, lambda: sf.lit(None), NULL, kind, kind)
 
 
 def _parsed(text: str, form: re.Pattern[str], parse: Callable[[str], Any]) -> Any:
@@ -170,7 +172,3 @@ def _parsed(text: str, form: re.Pattern[str], parse: Callable[[str], Any]) -> An
         return parse(text)
     except ValueError:
         return None
-
-
-def _digits(text: str) -> int:
-    return sum(map(str.isdigit, text))

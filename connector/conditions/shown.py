@@ -2,7 +2,7 @@
 
 The text is the same however the condition was given, in SQL or as a column, on classic Spark and on Spark Connect, and
 has parentheses wherever they matter. Its constants have no quotes, so that it can be read in more ways than one; what
-is read here is no more than a guess, which `proof.py` has Spark compare with the condition itself.
+is read here is no more than a guess, which `understood.Judge` has Spark compare with the condition itself.
 """
 
 from __future__ import annotations

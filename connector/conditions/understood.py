@@ -1,6 +1,6 @@
 """A user's condition, in whatever form it is given: Spark's to evaluate, and as far as it is understood, predicates.
 
-Spark is shown each guess beside the condition itself (`proof.py`). Where it does not find them the same nothing is
+Spark is shown each guess beside the condition itself (`Judge`). Where it does not find them the same nothing is
 concluded, and the rows are those that Spark chooses.
 """
 
@@ -19,12 +19,12 @@ from pyspark.sql import functions as sf
 
 from ...errors import InvalidOptionError
 from ...reader.predicates import Predicate
+from ..source.spark_types import to_spark
 from .conjuncts import conjuncts
 from .literals import Moment
-from .proof import Judge
 from .shown import ShownText
 from .tree import Between, Node
-from .values import Given, condition_of, predicates_of, values_of
+from .values import Given, WantedValues
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +35,7 @@ Where: TypeAlias = str | Column | Given
 _READINGS = 2
 # By how much the zones of two sessions can differ, and more.
 _ZONES = datetime.timedelta(days=2)
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,8 @@ def understand(spark: SparkSession, where: Where, schema: pa.Schema, path: str) 
         InvalidOptionError: Spark cannot make out the condition, or a value is none of its column.
     """
     if isinstance(where, Mapping):
-        values = values_of(where)
-        predicates = predicates_of(values, schema, path)
-        return Asked(condition_of(values, schema), predicates, frozenset(values))
+        wanted = WantedValues.of(where, schema, path)
+        return Asked(wanted.condition(), wanted.predicates(), frozenset(wanted.values))
     judge = Judge(spark, schema)
     parts = conjuncts(where) if isinstance(where, str) else []
     try:
@@ -96,7 +96,7 @@ def understand(spark: SparkSession, where: Where, schema: pa.Schema, path: str) 
     refused = judge.refused(whole)
     if refused is not None:
         raise _refusal(where, path, refused) from refused
-    nodes = [] if texts is None else _proven(judge, given, texts, schema)
+    nodes = [] if texts is None else judge.proven(given, texts)
     moments = list(dict.fromkeys(one for node in nodes for one in node.moments()))
     known = judge.values(moments)
 
@@ -109,22 +109,70 @@ def understand(spark: SparkSession, where: Where, schema: pa.Schema, path: str) 
     return Asked(whole, predicates, _mentioned(texts, schema))
 
 
-def _proven(judge: Judge, given: Sequence[Column], texts: Sequence[str], schema: pa.Schema) -> list[Node]:
-    """Return the trees of those conditions that Spark finds the same as their trees."""
-    found: list[Node] = []
-    for condition, text in zip(given, texts, strict=True):
-        for reading in range(_READINGS):
-            node = ShownText(schema, reading).read(text)
-            if not node.kept(True, lambda value: value):
-                break
-            try:
-                same = judge.agrees(condition, node.make())
-            except PySparkException:
-                same = False
-            if same:
-                found.append(node)
-                break
-    return found
+class Judge:
+    """Spark's analysis of conditions on a table's columns.
+
+    Args:
+        spark: The session.
+        schema: The columns.
+    """
+
+    def __init__(self, spark: SparkSession, schema: pa.Schema) -> None:
+        self._spark = spark
+        self._schema = schema
+        self._frame = spark.createDataFrame([], to_spark(schema))
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the session's zone is asked for again whenever rows are, as it is on Spark Connect."""
+        return "connect" in type(self._spark).__module__
+
+    def texts(self, conditions: Sequence[Column]) -> list[str] | None:
+        """Return Spark's texts of conditions; None where it cannot say what one of them means."""
+        try:
+            return list(self._frame.select(*conditions).columns)
+        except PySparkException:
+            return None
+
+    def refused(self, condition: Column) -> PySparkException | None:
+        """Return why rows cannot be chosen by a condition, None where they can."""
+        try:
+            _ = self._frame.where(condition).columns
+        except PySparkException as error:
+            return error
+        return None
+
+    def agrees(self, condition: Column, other: Column) -> bool:
+        """Return whether Spark makes the same of two conditions, implicit casts and all."""
+        try:
+            return self._frame.where(condition).sameSemantics(self._frame.where(other))
+        except PySparkException:
+            return False
+
+    def values(self, moments: Sequence[Moment]) -> dict[Moment, datetime.datetime]:
+        """Return the values of times in the session's zone."""
+        if not moments:
+            return {}
+        asked = [sf.unix_micros(sf.lit(one.text).cast("timestamp")) for one in moments]
+        row = self._spark.range(1).select(*asked).collect()[0]
+        return {one: _EPOCH + datetime.timedelta(microseconds=micros) for one, micros in zip(moments, row, strict=True)}
+
+    def proven(self, given: Sequence[Column], texts: Sequence[str]) -> list[Node]:
+        """Return the trees of those conditions that Spark finds the same as the trees of their texts."""
+        found: list[Node] = []
+        for condition, text in zip(given, texts, strict=True):
+            for reading in range(_READINGS):
+                node = ShownText(self._schema, reading).read(text)
+                if not node.kept(True, lambda value: value):
+                    break
+                try:
+                    same = self.agrees(condition, node.make())
+                except PySparkException:
+                    same = False
+                if same:
+                    found.append(node)
+                    break
+        return found
 
 
 def _mentioned(texts: Sequence[str] | None, schema: pa.Schema) -> frozenset[str]:

@@ -7,7 +7,8 @@ number of any Python type is compared with a column of any number type; columns 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import Any, TypeAlias
@@ -25,44 +26,78 @@ from ..source.spark_types import to_spark
 
 # A column's name and its value, or some values of which it may have any.
 Given: TypeAlias = Mapping[str, Any]
-Values: TypeAlias = Mapping[str, list[Any]]
 
 
-def values_of(where: Given) -> Values:
-    """Return the values of each column as Python has them, whoever gave one or several."""
-    return {name: [_plain(one) for one in _several(given)] for name, given in where.items()}
+@dataclass(frozen=True, slots=True)
+class WantedValues:
+    """The values that columns of a table are to have.
 
-
-def predicates_of(where: Values, schema: pa.Schema, path: str) -> tuple[Predicate, ...]:
-    """Return what rows have to satisfy whose columns are to have some values.
-
-    Args:
-        where: By the name of the column; None stands for null.
+    Attributes:
+        values: As Python has them, by the name of the column; None stands for null.
         schema: The table's columns.
-        path: The table's, for messages.
-
-    Raises:
-        MissingColumnError: The table has no such column.
-        InvalidOptionError: The column cannot be compared, or a value is none of its type.
     """
-    found: list[Predicate] = []
-    for name, given in where.items():
-        _check(name, given, schema, path)
-        kind = schema.field(name).type
-        if pa.types.is_floating(kind):
-            continue
-        values = [_as(kind, one) for one in given]
-        if None not in values:
-            found.append(OneOf(name, tuple(values)))
-        else:
-            here = tuple(one for one in values if one is not None)
-            found.append(AnyOf(((OneOf(name, here),), (IsNull(name),))) if here else IsNull(name))
-    return tuple(found)
 
+    values: Mapping[str, list[Any]]
+    schema: pa.Schema
 
-def condition_of(where: Values, schema: pa.Schema) -> Column:
-    """Return the same as a condition of Spark; the values have passed `predicates_of`, and there are some."""
-    return reduce(Column.__and__, (_condition(schema.field(name), values) for name, values in where.items()))
+    @classmethod
+    def of(cls, where: Given, schema: pa.Schema, path: str) -> WantedValues:
+        """Return the values that a user gives, one or several of each column.
+
+        Args:
+            where: What the user gives.
+            schema: The table's columns.
+            path: The table's, for messages.
+
+        Raises:
+            MissingColumnError: The table has no such column.
+            InvalidOptionError: The column cannot be compared, or a value is none of its type.
+        """
+        values = {name: [_plain(one) for one in _several(given)] for name, given in where.items()}
+        for name, some in values.items():
+            if name not in schema.names:
+                raise MissingColumnError(
+                    f"The table {path} has no column {name!r} to be compared; it has "
+                    f"{', '.join(map(repr, schema.names))}.",
+                    "Correct the name, which counts in upper and lower case.",
+                )
+            kind = schema.field(name).type
+            column = f"The column {name!r} of the table {path} has the type {sql_name(kind)}"
+            if not has_one_spelling(kind) and not pa.types.is_floating(kind):
+                raise InvalidOptionError(f"{column}, whose values are not looked up.", "Filter the DataFrame.")
+            wrong = next((one for one in some if one is not None and comparable(_as(kind, one), kind) is None), None)
+            if wrong is not None:
+                raise InvalidOptionError(
+                    f"{column}, of which {wrong!r} is no value.", "Give values of the column's own type."
+                )
+        return cls(values, schema)
+
+    def predicates(self) -> tuple[Predicate, ...]:
+        """Return what the rows satisfy."""
+        found: list[Predicate] = []
+        for name, given in self.values.items():
+            kind = self.schema.field(name).type
+            if pa.types.is_floating(kind):
+                continue
+            values = [_as(kind, one) for one in given]
+            if None not in values:
+                found.append(OneOf(name, tuple(values)))
+            else:
+                here = tuple(one for one in values if one is not None)
+                found.append(AnyOf(((OneOf(name, here),), (IsNull(name),))) if here else IsNull(name))
+        return tuple(found)
+
+    def condition(self) -> Column:
+        """Return the same as a condition of Spark; there is at least one column."""
+        return reduce(Column.__and__, map(self._condition, self.values))
+
+    def _condition(self, name: str) -> Column:
+        field, values, column = self.schema.field(name), self.values[name], sf.col(name)
+        kind = to_spark(pa.schema([field])).fields[0].dataType
+        compared = (_as(field.type, one) for one in values if one is not None)
+        here = [sf.lit(one).cast(kind) for one in compared if can_hold(field.type, one)]
+        condition = column.isin(here) if here else sf.lit(False)
+        return condition | column.isNull() if None in values else condition
 
 
 def _several(given: Any) -> Iterable[Any]:
@@ -86,32 +121,3 @@ def _as(kind: pa.DataType, value: Any) -> Any:
     if pa.types.is_decimal(kind):
         return Decimal(repr(value)) if isinstance(value, float) else value
     return int(value) if pa.types.is_integer(kind) and value == int(value) else value
-
-
-def _check(name: str, values: Sequence[Any], schema: pa.Schema, path: str) -> None:
-    if name not in schema.names:
-        raise MissingColumnError(
-            f"The table {path} has no column {name!r} to be compared; it has {', '.join(map(repr, schema.names))}.",
-            "Correct the name, which counts in upper and lower case.",
-        )
-    kind = schema.field(name).type
-    if not has_one_spelling(kind) and not pa.types.is_floating(kind):
-        raise InvalidOptionError(
-            f"The column {name!r} of the table {path} has the type {sql_name(kind)}, whose values are not looked up.",
-            "Filter the DataFrame.",
-        )
-    wrong = next((one for one in values if one is not None and comparable(_as(kind, one), kind) is None), None)
-    if wrong is not None:
-        raise InvalidOptionError(
-            f"The column {name!r} of the table {path} has the type {sql_name(kind)}, of which {wrong!r} is no value.",
-            "Give values of the column's own type.",
-        )
-
-
-def _condition(field: pa.Field, values: Sequence[Any]) -> Column:
-    kind = to_spark(pa.schema([field])).fields[0].dataType
-    column = sf.col(field.name)
-    compared = (_as(field.type, one) for one in values if one is not None)
-    here = [sf.lit(one).cast(kind) for one in compared if can_hold(field.type, one)]
-    condition = column.isin(here) if here else sf.lit(False)
-    return condition | column.isNull() if None in values else condition

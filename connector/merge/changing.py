@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from ...errors import DuplicateColumnError
 from ...table.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from ...table.schema.fields import root_of
-from ..conditions.values import condition_of, predicates_of, values_of
+from ..conditions.values import WantedValues
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.spark_types import to_spark
@@ -116,10 +116,7 @@ def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:
         return sf.lit(True) if clause.condition is None else as_column(clause.condition, what)
     if not clause.condition:
         return sf.lit(True)
-    values = values_of(clause.condition)
-    # Which names a column that is not there, or a value that is none of its column.
-    predicates_of(values, target.schema, target.path)
-    return condition_of(values, target.schema)
+    return WantedValues.of(clause.condition, target.schema, target.path).condition()
 
 
 def _check_names(rows: DataFrame, target: MergeTarget) -> None:
