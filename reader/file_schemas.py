@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from ..storage.base import Storage
 from ..storage.parallel import for_each
 from ..table.files.base_file import BaseFileReader
 from ..table.files.file_group import FileSlice
@@ -17,16 +16,13 @@ from ..timeline.instants import State
 from ..timeline.timeline import Timeline
 
 
-def by_file_schema(
-    storage: Storage, timeline: Timeline, slices: Iterable[FileSlice]
-) -> list[tuple[pa.Schema, list[FileSlice]]]:
+def by_file_schema(timeline: Timeline, slices: Iterable[FileSlice]) -> list[tuple[pa.Schema, list[FileSlice]]]:
     """Return the slices by the data columns of their base files.
 
     One small file is read for each instant that wrote any of them, not one for each slice: the instant's own, or the
     footer of one of its base files where the instant was archived.
 
     Args:
-        storage: Rooted at the table.
         timeline: As the slices were chosen by.
         slices: File slices.
 
@@ -45,9 +41,10 @@ def by_file_schema(
             text = schema_text(timeline, instant, of_files=True)
             if text:
                 return parse(text)
-        return _schema_of_footer(storage, by_instant[instant_time][0].base_file.path)
+        with BaseFileReader(timeline.storage, by_instant[instant_time][0].base_file.path) as reader:
+            return without_meta(canonical(reader.parquet.schema_arrow))
 
-    schemas = for_each(storage, schema_of, by_instant)
+    schemas = for_each(timeline.storage, schema_of, by_instant)
     groups: list[tuple[pa.Schema, list[FileSlice]]] = []
     for schema, found in zip(schemas, by_instant.values(), strict=True):
         known = next((group for other, group in groups if other == schema), None)
@@ -56,8 +53,3 @@ def by_file_schema(
         else:
             known += found
     return groups
-
-
-def _schema_of_footer(storage: Storage, path: str) -> pa.Schema:
-    with BaseFileReader(storage, path) as reader:
-        return without_meta(canonical(reader.parquet.schema_arrow))

@@ -8,6 +8,7 @@ rest fails there, or comes out otherwise (a float as 1.100000023841858), and is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -66,46 +67,54 @@ def scan_files(
     plain = [one for one in slices if not one.logs]
     if len(plain) > MANY and not reads_lists(spark):
         return by_source(None)
-    frames = [_scan_plain(spark, snapshot, plain, columns)] if plain else []
+    frames = [_PlainScan(spark, snapshot).rows(plain, columns)] if plain else []
     merged = [one for one in slices if one.logs]
     frames += [by_source(merged)] if merged else []
     return reduce(DataFrame.union, frames) if frames else spark.createDataFrame([], to_spark(columns))
 
 
-def _scan_plain(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
-    """Return what a snapshot shows of some slices without logs."""
-    times = snapshot.times
-    if times is None:
-        return _scan_slices(spark, snapshot, slices, columns)
-    extra = [] if COMMIT_TIME in columns.names else [snapshot.schema.field(COMMIT_TIME)]
-    rows = _scan_slices(spark, snapshot, slices, pa.schema([*columns, *extra]))
-    belongs = (sf.col(COMMIT_TIME) >= times.least) & ~sf.col(COMMIT_TIME).isin(list(times.less))
-    return rows.where(belongs).select(*columns.names)
+@dataclass(frozen=True, slots=True)
+class _PlainScan:
+    """A scan of slices without logs.
 
+    Attributes:
+        spark: The session.
+        snapshot: The table at one moment.
+    """
 
-def _scan_slices(spark: SparkSession, snapshot: Snapshot, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
-    """Return all rows of some slices."""
-    alike: list[BaseFile] = []
-    others: list[tuple[pa.Schema, list[BaseFile]]] = []
-    for schema, group in by_file_schema(snapshot.storage, snapshot.timeline, slices):
-        files = [one.base_file for one in group]
-        if all(_is_read_as_wanted(schema, one) for one in columns):
-            alike += files
-        else:
-            others.append((schema, files))
+    spark: SparkSession
+    snapshot: Snapshot
 
-    def scan(wanted: pa.Schema, files: Sequence[BaseFile]) -> DataFrame:
-        found = [(snapshot.storage.uri(one.path), one.size) for one in files]
+    def rows(self, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
+        """Return what the snapshot shows of some slices."""
+        times = self.snapshot.times
+        extra = [] if times is None or COMMIT_TIME in columns.names else [self.snapshot.schema.field(COMMIT_TIME)]
+        read = pa.schema([*columns, *extra])
+        alike: list[BaseFile] = []
+        frames: list[DataFrame] = []
+        for schema, group in by_file_schema(self.snapshot.timeline, slices):
+            files = [one.base_file for one in group]
+            if all(_is_read_as_wanted(schema, one) for one in read):
+                alike += files
+            else:
+                frames.append(_cast(self._scan(_scanned(schema, read), files), schema, read))
+        frames = [self._scan(read, alike), *frames] if alike else frames
+        rows = reduce(DataFrame.union, frames)
+        if times is None:
+            return rows
+        belongs = (sf.col(COMMIT_TIME) >= times.least) & ~sf.col(COMMIT_TIME).isin(list(times.less))
+        return rows.where(belongs).select(*columns.names)
+
+    def _scan(self, wanted: pa.Schema, files: Sequence[BaseFile]) -> DataFrame:
+        """Return all rows of some base files of one schema."""
+        storage = self.snapshot.storage
+        found = [(storage.uri(one.path), one.size) for one in files]
         if len(files) <= MANY:
-            return _scan(spark, wanted, [uri for uri, _ in found])
-        if snapshot.storage.remote:
+            return _scan(self.spark, wanted, [uri for uri, _ in found])
+        if storage.remote:
             # Spark has to have a class for the store, which a list of files does not let it look for.
-            _scan(spark, wanted, [found[0][0]])
-        return read_list(spark, found, to_spark(wanted), _READ_AS_THEY_ARE)
-
-    frames = [scan(columns, alike)] if alike else []
-    frames += [_cast(scan(_scanned(schema, columns), files), schema, columns) for schema, files in others]
-    return reduce(DataFrame.union, frames)
+            _scan(self.spark, wanted, [found[0][0]])
+        return read_list(self.spark, found, to_spark(wanted), _READ_AS_THEY_ARE)
 
 
 def scan_record_keys(spark: SparkSession, files: Sequence[str]) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -33,30 +33,24 @@ class HudiReader(DataSourceReader):
 
     Args:
         snapshot: The table as the query shows it.
-        path: The table's path.
-        storage_options: Options of the store.
         schema: The columns to give to Spark, exactly.
-        split_size: Bytes that one task reads.
-        merge_memory: Bytes that merging one slice may take.
-        merged_alone: Whether slices without logs are left out, which Spark's own reader reads.
+        options: The read's.
         predicates: Conjuncts that are known before Spark pushes any.
+        merged_alone: Whether slices without logs are left out, which Spark's own reader reads.
     """
 
     def __init__(
         self,
         snapshot: Snapshot,
-        path: str,
-        storage_options: Mapping[str, str],
         schema: pa.Schema,
-        *,
-        split_size: int,
-        merge_memory: int,
-        merged_alone: bool = False,
+        options: HudiOptions,
         predicates: Sequence[Predicate] = (),
+        *,
+        merged_alone: bool = False,
     ) -> None:
         self._snapshot: Snapshot | None = snapshot
-        self._path = path
-        self._storage_options = dict(storage_options)
+        self._path = snapshot.storage.path
+        self._storage_options = dict(options.storage_options)
         self._schema = schema
         self._table_schema = snapshot.schema
         self._watermark = snapshot.timeline.watermark()
@@ -64,8 +58,8 @@ class HudiReader(DataSourceReader):
         self._times = snapshot.times
         self._bases_alone = snapshot.bases_alone
         self._merged_alone = merged_alone
-        self._terms = MergeTerms(snapshot.config, merge_memory)
-        self._split_size = split_size
+        self._terms = MergeTerms(snapshot.config, options.merge_memory)
+        self._split_size = options.split_size
         self._predicates = tuple(predicates)
 
     @property
@@ -155,35 +149,4 @@ def make_reader(
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
     known = () if where is None else parse_predicates(where, snapshot.schema)
     kind = HudiPushdownReader if pushing and options.pushes_filters else HudiReader
-    return reader_of(snapshot, wanted, options, known, merged_alone=merged_alone, kind=kind)
-
-
-def reader_of(
-    snapshot: Snapshot,
-    columns: pa.Schema,
-    options: HudiOptions,
-    predicates: Sequence[Predicate] = (),
-    *,
-    merged_alone: bool = False,
-    kind: type[HudiReader] = HudiReader,
-) -> HudiReader:
-    """Return a reader of what a snapshot shows.
-
-    Args:
-        snapshot: The table as the query shows it.
-        columns: The columns to give to Spark, exactly.
-        options: The read's.
-        predicates: Conjuncts that are known.
-        merged_alone: Whether slices without logs are left out.
-        kind: The class.
-    """
-    return kind(
-        snapshot,
-        snapshot.storage.path,
-        options.storage_options,
-        columns,
-        split_size=options.split_size,
-        merge_memory=options.merge_memory,
-        merged_alone=merged_alone,
-        predicates=predicates,
-    )
+    return kind(snapshot, wanted, options, known, merged_alone=merged_alone)

@@ -33,7 +33,7 @@ from ..source.datasource import PyHudiDataSource
 from ..source.direct_tasks import by_tasks, takes_tasks
 from ..source.parquet_scan import lacks_file_system, scan_files
 from ..source.paths import PINNED, WHERE, WHOLE
-from ..source.reader import reader_of
+from ..source.reader import HudiReader
 from ..source.spark_types import select, to_spark
 from .base import TableBase
 from .frames import from_arrow
@@ -128,7 +128,7 @@ class TableQueries(TableBase):
         def by_source(merged: Sequence[FileSlice] | None) -> DataFrame:
             options = resolved.options
             if merged is not None and takes_tasks(self._spark) and not options.pushes_filters:
-                reader = reader_of(snapshot, columns, options, predicates)
+                reader = HudiReader(snapshot, columns, options, predicates)
                 frame = by_tasks(self._spark, reader, plan_splits(merged, {}, options.split_size))
                 if frame is not None:
                     return frame

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.connector.jobs import main
 from pyhudi.connector.options.parsing import parse_options
-from pyhudi.connector.source.reader import reader_of
+from pyhudi.connector.source.reader import HudiReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table.merging.meet import Encounter
 from support.by_options import write_without_spark
@@ -55,7 +55,7 @@ def spilt(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def read(table: Path, memory: str) -> None:
     options = parse_options({"hoodie.memory.merge.max.size": memory})
     snapshot = open_snapshot(str(table))
-    reader = pickle.loads(pickle.dumps(reader_of(snapshot, snapshot.schema, options)))  # noqa: S301
+    reader = pickle.loads(pickle.dumps(HudiReader(snapshot, snapshot.schema, options)))  # noqa: S301
     values = [
         one for split in reader.partitions() for batch in reader.read(split) for one in batch["value"].to_pylist()
     ]
