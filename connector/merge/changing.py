@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import DuplicateColumnError
 from ...table.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from ...table.schema.fields import root_of
+from ...table.schema.fields import find_field, root_of
 from ..conditions.values import WantedValues
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
@@ -23,7 +24,6 @@ from ..source.spark_types import to_spark
 from .clauses import Clause, Kind, Side, of
 from .expressions import Value, as_column, cast_values, check_condition, explained, one_of
 from .matching import Match, On, has_name, match, named_plainly, spelled
-from .ordering import ordering_of
 from .target import SOURCE, TARGET, MergeTarget
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # What a row of changes says beside the columns of the table. `KEY` and `PATH` are those that it is going to have.
 KIND, PROVEN, OLDER = "_pyhudi_kind", "_pyhudi_proven", "_pyhudi_older"
 OLD_KEY, OLD_PATH, ROW_NUMBER = "_pyhudi_old_key", "_pyhudi_old_path", "_pyhudi_row_number"
+_OLD = {KEY: OLD_KEY, PATH: OLD_PATH}
 NEW_ORDER, OLD_ORDER = "_pyhudi_new_order", "_pyhudi_old_order"
 # Whether a row leaves a column to any row that it is laid over; and one to its own, which had something else there.
 OPEN, KEPT = "_pyhudi_open", "_pyhudi_kept"
@@ -71,6 +72,27 @@ class Changes:
     def leaves_open(self) -> bool:
         """Whether rows may leave columns to the older rows of their keys."""
         return self.target.leaves_open
+
+    @property
+    def place(self) -> list[str]:
+        """The columns that are a place: in a table whose keys are unique everywhere, the key."""
+        return [KEY] if self.target.is_global else [KEY, PATH]
+
+    @property
+    def leaves(self) -> Column:
+        """Whether a row takes one of the table's to another place."""
+        stays = reduce(Column.__and__, (sf.col(one).eqNullSafe(sf.col(_OLD[one])) for one in self.place))
+        return is_update() & ~stays if self.moves else sf.lit(False)
+
+
+def is_update() -> Column:
+    """Return whether a changed row updates one of the table's."""
+    return sf.col(KIND) == int(Kind.UPDATE)
+
+
+def is_delete() -> Column:
+    """Return whether a changed row deletes one of the table's."""
+    return sf.col(KIND) == int(Kind.DELETE)
 
 
 def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> Changes:
@@ -174,9 +196,7 @@ class _Choice:
 
     def changes(self) -> Changes:
         """Return what becomes of the rows."""
-        moves = not all(self._keeps_place(number) for number in self._numbers(Kind.UPDATE))
-        rows = self._marked(self.rows.select(*self._columns(), *self._of_old(moves=moves)), moves=moves)
-        rows = self._placed(rows, moves=moves)
+        rows = self._placed(self._marked(self.rows.select(*self._columns(), *self._of_old())))
         proofs = [sf.col(_CLAUSE).isin(proven)] if (proven := self._proven()) else [sf.lit(False)]
         if not self.how.spells:
             proofs.append(has_name(self.target))
@@ -192,7 +212,7 @@ class _Choice:
             kept = [one & ~sf.col(f"{_WAS_OPEN}{name}") for name, one in opens.items()]
             told += [_any_of(opens.values()).alias(OPEN), _any_of(kept).alias(KEPT)]
         rows = rows.select("*", *told).drop(_CLAUSE, *(f"{_WAS_OPEN}{name}" for name in opens))
-        return Changes(self.target, rows, moves)
+        return Changes(self.target, rows, self._moves)
 
     def _opens(self, column: Callable[[str], Column]) -> dict[str, Column]:
         """Return for each column that could be left to an older row whether one is by the value that it has."""
@@ -202,8 +222,13 @@ class _Choice:
     def _numbers(self, kind: Kind) -> list[int]:
         return [number for number, one in enumerate(self.clauses) if one.kind is kind]
 
-    def _keeps_place(self, number: int) -> bool:
-        return self.how.keeps_place(self.clauses[number], self.values[number], self.target)
+    @property
+    def _moves(self) -> bool:
+        """Whether a row may leave its place."""
+        return not all(
+            self.how.keeps_place(self.clauses[number], self.values[number], self.target)
+            for number in self._numbers(Kind.UPDATE)
+        )
 
     def _proven(self) -> list[int]:
         numbers = self._numbers(Kind.INSERT)
@@ -231,14 +256,14 @@ class _Choice:
         of_kinds = [(one.kind.name, sf.lit(int(one.kind)), at) for at, one in enumerate(self.clauses)]
         return [*columns, one_of(of_kinds, number).alias(KIND), number]
 
-    def _of_old(self, *, moves: bool) -> list[Column]:
+    def _of_old(self) -> list[Column]:
         """Return what is to be known of the rows of the table that rows were made from."""
         is_there = _OF_TARGET in self.rows.columns
         text = sf.lit(None).cast("string")
         names = {RECORD_KEY: OLD_KEY, PARTITION_PATH: OLD_PATH, _SEQUENCE: ROW_NUMBER}
         # An insert beside other clauses has no row of the table, of which all columns are null then.
         old = [(sf.col(of(TARGET, name)) if is_there else text).alias(called) for name, called in names.items()]
-        if self._spells_itself(moves=moves):
+        if self._spells_itself:
             old += [sf.col(of(SOURCE, name)).alias(f"{WAS}{name}") for name in (KEY, PATH)]
         ordering = self.target.ordering_fields
         if ordering:
@@ -249,12 +274,12 @@ class _Choice:
         nothing = sf.lit(None)
         opens = self._opens(lambda name: sf.col(of(TARGET, name)) if is_there else nothing)
         old += [one.alias(f"{_WAS_OPEN}{name}") for name, one in opens.items()]
-        if moves:
+        if self._moves:
             needed = dict.fromkeys([*map(root_of, self.target.place_fields), *ordering])
             old += [sf.col(of(TARGET, name)).alias(f"{WAS}{name}") for name in needed]
         return old
 
-    def _marked(self, rows: DataFrame, *, moves: bool) -> DataFrame:
+    def _marked(self, rows: DataFrame) -> DataFrame:
         """Return rows of which those that now say of themselves that they are deletes are such, where they were."""
         marks = self.target.marks_of_deletes
         if not marks:
@@ -262,21 +287,45 @@ class _Choice:
         kind, deleted = sf.col(KIND), reduce(Column.__or__, marks)
         rows = rows.where(~(deleted & (kind == int(Kind.INSERT))))
         kept = {KIND: sf.when(deleted, int(Kind.DELETE)).otherwise(kind)}
-        if moves:
+        if self._moves:
             roots = dict.fromkeys(map(root_of, self.target.place_fields))
             kept |= {name: sf.when(deleted, sf.col(f"{WAS}{name}")).otherwise(sf.col(name)) for name in roots}
         return rows.withColumns(kept)
 
-    def _spells_itself(self, *, moves: bool) -> bool:
-        """Return whether the source says where its rows are going to be, and no row of the table moves."""
+    @property
+    def _spells_itself(self) -> bool:
+        """Whether the source says where its rows are going to be, and no row of the table moves."""
         inserts = self._numbers(Kind.INSERT)
-        return not moves and self.how.spells and bool(inserts) and self._proven() == inserts
+        return not self._moves and self.how.spells and bool(inserts) and self._proven() == inserts
 
-    def _placed(self, rows: DataFrame, *, moves: bool) -> DataFrame:
+    def _placed(self, rows: DataFrame) -> DataFrame:
         """Return rows with the places that they are going to have."""
-        if self._spells_itself(moves=moves):
+        if self._spells_itself:
             new = {KEY: sf.coalesce(OLD_KEY, f"{WAS}{KEY}"), PATH: sf.coalesce(OLD_PATH, f"{WAS}{PATH}")}
             return rows.withColumns(new).drop(*(f"{WAS}{name}" for name in new))
-        if not moves and not self._numbers(Kind.INSERT):
+        if not self._moves and not self._numbers(Kind.INSERT):
             return rows.withColumns({KEY: sf.col(OLD_KEY), PATH: sf.col(OLD_PATH)})
         return spelled(rows, self.target)
+
+
+def ordering_of(columns: Sequence[tuple[Column, str]], schema: pa.Schema) -> Column:
+    """Return one value for several ordering fields, the first of which decides first; null is the least.
+
+    Args:
+        columns: The values, each with the name of its field.
+        schema: The table's columns.
+    """
+    return sf.struct(*(_comparable(column, find_field(schema, name)).alias(name) for column, name in columns))
+
+
+def _comparable(column: Column, field: pa.Field | None) -> Column:
+    kind = pa.null() if field is None else field.type
+    if pa.types.is_floating(kind):
+        # To Spark -0.0 and 0.0 are equal; in the order of ``Double.compareTo`` one is below the other.
+        return sf.struct(column.alias("value"), (column.cast("string") != "-0.0").alias("positive"))
+    if not pa.types.is_binary(kind):
+        return column
+    # A text that orders as bytes from -128 to 127 do: two digits for each, behind a letter for its sign.
+    pairs = sf.regexp_replace(sf.hex(column), "(..)", ",$1")
+    below = sf.regexp_replace(pairs, ",([89A-F])", "a$1")
+    return sf.regexp_replace(below, ",([0-7])", "b$1")

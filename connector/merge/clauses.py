@@ -13,8 +13,7 @@ from pyspark.sql import functions as sf
 from ...errors import DuplicateColumnError, InvalidOptionError, MissingColumnError
 from ...table.schema.fields import root_of
 from ..placement.key_text import quoted
-from .expressions import Value
-from .nested import with_fields
+from .expressions import Value, with_fields
 from .target import SOURCE, TARGET, MergeTarget
 
 Condition: TypeAlias = Any

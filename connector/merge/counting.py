@@ -22,6 +22,8 @@ from .changing import (
     PROVEN,
     ROW_NUMBER,
     Changes,
+    is_delete,
+    is_update,
 )
 from .clauses import Kind
 
@@ -31,29 +33,6 @@ if TYPE_CHECKING:
 _ROLE = "_pyhudi_role"
 # What a row does to a place: it updates the row there, deletes it, takes it elsewhere, or comes there.
 _STAYS, _GOES, _LEAVES, _COMES = range(4)
-
-
-def is_update() -> Column:
-    """Return whether a changed row updates one of the table's."""
-    return sf.col(KIND) == int(Kind.UPDATE)
-
-
-def is_delete() -> Column:
-    """Return whether a changed row deletes one of the table's."""
-    return sf.col(KIND) == int(Kind.DELETE)
-
-
-def leaves(changes: Changes) -> Column:
-    """Return whether a changed row takes one of the table's to another place."""
-    stays = sf.col(KEY).eqNullSafe(sf.col(OLD_KEY))
-    if not changes.target.is_global:
-        stays &= sf.col(PATH).eqNullSafe(sf.col(OLD_PATH))
-    return is_update() & ~stays if changes.moves else sf.lit(False)
-
-
-def place_of(changes: Changes) -> list[str]:
-    """Return the columns that are a place: in a table whose keys are unique everywhere, the key."""
-    return [KEY] if changes.target.is_global else [KEY, PATH]
 
 
 def count(changes: Changes) -> ChangedRows:
@@ -104,7 +83,7 @@ def _entries(changes: Changes) -> DataFrame:
         return changes.rows.select(one.alias("entry")).select("entry.*")
     yes, no = sf.lit(True), sf.lit(False)
     both = sf.array(entry(sf.lit(_LEAVES), comes=no, goes=yes), entry(sf.lit(_COMES), comes=yes, goes=no))
-    exploded = sf.explode(sf.when(leaves(changes), both).otherwise(sf.array(one)))
+    exploded = sf.explode(sf.when(changes.leaves, both).otherwise(sf.array(one)))
     return changes.rows.select(exploded.alias("entry")).select("entry.*")
 
 
@@ -112,11 +91,11 @@ def _places(changes: Changes) -> DataFrame:
     """Return one row for each place, with what happens to it."""
     role = sf.col(_ROLE)
     counts = {"stays": _STAYS, "goes": _GOES, "leaves": _LEAVES, "comes": _COMES}
-    path = [] if PATH in place_of(changes) else [sf.min(PATH).alias(PATH)]
+    path = [] if PATH in changes.place else [sf.min(PATH).alias(PATH)]
     # A row of a place where another row of its own stays is older by itself; one that is new there, by that row.
     return (
         _entries(changes)
-        .groupBy(*place_of(changes))
+        .groupBy(*changes.place)
         .agg(
             *(sf.count_if(role == number).alias(name) for name, number in counts.items()),
             sf.min(ROW_NUMBER).alias("first_row"),
@@ -183,8 +162,8 @@ def _check_free(changes: Changes) -> None:
     Raises:
         DuplicateKeyError: There is one.
     """
-    by = place_of(changes)
-    left = leaves(changes)
+    by = changes.place
+    left = changes.leaves
     comes = changes.rows.where(((sf.col(KIND) == int(Kind.INSERT)) & ~sf.col(PROVEN)) | left)
     goes = changes.rows.where(is_delete() | left)
     held = changes.target.rows.select(sf.col(RECORD_KEY).alias(KEY), sf.col(PARTITION_PATH).alias(PATH))

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as T  # noqa: N812 (the name that Spark's own documentation uses)
 
 from ...errors import InvalidOptionError, MissingColumnError, PyHudiError, SchemaMismatchError
+from ...table.schema.types import children
 
 # SQL text, a Column, or a value of Python that is no text.
 Value: TypeAlias = Any
@@ -57,6 +59,30 @@ def as_column(value: Value, what: str) -> Column:
         return value
     with explained(what):
         return sf.expr(value) if isinstance(value, str) else sf.lit(value)
+
+
+def with_fields(column: Column, kind: pa.DataType, given: Mapping[tuple[str, ...], Value], what: str) -> Column:
+    """Return a struct of which some fields have other values; of a struct that is null the others are null.
+
+    Args:
+        column: The struct.
+        kind: Its type.
+        given: The values, by the names that lead to a field.
+        what: Names who gives them, for messages.
+
+    Raises:
+        InvalidOptionError: Spark does not understand a value.
+    """
+    fields = []
+    for field in children(kind):
+        inner = {path[1:]: value for path, value in given.items() if path[0] == field.name}
+        old = column.getField(field.name)
+        if () in inner:
+            made = as_column(inner[()], what)
+        else:
+            made = with_fields(old, field.type, inner, what) if inner else old
+        fields.append(made.alias(field.name))
+    return sf.struct(*fields)
 
 
 def check_condition(frame: DataFrame, condition: Column, what: str) -> None:

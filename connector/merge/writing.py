@@ -11,8 +11,7 @@ from ...table.merging.deletes import IS_DELETED
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.spark_types import to_spark
-from .changing import OLD_KEY, OLD_PATH, WAS, Changes
-from .counting import is_delete, leaves, place_of
+from .changing import OLD_KEY, OLD_PATH, WAS, Changes, is_delete
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,9 +36,9 @@ def rows_to_write(changes: Changes, found: ChangedRows) -> DataFrame:
     places = [KEY, PATH]
     gone = rows.where(is_delete()).select(*_columns(changes, sf.lit(True)), *_old_place())
     if found.left:
-        gone = gone.unionByName(rows.where(leaves(changes)).select(*_as_they_were(changes), *_old_place()))
+        gone = gone.unionByName(rows.where(changes.leaves).select(*_as_they_were(changes), *_old_place()))
     if found.replaced:
-        gone = gone.join(rows.where(~is_delete()).select(*place_of(changes)), place_of(changes), "left_anti")
+        gone = gone.join(rows.where(~is_delete()).select(*changes.place), changes.place, "left_anti")
     return live.unionByName(gone.drop(*places))
 
 
