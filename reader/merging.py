@@ -76,7 +76,7 @@ def merge_slice(
             memory=max(int(terms.memory * _ENTRIES_SHARE), _LEAST_ENTRIES),
             open_spill=local_spills(open_storage(folder, durable=False)),
         )
-        safe = tuple(Pruning(terms.config, table_schema).settled_by_key(conjuncts))
+        safe = tuple(Pruning(terms.config, table_schema, conjuncts).settled_by_key())
         # Log files are read whatever the base file's keys are: they may hold others.
         search = replace(Search.of(predicates, table_schema, terms.config), predicates=safe)
         for batch in merged.batches(asked, row_groups=lambda file: search.row_groups(file, piece.files[0])):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import product
 from typing import Any
@@ -26,23 +26,20 @@ _FIRST_GREGORIAN = datetime.date(1582, 10, 15)
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """What a table's partition paths, buckets and record keys tell of the rows that predicates allow.
+    """In which partitions, and under which record keys, rows are that satisfy predicates.
 
     Attributes:
         config: Says how partition paths and record keys are made.
         schema: The table's columns, canonical; meta columns may be among them.
+        predicates: Conjuncts.
     """
 
     config: TableConfig
     schema: pa.Schema
+    predicates: Sequence[Predicate]
 
-    def partition_may_match(self, path: str, predicates: Sequence[Predicate]) -> bool:
-        """Return False only where certainly no row of a partition satisfies every predicate.
-
-        Args:
-            path: The partition, relative to the table's root.
-            predicates: Conjuncts.
-        """
+    def partition_may_match(self, path: str) -> bool:
+        """Return False only where certainly no row of a partition, named by its path, satisfies every predicate."""
         values = parse_partition_path(path, self.config)
         if values is None:
             return True
@@ -51,9 +48,9 @@ class Pruning:
             for field, text in values.items()
             if field in self.schema.names
         ]
-        return any(may_match_all(predicates, dict(spans), self.schema) for spans in product(*known))
+        return any(may_match_all(self.predicates, dict(spans), self.schema) for spans in product(*known))
 
-    def hashed_keys(self, predicates: Sequence[Predicate]) -> pa.StringArray | None:
+    def hashed_keys(self) -> pa.StringArray | None:
         """Return record keys in whose buckets all rows are that the predicates allow; None where they fix none.
 
         They do where each column that the index hashes is compared for equality or with a list. Columns whose values
@@ -61,20 +58,20 @@ class Pruning:
         of the key matter where they are texts: one that holds ``,id:`` is taken for a value of ``id`` when the key is
         parsed.
         """
-        return self._keys_spelt(self._deciding(), predicates)
+        return self._keys_spelt(self._deciding())
 
-    def wanted_keys(self, predicates: Sequence[Predicate]) -> pa.StringArray | None:
+    def wanted_keys(self) -> pa.StringArray | None:
         """Return every record key of the rows that the predicates allow, None where they do not fix it.
 
         They fix it where they compare ``_hoodie_record_key``, or each column of the record key, for equality or with a
         list, and all writers spell the values alike.
         """
-        by_name = self._allowed(RECORD_KEY, predicates)
+        by_name = self._allowed(RECORD_KEY)
         if by_name is not None:
             return pa.array(by_name, pa.string()) if len(by_name) <= MAX_KEYS else None
-        return self._keys_spelt(self.config.record_key_fields, predicates)
+        return self._keys_spelt(self.config.record_key_fields)
 
-    def settled_by_key(self, predicates: Iterable[Predicate]) -> list[Predicate]:
+    def settled_by_key(self) -> list[Predicate]:
         """Return the predicates by which rows of a base file may be left out before the logs of its slice are merged.
 
         By ordering values a base row may win, and without it an entry of a log that it beats would be shown; what is
@@ -85,12 +82,12 @@ class Pruning:
         """
         plain = filter(self._is_told_by_key, self.config.record_key_fields)
         safe = {RECORD_KEY, *plain}
-        return [one for one in predicates if columns_of(one) <= safe]
+        return [one for one in self.predicates if columns_of(one) <= safe]
 
-    def _keys_spelt(self, columns: Sequence[str], predicates: Iterable[Predicate]) -> pa.StringArray | None:
+    def _keys_spelt(self, columns: Sequence[str]) -> pa.StringArray | None:
         """Return the record keys of the values that some key columns may have, as if the others held nothing."""
         config, schema = self.config, self.schema
-        allowed = [self._allowed(field, predicates) for field in columns]
+        allowed = [self._allowed(field) for field in columns]
         if not allowed or config.names_key_field is None or any(values is None for values in allowed):
             return None
         lists = [values for values in allowed if values is not None]
@@ -128,13 +125,13 @@ class Pruning:
         kind = self.schema.field(field).type
         return has_one_spelling(kind) and not pa.types.is_string(kind)
 
-    def _allowed(self, field: str, predicates: Iterable[Predicate]) -> list[Any] | None:
+    def _allowed(self, field: str) -> list[Any] | None:
         """Return the values that a key column may have, as Python gives them to Arrow; None for any."""
         if field not in self.schema.names or not _keeps_its_spelling(self.schema.field(field).type):
             return None
         kind = self.schema.field(field).type
         allowed: list[Any] | None = None
-        for one in predicates:
+        for one in self.predicates:
             values = self._values_of_any(field, one) if isinstance(one, AnyOf) else _values_of(field, one)
             if values is None or any(_is_spelt_otherwise(value) or comparable(value, kind) is None for value in values):
                 continue
@@ -146,7 +143,7 @@ class Pruning:
         """Return the values that alternatives leave to a column, None where one of them leaves any."""
         found: list[Any] = []
         for alternative in one.alternatives:
-            values = self._allowed(field, alternative)
+            values = replace(self, predicates=alternative)._allowed(field)
             if values is None:
                 return None
             found += values

@@ -57,7 +57,7 @@ class Search:
         keys = None
         if config is not None and predicates:
             try:
-                keys = Pruning(config, schema).wanted_keys(predicates)
+                keys = Pruning(config, schema, predicates).wanted_keys()
             except (UnsupportedTableError, TableConfigError):
                 # A table can be read without the key generator that writes it.
                 keys = None

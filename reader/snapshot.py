@@ -106,9 +106,8 @@ class Snapshot:
         if not predicates:
             found = ShownSlices(self.seen, self.now, self.moment, self.query, every).find()
         else:
-            pruning = Pruning(self.config, self.schema)
-            partitions = cache(lambda path: pruning.partition_may_match(path, predicates))
-            wanted = every.narrowed(partitions, self._may_hold(pruning, predicates))
+            pruning = Pruning(self.config, self.schema, predicates)
+            wanted = every.narrowed(cache(pruning.partition_may_match), self._may_hold(pruning))
             found = ShownSlices(self.seen, self.now, self.moment, self.query, wanted, every).find()
         if self.bases_alone:
             return [replace(one, logs=()) for one in found]
@@ -184,11 +183,11 @@ class Snapshot:
             known = {one.base_file.path: groups for one, groups in zip(large, footers, strict=True)}
         return plan_splits(slices, known, split_size)
 
-    def _may_hold(self, pruning: Pruning, predicates: Sequence[Predicate]) -> Callable[[DataFile], bool]:
+    def _may_hold(self, pruning: Pruning) -> Callable[[DataFile], bool]:
         """Return which files the index gives a key that the predicates allow."""
         try:
             index = placing_index_for(self.config)
-            keys = None if index is None else pruning.hashed_keys(predicates)
+            keys = None if index is None else pruning.hashed_keys()
             if index is None or keys is None:
                 return lambda file: True
             numbers = frozenset(index.buckets(keys).tolist())

@@ -159,7 +159,7 @@ def test_partitions_that_nobody_asks_for_are_not_listed(
         wanted = [
             one
             for one in whole
-            if Pruning(snapshot.config, snapshot.schema).partition_may_match(one.partition_path, predicates)
+            if Pruning(snapshot.config, snapshot.schema, predicates).partition_may_match(one.partition_path)
         ]
         looked.clear()
         with monkeypatch.context() as patch, caplog.at_level(logging.INFO, logger="pyhudi"):

@@ -25,7 +25,7 @@ def config(record_key=("id",), partition=("p",), **options) -> TableConfig:
 
 def matches(path: str, predicate: Predicate, kind: pa.DataType, **options) -> bool:
     schema = pa.schema([("id", pa.int64()), ("p", kind)])
-    return Pruning(config(**options), schema).partition_may_match(path, [predicate])
+    return Pruning(config(**options), schema, [predicate]).partition_may_match(path)
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_conjuncts_on_two_partition_columns_both_count() -> None:
     schema = pa.schema([("id", pa.int64()), ("p", pa.string()), ("q", pa.int32())])
     both = config(partition=("p", "q"))
 
-    assert Pruning(both, schema).partition_may_match("a/1", [Compare("p", "=", "a"), Compare("q", "=", 1)])
-    assert not Pruning(both, schema).partition_may_match("a/1", [Compare("p", "=", "a"), Compare("q", "=", 2)])
-    assert Pruning(both, schema).partition_may_match("a/b/1", [Compare("p", "=", "z")]), (
+    assert Pruning(both, schema, [Compare("p", "=", "a"), Compare("q", "=", 1)]).partition_may_match("a/1")
+    assert not Pruning(both, schema, [Compare("p", "=", "a"), Compare("q", "=", 2)]).partition_may_match("a/1")
+    assert Pruning(both, schema, [Compare("p", "=", "z")]).partition_may_match("a/b/1"), (
         "slashes inside values tell nothing"
     )
 
@@ -95,7 +95,7 @@ def test_conjuncts_on_two_partition_columns_both_count() -> None:
 def wanted(predicates, kinds: dict[str, pa.DataType], record_key=("id",), **options) -> frozenset[int] | None:
     schema = pa.schema(list(kinds.items()))
     table = config(record_key, **options)
-    keys = Pruning(table, schema).hashed_keys(predicates)
+    keys = Pruning(table, schema, predicates).hashed_keys()
     return None if keys is None else frozenset(index_for(table).buckets(keys).tolist())
 
 
@@ -187,7 +187,7 @@ def test_a_decimal_is_spelt_with_the_columns_digits() -> None:
 
 def looked_for(predicates, kinds: dict[str, pa.DataType], record_key=("id",), **options) -> list[str] | None:
     schema = pa.schema([("_hoodie_record_key", pa.string()), *kinds.items()])
-    found = Pruning(config(record_key, **options), schema).wanted_keys(predicates)
+    found = Pruning(config(record_key, **options), schema, predicates).wanted_keys()
     return None if found is None else found.to_pylist()
 
 
@@ -221,7 +221,7 @@ def test_a_key_is_looked_for_in_both_spellings_where_a_note_says_which_one_count
     """Before there was a note, a release of the other kind may have written rows that nobody has rewritten."""
     schema, table = pa.schema([("id", pa.int32())]), config(partition=("p", "q")).with_key_field(named)
 
-    assert Pruning(table, schema).wanted_keys([Compare("id", "=", 7)]).to_pylist() == ["id:7", "7"]
+    assert Pruning(table, schema, [Compare("id", "=", 7)]).wanted_keys().to_pylist() == ["id:7", "7"]
 
 
 @pytest.mark.parametrize(
@@ -252,10 +252,10 @@ def test_alternatives_fix_a_key_where_each_of_them_does() -> None:
     schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
     seven, others = (Compare("id", "=", 7),), (OneOf("id", (7, 8, None)), Compare("p", "=", "x"))
 
-    assert Pruning(config(), schema).wanted_keys([AnyOf((seven, others))]).to_pylist() == ["7", "8"]
-    assert Pruning(config(), schema).wanted_keys([AnyOf((seven, others)), Compare("id", "=", 8)]).to_pylist() == ["8"]
-    assert Pruning(config(), schema).wanted_keys([AnyOf((seven, (Compare("p", "=", "x"),)))]) is None
-    assert not Pruning(config(), schema).partition_may_match("y", [AnyOf((others, (IsNull("p"),)))])
+    assert Pruning(config(), schema, [AnyOf((seven, others))]).wanted_keys().to_pylist() == ["7", "8"]
+    assert Pruning(config(), schema, [AnyOf((seven, others)), Compare("id", "=", 8)]).wanted_keys().to_pylist() == ["8"]
+    assert Pruning(config(), schema, [AnyOf((seven, (Compare("p", "=", "x"),)))]).wanted_keys() is None
+    assert not Pruning(config(), schema, [AnyOf((others, (IsNull("p"),)))]).partition_may_match("y")
 
 
 def test_alternatives_are_settled_by_a_key_that_all_of_their_columns_are_of() -> None:
@@ -263,4 +263,4 @@ def test_alternatives_are_settled_by_a_key_that_all_of_their_columns_are_of() ->
     of_key = AnyOf(((Compare("id", "=", 7),), (IsNull("_hoodie_record_key"),)))
     mixed = AnyOf(((Compare("id", "=", 7),), (IsNull("p"),)))
 
-    assert Pruning(config(), schema).settled_by_key([of_key, mixed]) == [of_key]
+    assert Pruning(config(), schema, [of_key, mixed]).settled_by_key() == [of_key]
