@@ -50,14 +50,13 @@ def write(table: str, rows: int, ts: int) -> None:
 
 def read(table: str, limit: int) -> None:
     """Read the table in one task."""
-    from pyhudi.reader.merging import MergeTerms
-    from pyhudi.reader.scan import read_split
+    from pyhudi.reader.scan import MergeTerms, RowReader
     from pyhudi.reader.snapshot import open_snapshot
 
     snapshot = open_snapshot(table)
     [split] = snapshot.plan(snapshot.schema, (), 1 << 40)
     terms = MergeTerms(snapshot.config, limit)
-    batches = read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema, None, terms)
+    batches = RowReader(snapshot.storage, snapshot.schema, snapshot.schema, terms=terms).read(split)
     logged = sum(one.size for one in split.pieces[0].merged.logs) if split.pieces[0].merged else 0
     print(json.dumps({"rows": sum(batch.num_rows for batch in batches), "logged": logged}))
 

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ..errors import CorruptFileError, MissingColumnError, UnsupportedTableError
+from ..storage import open_storage
 from ..storage.base import Storage
-from ..table.config import load_config
+from ..table.arrow.spill import local_spills
+from ..table.config import TableConfig, load_config
 from ..table.files.base_file import BaseFileReader
+from ..table.files.file_group import FileSlice
 from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
-from .merging import GIB, MergeTerms, merge_slice
+from ..table.slices.merged_slice import MergedSlice
 from .plan import Piece, Split, whole
 from .predicates import Predicate, columns_of, satisfied
+from .pruning import Pruning
 from .search import Search
 from .window import COMMIT_TIME, CommitTimes
 
 if TYPE_CHECKING:
     from .snapshot import Snapshot
+
+
+GIB = 1 << 30
+# Of what a task may take for merging, what the entries of logs may take and their folding; the rest is for what the
+# allocator keeps, and for the rows on their way.
+_ENTRIES_SHARE = 0.6
+_LEAST_ENTRIES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTerms:
+    """How a read merges slices.
+
+    Attributes:
+        config: The table's properties.
+        memory: Bytes that merging one slice may take.
+    """
+
+    config: TableConfig
+    memory: int = GIB
 
 
 def scan(
@@ -43,13 +69,23 @@ def scan(
     Raises:
         MissingColumnError: The table has no such column.
         InvalidOptionError: A predicate compares a column with a value of another type.
-        PyHudiError: See `Snapshot.slices` and `read_split`.
+        PyHudiError: See `Snapshot.slices` and `RowReader.read`.
     """
     schema = _selected(snapshot, snapshot.schema.names if columns is None else columns)
     compared = _selected(snapshot, sorted({name for one in predicates for name in columns_of(one)}))
     satisfied(pa.RecordBatch.from_pylist([], compared), predicates)
     asked = pa.schema([*schema, *(one for one in compared if one.name not in schema.names)])
-    return _rows(snapshot, schema, asked, predicates, MergeTerms(snapshot.config, merge_memory))
+    terms = MergeTerms(snapshot.config, merge_memory)
+    reader = RowReader(snapshot.storage, asked, snapshot.schema, predicates, snapshot.times, terms)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for one in snapshot.slices_of_keys(predicates):
+            for batch in reader.read(Split((whole(one),))):
+                found = batch.filter(satisfied(batch, predicates)) if predicates else batch
+                if found.num_rows:
+                    yield found.select(schema.names) if len(asked) > len(schema) else found
+
+    return rows()
 
 
 def _selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
@@ -62,76 +98,99 @@ def _selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
     return pa.schema([snapshot.schema.field(name) for name in names])
 
 
-def _rows(
-    snapshot: Snapshot, schema: pa.Schema, asked: pa.Schema, predicates: Sequence[Predicate], terms: MergeTerms
-) -> Iterator[pa.RecordBatch]:
-    for one in snapshot.slices_of_keys(predicates):
-        split = Split((whole(one),))
-        for batch in read_split(snapshot.storage, split, asked, predicates, snapshot.schema, snapshot.times, terms):
-            rows = batch.filter(satisfied(batch, predicates)) if predicates else batch
-            if rows.num_rows:
-                yield rows.select(schema.names) if len(asked) > len(schema) else rows
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """Reads rows of file slices.
 
-
-def read_split(
-    storage: Storage,
-    split: Split,
-    schema: pa.Schema,
-    predicates: Sequence[Predicate],
-    table_schema: pa.Schema,
-    times: CommitTimes | None = None,
-    terms: MergeTerms | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a split.
-
-    Args:
+    Attributes:
         storage: Rooted at the table.
-        split: What to read.
         schema: The columns wanted, with the types and nullability wanted; those a file lacks are null.
-        predicates: Conjuncts; row groups in which no row satisfies them all are left out, other rows are not.
         table_schema: The table's columns, canonical.
+        predicates: Conjuncts; row groups in which no row satisfies them all are left out, other rows are not.
         times: Which rows are wanted, by their ``_hoodie_commit_time``, exactly; None for all.
         terms: How slices with logs are merged, and keys are spelt; None for what the table itself says, and to leave
             nothing out by its key.
-
-    Raises:
-        CorruptFileError: A file cannot be read; it is named with its partition and table.
-        UnsupportedTableError: A file is encrypted, or of a kind that pyhudi does not read; it is named likewise.
     """
-    search = Search.of(predicates, table_schema, None if terms is None else terms.config)
-    for piece in split.pieces:
-        try:
-            if piece.merged is None:
-                yield from _scan_piece(storage, piece, schema, search, times)
-            else:
-                terms = terms or MergeTerms(load_config(storage))
-                yield from merge_slice(storage, piece.merged, schema, predicates, table_schema, terms, times)
-        except (CorruptFileError, UnsupportedTableError) as error:
-            raise type(error)(
-                f"Reading partition {piece.partition_path!r} of the table {storage.path}: {error.what}", error.todo
-            ) from error
 
+    storage: Storage
+    schema: pa.Schema
+    table_schema: pa.Schema
+    predicates: Sequence[Predicate] = ()
+    times: CommitTimes | None = None
+    terms: MergeTerms | None = None
 
-def _scan_piece(
-    storage: Storage,
-    piece: Piece,
-    schema: pa.Schema,
-    search: Search,
-    times: CommitTimes | None,
-) -> Iterator[pa.RecordBatch]:
-    if times is not None:
-        search = search.with_more(times.predicate())
-    with BaseFileReader(storage, piece.path) as reader:
-        matching = search.row_groups(reader.parquet, piece.path)
-        groups = [number for number in matching if piece.row_groups is None or number in piece.row_groups]
-        if not groups:
-            return
-        # A read of columns that the file lacks needs one that it has, to know how many rows there are.
-        present = set(reader.parquet.schema_arrow.names)
-        needed = [] if times is None else [COMMIT_TIME]
-        needed += [] if present.intersection([*schema.names, *needed]) else [RECORD_KEY]
-        asked = pa.schema([*schema, *(pa.field(name, pa.string()) for name in needed if name not in schema.names)])
-        for batch in reader.batches(asked, batch_rows=batch_rows(reader.parquet, asked), row_groups=groups):
-            rows = batch if times is None else batch.filter(times.mask(batch.column(COMMIT_TIME)))
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split.
+
+        Raises:
+            CorruptFileError: A file cannot be read; it is named with its partition and table.
+            UnsupportedTableError: A file is encrypted, or of a kind that pyhudi does not read; it is named likewise.
+        """
+        search = self._search(self.terms)
+        for piece in split.pieces:
+            try:
+                yield from self._plain(piece, search) if piece.merged is None else self.merged(piece.merged)
+            except (CorruptFileError, UnsupportedTableError) as error:
+                raise type(error)(
+                    f"Reading partition {piece.partition_path!r} of the table {self.storage.path}: {error.what}",
+                    error.todo,
+                ) from error
+
+    def merged(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one slice, its base file merged with its logs.
+
+        Raises:
+            CorruptFileError: The base file, or a block that counts, cannot be read.
+        """
+        terms = self.terms or MergeTerms(load_config(self.storage))
+        asked = self._asked()
+        with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
+            merged = MergedSlice(
+                self.storage,
+                terms.config,
+                file_slice,
+                self.table_schema,
+                # The log files are those that the query shows, and each holds the blocks of one instant.
+                lambda time: True,
+                memory=max(int(terms.memory * _ENTRIES_SHARE), _LEAST_ENTRIES),
+                open_spill=local_spills(open_storage(folder, durable=False)),
+            )
+            safe = Pruning(terms.config, self.table_schema, self._conjuncts).settled_by_key()
+            # Log files are read whatever the base file's keys are: they may hold others.
+            search = replace(self._search(terms), predicates=tuple(safe))
+            shown = file_slice.files[0]
+            yield from self._wanted(merged.batches(asked, row_groups=lambda file: search.row_groups(file, shown)))
+
+    def _plain(self, piece: Piece, search: Search) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a base file, or of some of its row groups."""
+        with BaseFileReader(self.storage, piece.path) as reader:
+            matching = search.row_groups(reader.parquet, piece.path)
+            groups = [number for number in matching if piece.row_groups is None or number in piece.row_groups]
+            if not groups:
+                return
+            asked = self._asked()
+            if not {*reader.parquet.schema_arrow.names, RECORD_KEY}.intersection(asked.names):
+                # A read of columns that the file lacks needs one that it has, to know how many rows there are.
+                asked = asked.append(pa.field(RECORD_KEY, pa.string()))
+            rows = batch_rows(reader.parquet, asked)
+            yield from self._wanted(reader.batches(asked, batch_rows=rows, row_groups=groups))
+
+    @property
+    def _conjuncts(self) -> list[Predicate]:
+        """What every wanted row satisfies."""
+        return [*self.predicates, *([] if self.times is None else [self.times.predicate()])]
+
+    def _search(self, terms: MergeTerms | None) -> Search:
+        return Search.of(self._conjuncts, self.table_schema, None if terms is None else terms.config)
+
+    def _asked(self) -> pa.Schema:
+        """Return the columns to be read: those wanted, and what tells the rows of a window."""
+        extra = [] if self.times is None or COMMIT_TIME in self.schema.names else [pa.field(COMMIT_TIME, pa.string())]
+        return pa.schema([*self.schema, *extra])
+
+    def _wanted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted rows and columns of what was read."""
+        for batch in batches:
+            rows = batch if self.times is None else batch.filter(self.times.mask(batch.column(COMMIT_TIME)))
             if rows.num_rows:
-                yield rows.select(schema.names) if len(asked) > len(schema) else rows
+                yield rows.select(self.schema.names) if batch.num_columns > len(self.schema) else rows

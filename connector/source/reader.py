@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from ...reader.merging import MergeTerms
 from ...reader.plan import Split
 from ...reader.predicates import Predicate
-from ...reader.scan import read_split
+from ...reader.scan import MergeTerms, RowReader
 from ...storage import open_storage
 
 if TYPE_CHECKING:
@@ -88,9 +87,8 @@ class HudiReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one split."""
         storage = open_storage(self._path, self._storage_options)
-        yield from read_split(
-            storage, partition.value, self._schema, self._predicates, self._table_schema, self._times, self._terms
-        )
+        rows = RowReader(storage, self._schema, self._table_schema, self._predicates, self._times, self._terms)
+        yield from rows.read(partition.value)
 
 
 class HudiPushdownReader(HudiReader):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...reader.merging import MergeTerms, merge_slice
+from ...reader.scan import MergeTerms, RowReader
 from ...table.arrow.string_hash import hash64
 from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import FileSlice
@@ -112,7 +112,7 @@ class _Scope:
         subject = self.subject
         with subject.unreadable(one.logs[-1].path, one.logs[-1].instant_time):
             terms = MergeTerms(subject.config)
-            yield from merge_slice(subject.storage, one, _COLUMNS, (), schema, terms, None)
+            yield from RowReader(subject.storage, _COLUMNS, schema, terms=terms).merged(one)
 
     def _report(self, groups: pa.Table) -> None:
         """Report keys that only upserts put there, and those that some insert may have added, each once."""

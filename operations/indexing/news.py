@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ...errors import UnreadableTimeError
 from ...index.base import GroupKeys
 from ...index.outside import News
-from ...reader.merging import MergeTerms, merge_slice
+from ...reader.scan import MergeTerms, RowReader
 from ...storage.parallel import for_each
 from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import FileSlice
@@ -134,7 +134,7 @@ def _keys_of(seen: SeenTable, piece: FileSlice | None) -> pa.Array:
         return pa.array([], pa.string())
     if piece.logs:
         schema, terms = seen.schema or pa.schema([]), MergeTerms(seen.table.config)
-        rows = merge_slice(seen.storage, piece, _KEYS, (), schema, terms, None)
+        rows = RowReader(seen.storage, _KEYS, schema, terms=terms).merged(piece)
         return _distinct([one.column(RECORD_KEY) for one in rows])
     with BaseFileReader(seen.storage, piece.base_file.path) as reader:
         return _distinct([one.column(RECORD_KEY) for one in reader.batches(_KEYS)])

@@ -15,7 +15,7 @@ from pyhudi import errors
 from pyhudi.errors import PyHudiError, from_spark
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.transaction.fence import Fence
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
@@ -57,7 +57,7 @@ def read_all(path: Place) -> list[tuple[object, ...]]:
     batches = [
         batch
         for split in snapshot.plan(snapshot.schema, (), 1 << 27)
-        for batch in read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema)
+        for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema).read(split)
     ]
     rows = pa.Table.from_batches(batches, snapshot.schema).to_pylist()
     return sorted(tuple(value for name, value in row.items() if not name.startswith("_hoodie")) for row in rows)

@@ -10,7 +10,7 @@ import pytest
 from pyhudi.errors import MissingOptionError, OptionConflictError
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.predicates import Compare
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config, update_config
@@ -78,7 +78,7 @@ def read(path: Place, *predicates: Compare) -> list[int]:
     snapshot = open_snapshot(str(path))
     splits = snapshot.plan(snapshot.schema, predicates, 1 << 27)
     batches = [
-        one for split in splits for one in read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema)
+        one for split in splits for one in RowReader(snapshot.storage, snapshot.schema, snapshot.schema).read(split)
     ]
     return sorted(value for batch in batches for value in batch.column("id").to_pylist())
 

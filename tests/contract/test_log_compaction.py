@@ -24,7 +24,7 @@ from pyhudi.operations.services.settings import (
     Upkeep,
 )
 from pyhudi.reader.query import AsOf, Changes
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.log_blocks import BlockType
@@ -95,7 +95,7 @@ def changes(path: Path, begin: str, end: str | None = None) -> list[tuple[Any, .
     snapshot = open_snapshot(str(path), query=Changes(begin, end))
     found = []
     for split in snapshot.plan(snapshot.schema, (), 1 << 27):
-        for batch in read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times):
+        for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema, times=snapshot.times).read(split):
             found += zip(*(batch.column(name).to_pylist() for name in ("id", "value")), strict=True)
     return sorted(found)
 
@@ -413,7 +413,7 @@ def test_its_rows_are_no_changes_and_the_past_is_what_it_was(table: Path) -> Non
         found = [
             row
             for split in snapshot.plan(snapshot.schema, (), 1 << 27)
-            for batch in read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times)
+            for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema, times=snapshot.times).read(split)
             for row in zip(*(batch.column(name).to_pylist() for name in ("p", "id", "value")), strict=True)
         ]
         assert sorted(found) == past

@@ -14,9 +14,8 @@ import pytest
 from pyhudi.errors import MissingOptionError, OptionConflictError, UnsupportedTableError
 from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.reader.merging import MergeTerms
 from pyhudi.reader.predicates import Compare, OneOf, Predicate
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import MergeTerms, RowReader
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
@@ -53,9 +52,9 @@ def found(snapshot: Snapshot, *predicates: Predicate) -> set[tuple[Any, ...]]:
     batches = [
         batch
         for split in splits
-        for batch in read_split(
-            snapshot.storage, split, snapshot.schema, predicates, snapshot.schema, snapshot.times, terms
-        )
+        for batch in RowReader(
+            snapshot.storage, snapshot.schema, snapshot.schema, predicates, snapshot.times, terms
+        ).read(split)
     ]
     rows = pa.Table.from_batches(batches, snapshot.schema).select(["p", "id", "name"])
     return {tuple(row.values()) for row in rows.to_pylist()}

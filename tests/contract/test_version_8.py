@@ -12,7 +12,7 @@ import pytest
 from pyhudi.errors import OptionConflictError, UnsupportedTableError
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.predicates import Compare
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config, update_config
@@ -39,7 +39,7 @@ def found_by(table: Path, *predicates: Compare) -> list[str]:
     snapshot = open_snapshot(str(table))
     splits = snapshot.plan(snapshot.schema, predicates, 1 << 27)
     schema = snapshot.schema
-    batches = [one for split in splits for one in read_split(snapshot.storage, split, schema, predicates, schema)]
+    batches = [one for split in splits for one in RowReader(snapshot.storage, schema, schema, predicates).read(split)]
     return sorted(key for batch in batches for key in batch.column("id").to_pylist())
 
 

@@ -29,7 +29,7 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.inline import means_of
 from pyhudi.operations.write.task import TaskResult, run_task
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
@@ -110,7 +110,7 @@ class Job:
         batches = [
             batch
             for split in snapshot.plan(snapshot.schema, (), 1 << 27)
-            for batch in read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema)
+            for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema).read(split)
         ]
         rows = pa.Table.from_batches(batches, snapshot.schema).select(SCHEMA.names).to_pylist()
         return sorted([row[name] for name in SCHEMA.names] for row in rows)

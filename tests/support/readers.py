@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from hudi import HudiTable
 from pyhudi.connector.options.parsing import parse_options
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from support.places import Place
 
@@ -34,6 +34,6 @@ def read_without_spark(table: Path, options: Mapping[str, str] | None = None) ->
     batches = [
         batch
         for split in snapshot.plan(snapshot.schema, (), 1 << 27)
-        for batch in read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times)
+        for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema, times=snapshot.times).read(split)
     ]
     return pa.Table.from_batches(batches, snapshot.schema)

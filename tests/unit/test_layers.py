@@ -63,7 +63,7 @@ IO_EXCEPTIONS = {
     "connector/options/defaults_file.py": "the environment names the folder of the defaults",
     "connector/source/file_lists.py": "a list of files is for Spark's driver, which is on this machine",
     "connector/source/paths.py": "a relative path is meant where Spark plans, not where a worker happens to run",
-    "reader/merging.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
+    "reader/scan.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
     "operations/write/task.py": "a task's spills go to a temporary folder of the machine it runs on",
     "operations/services/compaction/slices.py": "and those of the tasks of compactions",
     "operations/locating/global_index.py": "and of tasks that merge log files to hold rows against those of the table",

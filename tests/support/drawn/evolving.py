@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import ColumnValueError, PyHudiError, SchemaMismatchError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table.files.output import Output
 from pyhudi.table.schema.evolution import Evolution, EvolutionRules, Role, evolve
@@ -143,7 +143,7 @@ def read_rows(path: Path) -> list[Row]:
     batches = [
         batch
         for split in snapshot.plan(columns, (), 1 << 27)
-        for batch in read_split(snapshot.storage, split, columns, (), snapshot.schema)
+        for batch in RowReader(snapshot.storage, columns, snapshot.schema).read(split)
     ]
     return _sorted(pa.Table.from_batches(batches, columns))
 

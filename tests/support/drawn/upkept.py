@@ -22,7 +22,7 @@ from pyhudi.operations.services.settings import (
     Upkeep,
 )
 from pyhudi.reader.query import AsOf
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
@@ -268,7 +268,7 @@ class Life:
         batches = [
             batch
             for split in snapshot.plan(asked, (), 1 << 27)
-            for batch in read_split(snapshot.storage, split, asked, (), snapshot.schema, snapshot.times)
+            for batch in RowReader(snapshot.storage, asked, snapshot.schema, times=snapshot.times).read(split)
         ]
         rows = pa.Table.from_batches(batches, asked)
         return sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.predicates import Predicate
 from pyhudi.reader.query import Query
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from support.drive import write
@@ -136,7 +136,7 @@ def rows_of(snapshot: Snapshot, *predicates: Predicate) -> list[Shown]:
     batches = [
         batch
         for split in snapshot.plan(asked, predicates, 1 << 27)
-        for batch in read_split(snapshot.storage, split, asked, predicates, snapshot.schema, snapshot.times)
+        for batch in RowReader(snapshot.storage, asked, snapshot.schema, predicates, snapshot.times).read(split)
     ]
     rows = pa.Table.from_batches(batches, asked)
     return sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))

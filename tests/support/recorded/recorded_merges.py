@@ -9,7 +9,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import pyarrow as pa
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from support.recorded.fixture_tables import TABLES, recorded, unpack
 
@@ -38,7 +38,7 @@ def shown(path: str, query: str) -> list[dict[str, Any]]:
     batches = [
         batch
         for split in snapshot.plan(snapshot.schema, (), 1 << 27)
-        for batch in read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times)
+        for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema, times=snapshot.times).read(split)
     ]
     maps = {field.name for field in snapshot.schema if pa.types.is_map(field.type)}
     rows = [

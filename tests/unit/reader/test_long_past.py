@@ -10,7 +10,7 @@ import pytest
 from pyhudi.errors import MissingFileError, UnreadableTimeError
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.written import read_written
@@ -259,6 +259,6 @@ def _columns_and_rows(path: str, time: str) -> tuple[pa.Schema, list[str]]:
     batches = [
         batch
         for split in snapshot.plan(snapshot.schema, (), 1 << 27)
-        for batch in read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema, snapshot.times)
+        for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema, times=snapshot.times).read(split)
     ]
     return snapshot.schema, sorted(map(str, pa.Table.from_batches(batches, snapshot.schema).to_pylist()))

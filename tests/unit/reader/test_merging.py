@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import MissingFileError, UnsupportedTableError
-from pyhudi.reader.merging import MergeTerms, merge_slice
 from pyhudi.reader.plan import Piece, Split
 from pyhudi.reader.predicates import Compare, Predicate
 from pyhudi.reader.query import Changes
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import MergeTerms, RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.reader.window import CommitTimes
 from pyhudi.storage import open_storage
@@ -56,7 +55,7 @@ def values(
     one: Slice, config: TableConfig, *predicates: Predicate, times: CommitTimes | None = None
 ) -> list[tuple[str, int]]:
     asked = pa.schema([SCHEMA.field("id"), SCHEMA.field("value")])
-    batches = merge_slice(one.storage, one.piece, asked, predicates, with_meta(SCHEMA), MergeTerms(config), times)
+    batches = RowReader(one.storage, asked, with_meta(SCHEMA), predicates, times, MergeTerms(config)).merged(one.piece)
     rows = pa.Table.from_batches(batches, asked).to_pylist()
     return sorted((row["id"], row["value"]) for row in rows)
 
@@ -108,7 +107,7 @@ def test_base_rows_are_left_out_where_a_filter_denies_the_key_looked_for(storage
 
     def shown(key: str) -> list[str]:
         asked, terms = pa.schema([SCHEMA.field("id")]), MergeTerms(EVENT)
-        found = read_split(storage, split, asked, [Compare("id", "=", key)], with_meta(SCHEMA), terms=terms)
+        found = RowReader(storage, asked, with_meta(SCHEMA), [Compare("id", "=", key)], terms=terms).read(split)
         return [key for batch in found for key in batch.column(0).to_pylist()]
 
     assert shown("a51") == ["a51"] * logged

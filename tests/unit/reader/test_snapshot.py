@@ -10,7 +10,7 @@ from pyhudi.errors import CorruptFileError, UnsupportedTableError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.plan import Split
 from pyhudi.reader.predicates import Compare, IsNull, OneOf, Predicate
-from pyhudi.reader.scan import read_split
+from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, create_config, load_config, update_config
@@ -49,7 +49,7 @@ def rows(
     schema = pa.schema([snapshot.schema.field(name) for name in columns]) if columns else snapshot.schema
     splits = snapshot.plan(schema, predicates, split_size)
     batches = [
-        one for split in splits for one in read_split(snapshot.storage, split, schema, predicates, snapshot.schema)
+        one for split in splits for one in RowReader(snapshot.storage, schema, snapshot.schema, predicates).read(split)
     ]
     return pa.Table.from_batches(batches, schema)
 
@@ -75,7 +75,7 @@ def test_batches_have_exactly_the_schema_asked_for(tmp_path: Path) -> None:
 
     [split] = [Split(tuple(piece for one in snapshot.plan(snapshot.schema, (), MIB) for piece in one.pieces))]
 
-    for batch in read_split(snapshot.storage, split, snapshot.schema, (), snapshot.schema):
+    for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema).read(split):
         assert batch.schema.equals(snapshot.schema)
         batch.validate(full=True)
 
