@@ -112,6 +112,10 @@ class DataFiles:
         name = LogFileName(group.file_id, self.instant_time, version, self.token)
         return join(group.partition_path, name.format())
 
+    def arrivals(self, group: FileGroupId, sequence: str) -> Arrivals:
+        """Return what makes incoming rows of a group rows of the instant, with numbers that begin with a sequence."""
+        return Arrivals(self.instant_time, sequence, group.partition_path)
+
     def where(self, group: FileGroupId) -> str:
         """Return the partition of a group and the table, for errors."""
         return f"partition {group.partition_path!r} of the table {self.storage.path}"

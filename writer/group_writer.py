@@ -17,7 +17,6 @@ from ..table.merging.merger import Meeting, MergeCounts, MergeRules
 from ..table.merging.row_spec import RowSpec
 from ..table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
 from ..timeline.writers.markers import MarkerType
-from .arrivals import Arrivals
 from .buffer import GroupRows
 from .data_files import BaseOutput, DataFiles, FileFormat
 from .foreign import ForeignRows
@@ -157,7 +156,7 @@ class GroupWriter:
             job.group,
             self.file_format,
             frozenset() if base is None else base.dictionaries,
-            arrivals=Arrivals(self.files.instant_time, sequence, job.group.partition_path),
+            arrivals=self.files.arrivals(job.group, sequence),
             sorter=self.sorter(),
             previous=base,
         )

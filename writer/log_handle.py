@@ -26,10 +26,9 @@ from ..table.files.names import FileGroupId
 from ..table.merging.meet import Encounter, Met, Rows
 from ..table.merging.merger import MergeCounts, MergeRules
 from ..table.merging.row_spec import RowSpec
-from ..table.merging.winners import Positions, fold
+from ..table.merging.winners import fold
 from ..table.schema.columns import RECORD_KEY
 from ..timeline.writers.markers import MarkerType
-from .arrivals import Arrivals
 from .data_files import DataFiles, FileFormat, LogFormat, LogOutput, by_blocks
 from .known_keys import KnownKeys, WholeRows
 
@@ -144,7 +143,7 @@ class LogHandle:
         self._group = group
         self._piece = piece
         self._schema = file_schema(writer.file_format.schema)
-        self._arrivals = Arrivals(writer.files.instant_time, sequence, group.partition_path)
+        self._arrivals = writer.files.arrivals(group, sequence)
         self._open: LogOutput | None = None
         self._done: list[LogOutcome] = []
 
@@ -158,18 +157,18 @@ class LogHandle:
             rows: The rows.
             held: Whether all of them are in memory as it is, so that nothing is won by parting them.
         """
-        writer = self._writer
+        writer, spec = self._writer, self._writer.spec
         memory = max(writer.memory, rows.nbytes) if held else writer.memory
         encounter = Encounter(
-            _Entries(writer.spec),
+            _Entries(spec.columns, spec.ordering_fields, spec.deletes, spec.marker),
             MergeRules(),
             memory,
             writer.open_spill,
             writer.files.where(self._group),
             join=None if writer.laying is None else writer.laying.together,
         )
-        if writer.spec.may_reset:
-            found = (one.filter(pa.array(self._resets(one))) for one in rows.batches(writer.spec.deciding))
+        if spec.may_reset:
+            found = (one.filter(pa.array(self._resets(one))) for one in rows.batches(spec.deciding))
             self._add_all_deletes(one.take(pa.array(fold(one.column(RECORD_KEY)))) for one in rechunk(found))
         with closing(encounter.meet(rows, iter(()))) as met:
             self._add_all_deletes(map(self._add_live, met))
@@ -250,34 +249,11 @@ class LogHandle:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entries:
-    """Incoming rows judged as entries of a log, among which deletes stay.
-
-    Attributes:
-        spec: What the rows hold.
-    """
-
-    spec: RowSpec
-
-    @property
-    def ordering_fields(self) -> tuple[str, ...]:
-        return self.spec.ordering_fields
-
-    @property
-    def deciding(self) -> list[str]:
-        return self.spec.deciding
-
-    def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
-        return self.spec.ordering(rows)
-
-    def stood(self, rows: pa.RecordBatch) -> Positions | None:
-        return self.spec.stood(rows)
+class _Entries(RowSpec):
+    """Incoming rows judged as entries of a log, among which deletes stay."""
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
         return np.zeros(rows.num_rows, dtype=np.bool_)
 
     def unordered(self, rows: pa.RecordBatch, deletes: Mask) -> Mask | None:
-        return self.spec.unordered(rows, self.spec.deleted(rows))
-
-    def yielding(self, rows: pa.RecordBatch) -> Mask | None:
-        return self.spec.yielding(rows)
+        return RowSpec.unordered(self, rows, RowSpec.deleted(self, rows))

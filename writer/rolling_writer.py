@@ -47,7 +47,7 @@ class RollingWriter:
         """
         bases, where = self.bases, self.bases.files.where(job.group)
         encounter = Encounter(bases.spec, bases.rules, bases.slices.memory, bases.slices.open_spill, where)
-        files = _Files(self, job, Arrivals(bases.files.instant_time, sequence, job.group.partition_path))
+        files = _Files(self, job, bases.files.arrivals(job.group, sequence))
         try:
             with closing(self._ordered(encounter, rows)) as ordered:
                 for batch in ordered:
