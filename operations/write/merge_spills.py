@@ -32,7 +32,7 @@ from ..planning.plan import WritePlan
 from ..progress import Progress
 from ..transaction.fence import Fence
 from .phases import PhaseProgress, Phases
-from .writers import Outcome, versions_of_commit, writers
+from .writers import Outcome, file_work, versions_of_commit, writers
 
 logger = logging.getLogger("pyhudi")
 
@@ -134,8 +134,9 @@ class _Merge:
         fence = Fence(plan.transaction, 0, sealed_by_us=True, partitions=known_partitions)
         workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
         with ThreadPoolExecutor(workers) as pool:
-            versions = versions_of_commit(plan)
-            to = writers(plan, COMMIT_TOKEN, fence, local_spills(self.local), self.seen.timeline, versions)
+            work = file_work(plan)
+            slices = work.slices(self.seen.timeline.is_committed, local_spills(self.local))
+            to = writers(plan, work, work.files(COMMIT_TOKEN, fence), slices, versions_of_commit(plan))
             fence.announce(to.first_file(job) for job, _ in jobs)
             futures = [pool.submit(to.write, job, rows, f"{number}") for number, (job, rows) in enumerate(jobs)]
             try:

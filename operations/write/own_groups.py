@@ -16,7 +16,7 @@ from ...writer.routes import Route
 from ..locating.routing import FileGroups
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
-from .writers import Outcome, versions_of_task, writers
+from .writers import Outcome, file_work, versions_of_task, writers
 
 
 class OwnGroups:
@@ -38,8 +38,9 @@ class OwnGroups:
     ) -> None:
         # The commit counts as 0.
         self._fence = Fence(plan.transaction, token.attempt + 1, partitions=groups.known_partitions)
-        versions = versions_of_task(plan, token)
-        self._to = writers(plan, token, self._fence, local_spills(local), groups.seen.timeline, versions)
+        work = file_work(plan)
+        slices = work.slices(groups.seen.timeline.is_committed, local_spills(local))
+        self._to = writers(plan, work, work.files(token, self._fence), slices, versions_of_task(plan, token))
         self._groups = groups
         self._partition = token.partition
         self._numbers = count()

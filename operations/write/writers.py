@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...index.bloom import filters_for
 from ...index.registry import index_for
-from ...storage.base import Storage
 from ...table.arrow.arrays import Mask
-from ...table.arrow.spill import SpillWriter
-from ...table.files.logs.block_format import safe_format
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
-from ...table.schema.columns import RECORD_KEY, avro_schema
-from ...timeline.timeline import Timeline
+from ...table.schema.columns import RECORD_KEY
 from ...timeline.writers.markers import MarkerType
 from ...writer.buffer import MERGE_RESERVE, GroupRows
-from ...writer.data_files import DataFiles, FileFormat, LogFormat
+from ...writer.data_files import DataFiles, FileFormat
 from ...writer.foreign import ForeignRows
 from ...writer.group_writer import GroupJob, GroupOutcome, GroupWriter
 from ...writer.known_keys import KnownKeys, WholeRows
@@ -28,7 +22,7 @@ from ...writer.log_handle import LogHandle, LogOutcome, LogWriter, Versions
 from ...writer.rolling_writer import RollingWriter
 from ...writer.slice_reader import SliceReader
 from ..planning.plan import WritePlan
-from ..transaction.fence import Fence
+from ..transaction.file_work import FileWork
 
 if TYPE_CHECKING:
     from ...table.merging.laying import Laying
@@ -82,52 +76,48 @@ class Writers:
         return (self.bases.write(job, rows, sequence),)
 
 
-def writers(
-    plan: WritePlan,
-    token: WriteToken,
-    fence: Fence,
-    open_spill: Callable[[], tuple[SpillWriter, Storage]],
-    timeline: Timeline,
-    versions: Versions,
-) -> Writers:
+def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceReader, versions: Versions) -> Writers:
     """Return the writers of one task or commit.
 
     Args:
         plan: The write.
-        token: Names the task attempt.
-        fence: Lets finished files through.
-        open_spill: Opens a spill, with the storage that reads it back.
-        timeline: As of the write's watermark.
+        work: What `file_work` returned.
+        files: Where the files of the task attempt go.
+        slices: Reads the table as of the write's watermark.
         versions: The numbers of log files.
     """
-    memory = int(plan.settings.output.memory * MERGE_RESERVE)
-    files = DataFiles(plan.storage, plan.instant_time, token, plan.transaction.aside, fence)
-    file_format = _file_format(plan)
     laying = _laying(plan)
-    keys = None if plan.config.generates_keys else KeyGenerator(plan.config, plan.schema)
-    slices = SliceReader(plan.storage, plan.config, plan.schema, timeline.is_committed, memory, open_spill)
+    keys = None if plan.config.generates_keys else KeyGenerator(plan.config, work.schema)
     bases = GroupWriter(
         files=files,
         spec=plan.spec,
-        file_format=file_format,
+        file_format=work.form(),
         foreign=ForeignRows(index_for(plan.config), keys),
         rules=plan.rules,
         slices=slices,
         laying=laying,
     )
-    logs = LogWriter(
-        files=files,
-        spec=plan.spec,
-        file_format=_entry_format(plan, file_format),
-        log_format=_log_format(plan),
-        versions=versions,
-        memory=memory,
-        open_spill=open_spill,
-        laying=laying,
-        known=_known(plan, slices),
-    )
-    rolling = RollingWriter(bases, plan.settings.lookup.sizes.largest)
-    return Writers(bases, logs if plan.appends else None, rolling)
+    logs = None
+    if plan.appends:
+        logs = LogWriter(
+            files=files,
+            spec=plan.spec,
+            file_format=_entry_format(plan, work),
+            log_format=work.log_format(partial=plan.partial_blocks),
+            versions=versions,
+            memory=slices.memory,
+            open_spill=slices.open_spill,
+            laying=laying,
+            known=_known(plan, slices),
+        )
+    return Writers(bases, logs, RollingWriter(bases, plan.settings.lookup.sizes.largest))
+
+
+def file_work(plan: WritePlan) -> FileWork:
+    """Return what writes the files of a write; rows that are merged have a part of its memory."""
+    settings = plan.settings
+    output = replace(settings.output, memory=int(settings.output.memory * MERGE_RESERVE))
+    return FileWork(plan.transaction, plan.schema, output, settings.logs, plan.sort_columns)
 
 
 def versions_of_task(plan: WritePlan, token: WriteToken) -> Versions:
@@ -147,32 +137,15 @@ def appending_tasks(plan: WritePlan) -> int:
     return min(plan.settings.logs.per_group, _MOST_TASKS)
 
 
-def _file_format(plan: WritePlan) -> FileFormat:
-    return FileFormat(
-        schema=plan.schema,
-        avro_schema=avro_schema(plan.schema, plan.config.name, meta=True),
-        output=plan.settings.output,
-        sort_columns=plan.sort_columns,
-        bloom=filters_for(plan.config, plan.settings.output),
-    )
-
-
-def _log_format(plan: WritePlan) -> LogFormat:
-    logs = plan.settings.logs
-    data_format = safe_format(logs.data_format, plan.config, plan.schema)
-    return LogFormat(data_format, logs.block_bytes, logs.file_bytes, plan.partial_blocks)
-
-
-def _entry_format(plan: WritePlan, whole: FileFormat) -> FileFormat:
+def _entry_format(plan: WritePlan, work: FileWork) -> FileFormat:
     """Return how rows look in log files: in their own columns, where these are not all.
 
     As in Apache Hudi, without those of the record key, which no update changes.
     """
     if plan.partial_columns is None or not plan.partial_blocks:
-        return whole
+        return work.form()
     names = set(plan.partial_columns) - set(plan.config.record_key_fields)
-    schema = pa.schema([one for one in plan.schema if one.name in names])
-    return replace(whole, schema=schema, avro_schema=avro_schema(schema, plan.config.name, meta=True))
+    return work.form(pa.schema([one for one in work.schema if one.name in names]))
 
 
 def _known(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None:

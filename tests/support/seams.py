@@ -190,8 +190,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "deletes without an ordering value in a write": "writer.log_handle:LogHandle._resets",
     "make writers of a task": ("operations.write.own_groups:writers", "operations.write.merge_spills:writers"),
     "versions of log files of a task": "operations.write.own_groups:versions_of_task",
-    "format of log files": "operations.write.writers:LogFormat",
-    "format that keeps all values": "operations.write.writers:safe_format",
+    "format of log files": "operations.transaction.file_work:LogFormat",
+    "format that keeps all values": "operations.transaction.file_work:safe_format",
     "most workers of a merge": "operations.write.merge_spills:MOST_WORKERS",
     "pause between two reports of progress": "operations.write.phases:PROGRESS_S",
     # --- plan of a write

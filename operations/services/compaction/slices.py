@@ -16,6 +16,7 @@ from ....errors import CommitConflictError
 from ....storage import open_storage
 from ....storage.base import split
 from ....table.arrow.spill import local_spills
+from ....table.files.bloom_filter import BloomSettings
 from ....table.files.file_group import FileSlice
 from ....table.files.names import FileGroupId, parse_data_name
 from ....table.files.output import Output
@@ -28,9 +29,9 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers import heartbeat
 from ....version import VERSION
 from ....writer.data_files import DataFiles, FileFormat
-from ....writer.slice_reader import SliceReader
 from ...result import ServiceResult
 from ...transaction.fence import Fence
+from ...transaction.file_work import FileWork
 from ...transaction.outcome import Outcome
 from ...transaction.since import Since
 from ...transaction.transaction import Transaction
@@ -143,13 +144,17 @@ class SliceWorker:
         ):
             spills = local_spills(open_storage(folder, durable=False))
             # A plan names complete log files alone, whose blocks all count.
-            reader = SliceReader(work.storage, work.config, self.schema, _every, self.output.memory, spills)
-            yield reader.merged(piece), DataFiles(work.storage, work.instant_time, new_token(work), work.aside, fence)
+            reader = self._files.slices(_every, spills)
+            yield reader.merged(piece), self._files.files(new_token(work), fence)
             fence.finish()
 
-    def form(self, **more: Any) -> FileFormat:
+    @property
+    def _files(self) -> FileWork:
+        return FileWork(self.work, self.schema, self.output)
+
+    def form(self, *, bloom: BloomSettings | None = None, stamped: bool = True) -> FileFormat:
         """Return how the new file looks."""
-        return FileFormat(self.schema, avro_schema(self.schema, self.work.config.name, meta=True), self.output, **more)
+        return replace(self._files.form(), bloom=bloom, stamped=stamped)
 
     def result(self, piece: FileSlice, merged: MergedSlice, began: float, **made: Any) -> SliceResult:
         """Return what became of a slice, given the fields that tell of the new file."""
