@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,55 +25,65 @@ _BITS, _NAMES, _TAKING = "_pyhudi_bits", "_pyhudi_names", "_pyhudi_taking"
 _SLOTS_BITS, _MOST_BITS = 6, 20
 
 
-def with_places(rows: DataFrame, shares: Mapping[str, Shares], found: Column | None, *, appends: bool) -> DataFrame:
-    """Return rows with a column that says to which file group each goes.
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the rows of a write go.
 
-    Args:
-        rows: Rows with keys and paths.
-        shares: What was dealt out, by partition path; a new key of another partition goes to its first new group.
-        found: The file id where a key was found, null for a new one; None where all are new.
+    Attributes:
+        shares: What was dealt out to new keys, by partition path; one of another partition goes to its first new group.
         appends: Whether rows of file groups that are there go to log files, but for those that new keys join.
     """
-    if not shares:
-        return rows.withColumn(FILE_GROUP, _first(found, sf.lit(FIRST_NEW)))
-    places = rows.sparkSession.createDataFrame(_table(shares, appends=appends))
-    joined = rows.join(places, PATH, "left")
-    # Spark's own hash does as well as any: what counts is that every task of the write takes the same.
-    slot = sf.expr(f"cast(shiftrightunsigned(xxhash64({KEY}), 64 - {_BITS}) as int)")
-    new = sf.coalesce(sf.get(sf.col(_NAMES), slot), sf.lit(FIRST_NEW))
-    if found is not None and appends:
-        # All rows of a file group that gets a new base file say so, those that were found in it too.
-        taking = sf.coalesce(sf.array_contains(sf.col(_TAKING), found), sf.lit(False))
-        found = sf.when(taking, sf.concat(sf.lit(NEW_GROUP), found)).otherwise(found)
-    return joined.withColumn(FILE_GROUP, _first(found, new)).drop(_BITS, _NAMES, _TAKING)
+
+    shares: Mapping[str, Shares]
+    appends: bool
+
+    def named(self, rows: DataFrame, found: Column | None = None) -> DataFrame:
+        """Return rows with a column that says to which file group each goes.
+
+        Args:
+            rows: Rows with keys and paths.
+            found: The file id where a key was found, null for a new one; None where all are new.
+        """
+        if not self.shares:
+            return rows.withColumn(FILE_GROUP, _first(found, sf.lit(FIRST_NEW)))
+        joined = rows.join(rows.sparkSession.createDataFrame(self._table()), PATH, "left")
+        # Spark's own hash does as well as any: what counts is that every task of the write takes the same.
+        slot = sf.expr(f"cast(shiftrightunsigned(xxhash64({KEY}), 64 - {_BITS}) as int)")
+        new = sf.coalesce(sf.get(sf.col(_NAMES), slot), sf.lit(FIRST_NEW))
+        if found is not None and self.appends:
+            # All rows of a file group that gets a new base file say so, those that were found in it too.
+            taking = sf.coalesce(sf.array_contains(sf.col(_TAKING), found), sf.lit(False))
+            found = sf.when(taking, sf.concat(sf.lit(NEW_GROUP), found)).otherwise(found)
+        return joined.withColumn(FILE_GROUP, _first(found, new)).drop(_BITS, _NAMES, _TAKING)
+
+    def _table(self) -> pa.Table:
+        """Return by partition how many bits of a hash tell the slot, each slot's name, and which groups are there."""
+        bits: list[int] = []
+        names: list[str] = []
+        taking: list[list[str]] = []
+        for dealt in self.shares.values():
+            spelled = [
+                f"{NEW_GROUP}{one.number}"
+                if one.number is not None
+                else f"{NEW_GROUP if self.appends else ''}{one.file_id}"
+                for one in dealt.shares
+            ]
+            bits.append(_bits(len(spelled)))
+            names += [spelled[code] for code in _shares_of_slots(dealt, bits[-1])]
+            taking.append([one.file_id for one in dealt.shares if one.number is None])
+        offsets = np.cumsum([0, *(1 << one for one in bits)]).astype(np.int32)
+        return pa.table(
+            {
+                PATH: pa.array([*self.shares], pa.string()),
+                _BITS: pa.array(bits, pa.int32()),
+                _NAMES: pa.ListArray.from_arrays(pa.array(offsets), pa.array(names, pa.string())),
+                _TAKING: pa.array(taking, pa.list_(pa.string())),
+            }
+        )
 
 
 def _first(found: Column | None, new: Column) -> Column:
     return new if found is None else sf.coalesce(found, new)
-
-
-def _table(shares: Mapping[str, Shares], *, appends: bool) -> pa.Table:
-    """Return by partition how many bits of a hash tell the slot, each slot's name, and which groups are there."""
-    bits: list[int] = []
-    names: list[str] = []
-    taking: list[list[str]] = []
-    for dealt in shares.values():
-        spelled = [
-            f"{NEW_GROUP}{one.number}" if one.number is not None else f"{NEW_GROUP if appends else ''}{one.file_id}"
-            for one in dealt.shares
-        ]
-        bits.append(_bits(len(spelled)))
-        names += [spelled[code] for code in _shares_of_slots(dealt, bits[-1])]
-        taking.append([one.file_id for one in dealt.shares if one.number is None])
-    offsets = np.cumsum([0, *(1 << one for one in bits)]).astype(np.int32)
-    return pa.table(
-        {
-            PATH: pa.array([*shares], pa.string()),
-            _BITS: pa.array(bits, pa.int32()),
-            _NAMES: pa.ListArray.from_arrays(pa.array(offsets), pa.array(names, pa.string())),
-            _TAKING: pa.array(taking, pa.list_(pa.string())),
-        }
-    )
 
 
 def _shares_of_slots(dealt: Shares, bits: int) -> list[int]:

@@ -13,7 +13,6 @@ the write. And the write is pinned to the moment of the lookup: what others comm
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -43,14 +42,13 @@ from .key_columns import (
     with_position,
 )
 from .key_places import FoundKeys, KeyLookup, Met, Tagging
-from .new_places import FIRST_NEW, with_places
+from .new_places import FIRST_NEW, Places
 from .table_keys import GROUP, HOME, spark_tasks
 from .unique_keys import LEAVES, UniqueKeys, sent, with_homes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from ...index.small_files import Shares
     from .slots import Placement
 
 
@@ -117,18 +115,17 @@ def tag(df: DataFrame, work: Tagging) -> Tagged | None:
     figures = None
     if found is not None and work.looks_up:
         figures = replace(found.figures, seconds=round(time.monotonic() - began, 3))
-    placed = _placed(keyed, found, shares, lookup)
+    placed = _placed(keyed, found, Places(shares, work.appends), lookup)
     return Tagged(_together(placed, groups, placement), moment, figures)
 
 
-def _placed(keyed: DataFrame, found: FoundKeys | None, shares: Mapping[str, Shares], lookup: KeyLookup) -> DataFrame:
+def _placed(keyed: DataFrame, found: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:
     """Return rows that say to which file groups they go."""
-    appends = lookup.work.appends
     if found is None:
-        return with_places(keyed, shares, None, appends=appends)
+        return places.named(keyed)
     if found.is_settled:
-        return sent(_joined(keyed, with_homes(found.keys, shares, appends=appends), lookup), leaving=found.moves)
-    return _joined(keyed, with_places(found.keys, shares, sf.col(GROUP), appends=appends).drop(GROUP), lookup)
+        return sent(_joined(keyed, with_homes(found.keys, places), lookup), leaving=found.moves)
+    return _joined(keyed, places.named(found.keys, sf.col(GROUP)).drop(GROUP), lookup)
 
 
 def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:

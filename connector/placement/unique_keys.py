@@ -7,7 +7,6 @@ that goes through Python.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -24,13 +23,12 @@ from .arrow_frames import text_fields, through
 from .key_columns import KEY, PATH
 from .key_places import FoundKeys, KeyLookup, counted
 from .key_text import quoted
-from .new_places import with_places
+from .new_places import Places
 from .table_keys import GROUP, HOME
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from ...index.small_files import Shares
     from .key_places import KeyPlaces
 
 LEAVES = "_pyhudi_leaves"
@@ -130,16 +128,10 @@ class UniqueKeys:
         return through(ordered, StandingTask(self.tagger), StructType(fields))
 
 
-def with_homes(keys: DataFrame, shares: Mapping[str, Shares], *, appends: bool) -> DataFrame:
-    """Return keys with what their rows say of the file group that they go to, if any, and of its partition.
-
-    Args:
-        keys: As `UniqueKeys.settle` returns them.
-        shares: The places of new keys.
-        appends: Whether rows of file groups that are there go to log files, but for those that new keys join.
-    """
+def with_homes(keys: DataFrame, places: Places) -> DataFrame:
+    """Return settled keys with what their rows say of the file group that they go to, if any, and of its partition."""
     by_home = keys.withColumnRenamed(PATH, _OWN).withColumnRenamed(HOME, PATH)
-    placed = with_places(by_home, shares, sf.col(GROUP), appends=appends).drop(GROUP)
+    placed = places.named(by_home, sf.col(GROUP)).drop(GROUP)
     placed = placed.withColumnRenamed(PATH, HOME).withColumnRenamed(_OWN, PATH)
     elsewhere = sf.when(sf.col(HOME) != sf.col(PATH), sf.concat(HOME, sf.lit("/"), FILE_GROUP)).otherwise(
         sf.col(FILE_GROUP)
@@ -148,11 +140,11 @@ def with_homes(keys: DataFrame, shares: Mapping[str, Shares], *, appends: bool) 
 
 
 def sent(rows: DataFrame, *, leaving: bool) -> DataFrame:
-    """Return rows without those that go nowhere, and with what leaves a file group as a delete.
+    """Return rows that say where they go, without those that go nowhere; what leaves a file group is a delete.
 
     Args:
         rows: Rows with what `with_homes` says of their keys.
-        leaving: Whether some may leave one.
+        leaving: Whether some may leave a file group.
     """
     going = rows.where(sf.col(FILE_GROUP) != _NOWHERE)
     if leaving:

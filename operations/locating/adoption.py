@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from ...errors import OptionConflictError, UnsupportedTableError
 from ...index.registry import computed_index_for
 from ...storage.parallel import for_each
-from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
 from ...table.files.base_file import BaseFileReader
@@ -62,7 +61,7 @@ def check_lesson(plan: WritePlan, seen: SeenTable) -> None:
             if buckets:
                 _check_bucket(plan, rows, piece, file)
             if times:
-                _check_partition(plan.config, plan.schema, rows, piece, file)
+                _check_partition(plan, rows, piece, file)
 
 
 def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterable[str]) -> None:
@@ -113,10 +112,9 @@ def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice, file:
     check_bucket(index, rows.column(RECORD_KEY), piece.group, file)
 
 
-def _check_partition(
-    config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, piece: FileSlice, file: DataFile
-) -> None:
-    paths = KeyGenerator(config, schema).partition_paths(rows).cast(pa.string())
+def _check_partition(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice, file: DataFile) -> None:
+    config = plan.config
+    paths = KeyGenerator(config, plan.schema).partition_paths(rows).cast(pa.string())
     strangers = np.flatnonzero(np.asarray(pc.not_equal(paths, piece.partition_path)))
     if not len(strangers):
         return
