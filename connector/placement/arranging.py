@@ -28,7 +28,7 @@ def arrange(df: DataFrame, placement: Placement, mode: str, columns: Sequence[st
 
     Args:
         df: The rows.
-        placement: Says which columns make their keys and partition paths.
+        placement: Names the columns of their keys and partition paths.
         mode: Hudi's name of the sort mode.
         columns: Columns to sort by in place of the record key, whatever the mode; none for the key.
 

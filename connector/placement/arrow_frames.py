@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def local_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+def with_spark(spark: SparkSession, table: DataFrame | pa.Table) -> DataFrame:
     """Return a table of this process as a DataFrame; Spark Connect looks at no types where there are no rows."""
+    if not isinstance(table, pa.Table):
+        return table
     if table.num_rows:
         return spark.createDataFrame(table)
     return spark.createDataFrame([], ", ".join(f"{name} string" for name in table.schema.names))

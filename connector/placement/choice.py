@@ -26,12 +26,7 @@ _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\])?")
 
 
 def places(df: DataFrame, wish: Placing) -> bool:
-    """Return whether the rows are worth being placed; no row is looked at, and no job is run.
-
-    Args:
-        df: The rows.
-        wish: What the user said.
-    """
+    """Return whether the rows are worth being placed; no row is looked at, and no job is run."""
     if wish != "auto":
         return wish == "always"
     cores = local_cores(df.sparkSession)

@@ -45,11 +45,7 @@ def has_arrow_batches() -> bool:
 
 
 def left_to_the_commit(table: str) -> None:
-    """Say in the log that the commit of a write looks up keys that tasks of Spark would have looked up.
-
-    Args:
-        table: The table's path.
-    """
+    """Log that the commit of a write looks up keys that tasks of Spark would have looked up."""
     logger.warning(
         "The commit of the write to %s looks up the keys of its rows by itself: Spark hands them to tasks only where "
         "pandas is installed. Install it where the program runs.",
@@ -66,10 +62,6 @@ def with_keys(df: DataFrame, placement: Placement) -> DataFrame:
     """Return the rows with their record keys and partition paths.
 
     Where Spark spells the keys a row without one has a null, which the write refuses by name; Python refuses it itself.
-
-    Args:
-        df: The rows.
-        placement: Says which columns decide, and what types the table has them in.
 
     Raises:
         MissingColumnError: The rows lack a key or partition column.

@@ -28,7 +28,7 @@ from ...table.config.property_keys import MERGE_ON_READ
 from ...table.keys.partition_paths import check_safe_path
 from ...table.merging.merger import Meeting
 from ...table.seen_table import SeenTable
-from .arrow_frames import as_array, by_name, local_frame, text_fields, through
+from .arrow_frames import as_array, by_name, text_fields, through, with_spark
 from .key_columns import KEY, PATH, has_arrow_batches, left_to_the_commit
 from .table_keys import GROUP, HOME, spark_tasks, table_keys
 
@@ -110,11 +110,7 @@ class Met:
 
     @classmethod
     def of(cls, keyed: DataFrame, table: str) -> Met:
-        """Return the partitions of rows, which are made for it.
-
-        Args:
-            keyed: Rows with keys and paths.
-            table: For messages.
+        """Return the partitions of rows that have keys and paths; Spark runs their query for it.
 
         Raises:
             PartitionValueError: A path is none inside the table.
@@ -185,26 +181,25 @@ class KeyPlaces:
     """Looked-up pairs of a key and a path, each with partition and file id of every file group that holds the key.
 
     Attributes:
-        frame: The pairs, nulls for a key that the table lacks; the partition only where it need not be the pair's path.
+        pairs: On the driver where they are few; nulls for a key that the table lacks, the partition only where it need
+            not be the pair's path.
         figures: What the lookup took; of a join without the false positives, which `took` adds.
-        local: The same pairs on the driver; None where they stayed with Spark.
     """
 
-    frame: DataFrame
+    pairs: DataFrame | pa.Table
     figures: LookupFigures
-    local: pa.Table | None = None
 
-    def hits(self) -> DataFrame:
+    def hits(self) -> DataFrame | pa.Table:
         """Return keys with the partitions and the file ids of file groups that hold them, each once."""
         names = [KEY, HOME, GROUP]
-        if self.local is None:
-            return self.frame.where(sf.col(GROUP).isNotNull()).select(*names).dropDuplicates()
-        there = self.local.filter(pc.is_valid(self.local.column(GROUP)))
-        return local_frame(self.frame.sparkSession, there.group_by(names).aggregate([]).select(names))
+        if isinstance(self.pairs, pa.Table):
+            there = self.pairs.filter(pc.is_valid(self.pairs.column(GROUP)))
+            return there.group_by(names).aggregate([]).select(names)
+        return self.pairs.where(sf.col(GROUP).isNotNull()).select(names).dropDuplicates()
 
     def took(self, groups: int) -> LookupFigures:
         """Return what the lookup took, given in how many file groups keys were found."""
-        if self.local is not None or not self.figures.candidates:
+        if isinstance(self.pairs, pa.Table) or not self.figures.candidates:
             return self.figures
         return replace(self.figures, false_positives=self.figures.candidates - groups)
 
@@ -231,27 +226,22 @@ class KeyLookup:
         That is where this Spark cannot read the files that may hold them, and where several file groups seem to hold a
         key whose rows are appended: log files may have deleted it in some, where a row would bring it back.
 
-        Args:
-            keyed: Rows with keys and paths.
-
         Raises:
             PyHudiError: A file cannot be read.
         """
         places = self.places_of(keyed.select(KEY, PATH).where(sf.col(KEY).isNotNull()).distinct())
         if places is None:
             return None
-        frame = places.frame.select(PATH, KEY, GROUP)
-        keys = frame if places.local is not None else self.work.keep(frame)
-        if self.work.revives and _has_copies(keys if places.local is None else places.local):
+        pairs = places.pairs.select([PATH, KEY, GROUP])
+        if not isinstance(pairs, pa.Table):
+            pairs = self.work.keep(pairs)
+        if self.work.revives and _has_copies(pairs):
             return None
-        new, groups = counted(keys if places.local is None else places.local, PATH)
-        return FoundKeys(keys, new, groups, places.took(groups))
+        new, groups = counted(pairs, PATH)
+        return FoundKeys(with_spark(keyed.sparkSession, pairs), new, groups, places.took(groups))
 
     def places_of(self, pairs: DataFrame) -> KeyPlaces | None:
-        """Return where keys are; None where this Spark cannot read the files that may hold them.
-
-        Args:
-            pairs: Keys and paths, no pair twice.
+        """Return where the keys of unique pairs of key and path are; None where this Spark cannot read all files.
 
         Raises:
             PyHudiError: A file cannot be read.
@@ -268,7 +258,7 @@ class KeyLookup:
         rows = KeyedRows(as_array(wanted, KEY), as_array(wanted, PATH).dictionary_encode())
         tags = spread.tag(rows)
         local = pa.Table.from_batches([pairs_of(rows, tags)]).rename_columns([KEY, PATH, HOME, GROUP])
-        return KeyPlaces(local_frame(pairs.sparkSession, local), tags.figures, local)
+        return KeyPlaces(local, tags.figures)
 
     def _many(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
         """Have Spark join keys with those of the slices that may hold some."""

@@ -70,10 +70,6 @@ class Tagged:
 def tag(df: DataFrame, work: Tagging) -> Tagged | None:
     """Return rows with the file groups that they go to; None where the commit has to look their keys up.
 
-    Args:
-        df: The rows, of an operation of which tasks do not open file groups of their own.
-        work: The write.
-
     Raises:
         PyHudiError: The rows or the table do not allow the write.
     """

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+import pyarrow as pa
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 from pyspark.sql.window import Window
@@ -19,7 +20,7 @@ from ...operations.locating.global_index import FoldTask, SettleTask, StandingTa
 from ...operations.locating.tagger import Tagger
 from ...table.merging.deletes import IS_DELETED
 from ...table.schema.columns import FILE_GROUP, RECORD_KEY
-from .arrow_frames import text_fields, through
+from .arrow_frames import text_fields, through, with_spark
 from .key_columns import KEY, PATH
 from .key_places import FoundKeys, KeyLookup, counted
 from .key_text import quoted
@@ -52,10 +53,7 @@ class UniqueKeys:
     tagger: Tagger
 
     def settle(self, keyed: DataFrame) -> FoundKeys:
-        """Return where rows go.
-
-        Args:
-            keyed: Rows with keys and paths, among which there is a key.
+        """Return where rows go that have keys and paths; at least one has a key.
 
         Raises:
             PyHudiError: A file cannot be read, or a row has no ordering value.
@@ -88,9 +86,10 @@ class UniqueKeys:
         """Return the partition and the file id of each file group that holds a key, and what it took."""
         # Tasks of Python, without which nothing is settled here, read what Spark cannot.
         places = cast("KeyPlaces", self.lookup.places_of(winners.select(KEY, PATH)))
-        if places.local is not None:
-            return places.hits(), places.figures
-        found = self.lookup.work.keep(places.hits())
+        hits = places.hits()
+        if isinstance(hits, pa.Table):
+            return with_spark(winners.sparkSession, hits), places.figures
+        found = self.lookup.work.keep(hits)
         if not places.figures.candidates:
             return found, places.figures
         return found, places.took(counted(found, HOME)[1])

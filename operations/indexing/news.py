@@ -44,7 +44,7 @@ def find_news(table: Table, known: str | None) -> News | None:
 
     Args:
         table: The table.
-        known: The moment, as it was told before; None where nothing is known.
+        known: The moment as the text of earlier news; None where nothing is known.
 
     Raises:
         MissingFileError: A file that a completed write names is gone.

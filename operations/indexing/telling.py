@@ -26,10 +26,6 @@ _TRIES = 10
 def catch_up(index: Index, table: Table) -> None:
     """Tell an index what happened to its table since it was told last; one that reads the table needs it not.
 
-    Args:
-        index: The table's.
-        table: The table.
-
     Raises:
         ConcurrentWriteError: Others tell it all the time.
         StorageError: The index or the store failed.
@@ -53,13 +49,7 @@ def catch_up(index: Index, table: Table) -> None:
 
 
 def tell(table: Table, settings: LookupSettings, instant_time: str) -> None:
-    """Tell an index of a commit, so that who asks it next need not; where that fails, they will.
-
-    Args:
-        table: The table.
-        settings: How its index is opened.
-        instant_time: The commit, which stays what it is.
-    """
+    """Tell an index of a commit, so that the next write need not; a failure is logged as a warning."""
     try:
         catch_up(index_for(table.config, settings), table)
     except Exception:

@@ -39,10 +39,6 @@ def check_lesson(plan: WritePlan, seen: SeenTable) -> None:
 
     A write that replaces the whole table leaves none that could.
 
-    Args:
-        plan: The write.
-        seen: The table as of the write's watermark.
-
     Raises:
         UnsupportedTableError: A file group is none that a bucket index made.
         BucketMisfitError: A record key is in another bucket than the number of buckets says.

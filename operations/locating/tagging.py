@@ -95,7 +95,7 @@ def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows]
 
 
 def _added(spilled: Mapping[Route, GroupRows]) -> SortedRows:
-    """Return rows that nobody looks up, all of which count as new."""
+    """Return rows whose keys are not looked up, all of which count as new."""
     new = {
         path: GroupRows(tuple(piece for route in routes for piece in spilled[route].pieces))
         for path, routes in groupby(sorted(spilled), lambda route: route.partition_path)
