@@ -26,8 +26,8 @@ from ..table.schema.columns import RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How it stands with n pairs of an incoming row and a file group in which its key was found.
+class PairState:
+    """For n pairs of an incoming row and a file group that holds its key: is a stored row live, and does it win?
 
     Attributes:
         live: Whether the file group holds a row of the key; it may have been deleted by a log file since.
@@ -39,12 +39,12 @@ class Standing:
     wins: Mask
     since: Positions
 
-    def take(self, at: Positions, seen: Standing) -> None:
-        """Note how it stands with some of the pairs."""
+    def take(self, at: Positions, seen: PairState) -> None:
+        """Note the states of some of the pairs."""
         self.live[at], self.wins[at], self.since[at] = seen.live, seen.wins, seen.since
 
 
-Look = Callable[[Positions, Buckets], Standing]
+Look = Callable[[Positions, Buckets], PairState]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,11 @@ def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bo
     elsewhere = home[codes] != keyed.paths.indices.to_numpy(zero_copy_only=False)[rows]
     places = np.bincount(rows, minlength=len(keyed))
     asked = np.flatnonzero((elsewhere | (places[rows] > 1)) & ~deletes[rows])
-    standing = _untold(len(rows))
-    live, wins = standing.live, standing.wins
+    states = _untold(len(rows))
+    live, wins = states.live, states.wins
     if len(asked):
-        standing.take(asked, look(rows[asked], codes[asked]))
-    live |= _last_of_dead(rows, standing, ~elsewhere)
+        states.take(asked, look(rows[asked], codes[asked]))
+    live |= _last_of_dead(rows, states, ~elsewhere)
     moving = elsewhere & ~deletes[rows] & moves
     lost = np.zeros(len(keyed), np.bool_)
     lost[rows[moving & live & wins]] = True
@@ -112,10 +112,10 @@ def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
         return tags
     several = np.unique(tags.copied)
     rows, codes = np.append(several, tags.copied), np.append(tags.codes[several], tags.copy_codes)
-    standing = _untold(len(rows))
+    states = _untold(len(rows))
     asked = np.flatnonzero(~deletes[rows])
-    standing.take(asked, look(rows[asked], codes[asked]))
-    live = standing.live | _last_of_dead(rows, standing, np.ones(len(rows), np.bool_))
+    states.take(asked, look(rows[asked], codes[asked]))
+    live = states.live | _last_of_dead(rows, states, np.ones(len(rows), np.bool_))
     rows, codes = rows[live], codes[live]
     first = np.unique(rows, return_index=True)[1]
     home = tags.codes.copy()
@@ -123,18 +123,18 @@ def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
     return replace(tags, codes=home, copied=np.delete(rows, first), copy_codes=np.delete(codes, first))
 
 
-def _untold(count: int) -> Standing:
-    """Return how it stands with pairs at which nobody has to look."""
-    return Standing(np.ones(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.int64))
+def _untold(count: int) -> PairState:
+    """Return the states of pairs that need no look at stored rows."""
+    return PairState(np.ones(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.int64))
 
 
-def _last_of_dead(rows: Positions, standing: Standing, may: Mask) -> Mask:
+def _last_of_dead(rows: Positions, states: PairState, may: Mask) -> Mask:
     """Return the last place of each row that has no live one, of those that it may have: there it meets the delete.
 
     A row comes to a newer file group after it was deleted in an older one, whose delete is the older one of the two.
     """
-    dead = np.flatnonzero(may & ~np.isin(rows, rows[standing.live]))
-    dead = dead[np.argsort(-standing.since[dead], kind="stable")]
+    dead = np.flatnonzero(may & ~np.isin(rows, rows[states.live]))
+    dead = dead[np.argsort(-states.since[dead], kind="stable")]
     chosen = np.zeros(len(rows), np.bool_)
     chosen[dead[np.unique(rows[dead], return_index=True)[1]]] = True
     return chosen
@@ -167,27 +167,27 @@ class OldRows:
         """
         ordering = self.spec.ordering(incoming) if self.judges else ()
 
-        def look(rows: Positions, codes: Buckets) -> Standing:
-            standing = _untold(len(rows))
+        def look(rows: Positions, codes: Buckets) -> PairState:
+            states = _untold(len(rows))
             pieces = {code: self.piece_of(groups[code]) for code in np.unique(codes).tolist()}
             for code, piece in pieces.items():
-                standing.since[codes == code] = int(piece.base_time)
+                states.since[codes == code] = int(piece.base_time)
             wanted = [(code, piece) for code, piece in pieces.items() if ordering or piece.logs]
             places = [np.flatnonzero(codes == code) for code, _ in wanted]
 
             def one(unit: tuple[FileSlice, Positions]) -> tuple[Mask, Mask]:
                 some = pa.array(rows[unit[1]])
                 keys = incoming.column(RECORD_KEY).take(some)
-                return self._standing(unit[0], keys, [values.take(some) for values in ordering])
+                return self._states(unit[0], keys, [values.take(some) for values in ordering])
 
             units = list(zip((piece for _, piece in wanted), places, strict=True))
             for (_, pairs), (live, wins) in zip(units, for_each(self.storage, one, units), strict=True):
-                standing.live[pairs], standing.wins[pairs] = live, wins
-            return standing
+                states.live[pairs], states.wins[pairs] = live, wins
+            return states
 
         return look
 
-    def _standing(self, piece: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> tuple[Mask, Mask]:
+    def _states(self, piece: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> tuple[Mask, Mask]:
         """Return whether one slice has rows of the keys of some, and whether they win.
 
         Args:

@@ -16,7 +16,7 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 from pyspark.sql.window import Window
 
 from ...index.base import LookupFigures
-from ...operations.locating.global_index import FoldTask, SettleTask, StandingTask
+from ...operations.locating.global_index import FoldTask, PairStateTask, SettleTask
 from ...operations.locating.tagger import Tagger
 from ...table.merging.deletes import IS_DELETED
 from ...table.schema.columns import FILE_GROUP, RECORD_KEY
@@ -111,7 +111,7 @@ class UniqueKeys:
         return through(ordered, SettleTask(self.tagger), fields)
 
     def _held(self, winners: DataFrame, places: DataFrame) -> DataFrame | None:
-        """Return how rows that could move, or have several places, stand with those there; None where it is all one."""
+        """Return the states of rows that could move, or have several places; None where no stored row matters."""
         plan = self.tagger.plan
         if not (plan.moves_rows and self.tagger.spec.ordering_fields) and not self.lookup.work.appends:
             return None
@@ -124,7 +124,7 @@ class UniqueKeys:
             wanted = wanted.dropDuplicates([HOME, GROUP, KEY])
         ordered = wanted.repartition(HOME, GROUP).sortWithinPartitions(HOME, GROUP)
         fields = [*text_fields(HOME, GROUP, KEY).fields, _flag(_LIVE), _flag(_WINS), StructField(_SINCE, LongType())]
-        return through(ordered, StandingTask(self.tagger), StructType(fields))
+        return through(ordered, PairStateTask(self.tagger), StructType(fields))
 
 
 def with_homes(keys: DataFrame, places: Places) -> DataFrame:

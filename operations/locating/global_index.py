@@ -22,7 +22,7 @@ from ...table.arrow.batches import concat, rechunk
 from ...table.files.names import FileGroupId
 from ...table.merging.row_spec import RowSpec
 from ...table.schema.columns import POSITION, RECORD_KEY
-from ...writer.moved_rows import Standing
+from ...writer.moved_rows import PairState
 from ...writer.rows import judged
 from .spread_lookup import group_columns, text_column
 from .tagger import Tagger
@@ -64,7 +64,7 @@ class FoldTask:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingTask:
+class PairStateTask:
     """Holds rows against those of the table that they meet.
 
     Attributes:
@@ -88,8 +88,8 @@ class StandingTask:
             for rows in whole_runs(batches, 2):
                 groups, codes = _groups(rows, 0, 1)
                 deciding, _ = _deciding(self.tagger.spec, rows, text_column(rows, 2))
-                standing = old.look(deciding, groups)(np.arange(rows.num_rows), codes)
-                columns = [*rows.columns[:3], *map(pa.array, (standing.live, standing.wins, standing.since))]
+                states = old.look(deciding, groups)(np.arange(rows.num_rows), codes)
+                columns = [*rows.columns[:3], *map(pa.array, (states.live, states.wins, states.since))]
                 names = ["partition", "file_id", "key", "live", "wins", "since"]
                 yield pa.RecordBatch.from_arrays(columns, names=names)
 
@@ -126,8 +126,8 @@ class SettleTask:
         groups, codes = _groups(rows.take(pa.array(there)), 3, 4)
         tags = _tags(len(keys), groups, number[there], codes)
         live, wins, since = (rows.column(place).take(pa.array(there)) for place in (5, 6, 7))
-        standing = Standing(mask(live), mask(wins), plain(since).to_numpy())
-        pairs = _Pairs(number[there], codes, len(groups), standing)
+        states = PairState(mask(live), mask(wins), plain(since).to_numpy())
+        pairs = _Pairs(number[there], codes, len(groups), states)
         deletes = mask(rows.column(2))[np.flatnonzero(first)]
         settled = self.tagger.settle(KeyedRows(keys, paths.dictionary_encode()), tags, deletes, pairs.look)
         lost = np.ones(len(keys), np.bool_)
@@ -152,21 +152,21 @@ class _Pairs:
         rows: The row of each of n pairs.
         codes: Its place, a number below `width`.
         width: How many places there are.
-        standing: How it stands with them.
+        states: Their states.
     """
 
     rows: Positions
     codes: Buckets
     width: int
-    standing: Standing
+    states: PairState
 
-    def look(self, rows: Positions, codes: Buckets) -> Standing:
-        """Return how it stands with some of the pairs."""
+    def look(self, rows: Positions, codes: Buckets) -> PairState:
+        """Return the states of some of the pairs."""
         known = self.rows * self.width + self.codes
         order = np.argsort(known, kind="stable")
         at = order[np.searchsorted(known[order], rows * self.width + codes)]
-        seen = self.standing
-        return Standing(seen.live[at], seen.wins[at], seen.since[at])
+        seen = self.states
+        return PairState(seen.live[at], seen.wins[at], seen.since[at])
 
 
 def whole_runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:

@@ -181,7 +181,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "settle moved rows": "operations.locating.tagger:settle",
     "keep rows of one key in one task": "operations.locating.global_index:whole_runs",
     "check the spelling of foreign keys": "operations.locating.adoption:check_spelling",
-    "stored rows of moved keys": "writer.moved_rows:OldRows._standing",
+    "stored rows of moved keys": "writer.moved_rows:OldRows._states",
     # --- writing file groups
     "rows of an arrival": "writer.arrivals:ARRIVAL_ROWS",
     "cut rows into chunks": "writer.rows:rechunk",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyhudi.operations.locating.global_index import FoldTask, SettleTask, StandingTask
+from pyhudi.operations.locating.global_index import FoldTask, PairStateTask, SettleTask
 from pyhudi.operations.locating.group_jobs import shares_of
 from pyhudi.operations.locating.spread_lookup import AskTask
 from pyhudi.operations.locating.tagger import Tagger
@@ -138,7 +138,7 @@ def _settled(planned: WritePlan, seen: SeenTable | None, keyed: pa.Table) -> pa.
         met = met.filter(pc.and_(could, pc.invert(met["deleted"])))
         if met.num_rows:
             group = [HOME, GROUP]
-            held = spread(StandingTask(tagger), met.select([*group, KEY, *rest]), group, group)
+            held = spread(PairStateTask(tagger), met.select([*group, KEY, *rest]), group, group)
             standing = held.rename_columns([HOME, GROUP, KEY, "live", "wins", "since"])
     pairs = winners.select([KEY, PATH, "deleted"]).join(places, [KEY]).join(standing, [KEY, HOME, GROUP])
     told = {name: pc.fill_null(pairs[name], untold) for name, untold in (("live", True), ("wins", False), ("since", 0))}

@@ -17,7 +17,7 @@ from pyhudi.table.files.names import FileGroupId, LogFileName
 from pyhudi.table.merging.deletes import IS_DELETED
 from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.table.schema.columns import RECORD_KEY
-from pyhudi.writer.moved_rows import OldRows, Standing, settle, tombstones
+from pyhudi.writer.moved_rows import OldRows, PairState, settle, tombstones
 
 GROUPS = tuple(FileGroupId(path, f"{path}{number}") for path in "pqr" for number in (1, 2))
 
@@ -52,11 +52,11 @@ def test_a_key_is_in_one_partition_afterwards(
     paths, places, deletes = ([one[part] for one in rows] for part in range(3))
     asked: list[tuple[int, int]] = []
 
-    def look(positions: Positions, codes: np.ndarray) -> Standing:
+    def look(positions: Positions, codes: np.ndarray) -> PairState:
         pairs = list(zip(positions.tolist(), codes.tolist(), strict=True))
         asked.extend(pairs)
         live, wins = (np.array([places[row][code][part] for row, code in pairs], np.bool_) for part in (0, 1))
-        return Standing(live, live & wins, SINCE[codes])
+        return PairState(live, live & wins, SINCE[codes])
 
     found = settle(keyed(paths), tags([list(one) for one in places]), np.array(deletes, np.bool_), look, moves=moves)
 
@@ -92,7 +92,7 @@ def test_rows_of_a_table_without_their_keys_are_all_new() -> None:
     assert not len(found.rows) and not len(found.leaving)
 
 
-def _never(rows: Positions, codes: np.ndarray) -> Standing:
+def _never(rows: Positions, codes: np.ndarray) -> PairState:
     raise AssertionError("there is nothing to look at")
 
 
