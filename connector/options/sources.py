@@ -17,8 +17,8 @@ from ...errors import TableNotFoundError
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig, load_config
 from ...table.config.property_keys import BUCKET
+from ...table.infer_index import infer_index, is_unnoted
 from ...table.table import Table
-from ...table.told_index import is_unnoted, look_up_index
 from .catalogue import Scope, find_known
 from .defaults_file import read_defaults
 from .lookup import INDEX_PREFIX
@@ -185,7 +185,7 @@ def _without_claims(
     """
     named = {_topic(key) for key in (*given, *(one.key for one in about if _topic(one.key) == "index_type"))}
     of_buckets = [one for one in about if _topic(one.key) in _OF_BUCKETS]
-    if not of_buckets or named & _UNNOTED or not is_unnoted(table.config) or look_up_index(table).kind == BUCKET:
+    if not of_buckets or named & _UNNOTED or not is_unnoted(table.config) or infer_index(table).kind == BUCKET:
         return about, []
     why = "the table says nothing of its index, and its file groups are no buckets"
     return [one for one in about if one not in of_buckets], [_because(one, why) for one in of_buckets]

@@ -11,7 +11,7 @@ from ...table.bucket_metadata import recorded_buckets
 from ...table.files.cleaned import deleted_by
 from ...table.files.file_group import FileGroup
 from ...table.files.names import parse_data_name
-from ...table.told_index import mixture
+from ...table.infer_index import mixture
 from ...timeline.instants import State
 from .bodies import hear_archive, read_record
 from .finding import Sickness

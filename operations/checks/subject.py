@@ -17,8 +17,8 @@ from ...table.files.file_group import DataFile, FileGroup, StatedLog
 from ...table.files.partitions import is_partition
 from ...table.files.view import FileView
 from ...table.files.written import Written
+from ...table.infer_index import InferredIndex, index_of_view, is_unnoted, with_inferred
 from ...table.table import Table
-from ...table.told_index import ToldIndex, is_unnoted, told_index, with_told
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from .finding import Findings, Sickness
@@ -187,9 +187,9 @@ class Subject:
         )
 
     @cached_property
-    def told(self) -> ToldIndex | None:
+    def told(self) -> InferredIndex | None:
         """What the file groups tell of the index; None where the table itself does."""
-        return told_index(self.view(), sorted(self.folders.partitions)) if is_unnoted(self.config) else None
+        return index_of_view(self.view(), sorted(self.folders.partitions)) if is_unnoted(self.config) else None
 
     @cached_property
     def index(self) -> Index | None:
@@ -197,7 +197,7 @@ class Subject:
         if self.told is not None and self.told.kind is None:
             return None
         with self.findings.turning(NOT_CHECKED):
-            return index_for(self.config if self.told is None else with_told(self.config, self.told))
+            return index_for(self.config if self.told is None else with_inferred(self.config, self.told))
         return None
 
 

@@ -8,8 +8,8 @@ from ...storage.base import Storage
 from ...table.config import check_supported, load_config
 from ...table.files.view import FileView
 from ...table.files.written import read_written
+from ...table.infer_index import index_of_view, is_unnoted
 from ...table.table import Table
-from ...table.told_index import is_unnoted, told_index
 from .debt import DEBT_FIELDS, debt_of
 
 DETAIL_SCHEMA = pa.schema(
@@ -61,7 +61,7 @@ def detail(storage: Storage) -> pa.Table:
         "record_key": config.record_key_fields,
         "partition_by": config.partition_fields,
         "order_by": config.ordering_fields,
-        "index": told_index(view, partitions).kind if is_unnoted(config) else config.index_type,
+        "index": index_of_view(view, partitions).kind if is_unnoted(config) else config.index_type,
         "buckets": config.bucket_count,
         "partitions": len({one.partition_path for one in slices}),
         "files": sum(one.base is not None for one in slices),

@@ -16,8 +16,8 @@ from ...table.config.property_keys import (
 )
 from ...table.config.table_config import bucket_properties
 from ...table.config.table_settings import TERMS, TableSettings
+from ...table.infer_index import InferredIndex, is_unnoted, mixed, with_inferred
 from ...table.keys.time_partitions import TimeOptions
-from ...table.told_index import ToldIndex, is_unnoted, mixed, with_told
 from .table_terms import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -32,15 +32,15 @@ from .table_terms import (
 )
 
 
-def _as_without_rows() -> ToldIndex:
-    return ToldIndex(SIMPLE)
+def _as_without_rows() -> InferredIndex:
+    return InferredIndex(SIMPLE)
 
 
 def changes_to(
     config: TableConfig,
     asked: TableSettings,
     path: str,
-    look: Callable[[], ToldIndex] = _as_without_rows,
+    look: Callable[[], InferredIndex] = _as_without_rows,
     *,
     rewrites: bool = False,
 ) -> tuple[TableConfig, dict[str, str]]:
@@ -151,7 +151,9 @@ def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dic
     return bucket_properties(asked.bucket_count, config.record_key_fields, hash_fields)
 
 
-def _taught_lookup(named: str, asked: TableSettings, told: ToldIndex, path: str, *, rewrites: bool) -> dict[str, str]:
+def _taught_lookup(
+    named: str, asked: TableSettings, told: InferredIndex, path: str, *, rewrites: bool
+) -> dict[str, str]:
     """Return what a write teaches that names another index than buckets, if the table's file groups bear it."""
     check_no_buckets(asked, named, path)
     if told.kind == BUCKET and not rewrites:
@@ -163,13 +165,13 @@ def _taught_lookup(named: str, asked: TableSettings, told: ToldIndex, path: str,
     return {INDEX_TYPE: named}
 
 
-def _as_told(config: TableConfig, told: ToldIndex, path: str) -> TableConfig:
+def _as_told(config: TableConfig, told: InferredIndex, path: str) -> TableConfig:
     """Return a table's properties with the index that its file groups tell."""
     if told.kind is None:
         raise mixed(told, path)
     if told.kind == BUCKET:
         raise _uncounted(path)
-    return with_told(config, told)
+    return with_inferred(config, told)
 
 
 def _uncounted(path: str) -> MissingOptionError:

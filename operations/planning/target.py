@@ -11,8 +11,8 @@ from ...storage.base import Storage
 from ...table.bucket_metadata import refuse_recorded_buckets
 from ...table.config import TableConfig, check_supported, load_config
 from ...table.config.property_keys import BUCKET, INDEX_TYPE
+from ...table.infer_index import infer_index, is_unnoted
 from ...table.table import Table
-from ...table.told_index import is_unnoted, look_up_index
 from ...table.told_spelling import with_told_spelling
 from .adopted_table import changes_to
 from .new_table import new_config
@@ -79,7 +79,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         spelt,
         request.table,
         storage.path,
-        lambda: look_up_index(Table(storage, found)),
+        lambda: infer_index(Table(storage, found)),
         rewrites=operation.name == OVERWRITE_TABLE,
     )
     if config.index_type not in {None, BUCKET}:

@@ -12,10 +12,10 @@ from pyhudi.errors import UnsupportedTableError
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.names import FileGroupId, new_bucket_file_id
-from pyhudi.table.told_index import ToldIndex, is_unnoted, mixed, told_by, told_index, with_told
+from pyhudi.table.infer_index import InferredIndex, index_of_groups, index_of_view, is_unnoted, mixed, with_inferred
 
-BUCKETS = ToldIndex("BUCKET")
-LOOKUP = ToldIndex("SIMPLE")
+BUCKETS = InferredIndex("BUCKET")
+LOOKUP = InferredIndex("SIMPLE")
 
 
 def bucket(number: int, partition: str = "p") -> FileGroupId:
@@ -36,20 +36,20 @@ def beginning(text: str) -> FileGroupId:
 
 @pytest.mark.parametrize("numbers", [[0], [3], [0, 1, 2], [255, 7], [4_000]])
 def test_buckets_alone_make_a_bucketed_table(numbers: list[int]) -> None:
-    assert told_by([bucket(one, p) for one in numbers for p in ("p", "q")]) == BUCKETS
+    assert index_of_groups([bucket(one, p) for one in numbers for p in ("p", "q")]) == BUCKETS
 
 
 @pytest.mark.parametrize("count", [0, 1, 1_000])
 def test_random_names_and_no_names_are_looked_up(count: int) -> None:
-    assert told_by(others(count)) == LOOKUP
+    assert index_of_groups(others(count)) == LOOKUP
 
 
 def test_a_bucket_beside_others_is_a_mixture_of_which_one_of_each_is_named() -> None:
     rest = others(1_000)
 
-    told = told_by([*rest, bucket(3)])
+    told = index_of_groups([*rest, bucket(3)])
 
-    assert told == ToldIndex(None, (bucket(3), rest[0]))
+    assert told == InferredIndex(None, (bucket(3), rest[0]))
     error = mixed(told, "/t")
     assert isinstance(error, UnsupportedTableError)
     assert all(text in str(error) for text in ("/t", bucket(3).file_id, rest[0].file_id, "hoodie.index.type=SIMPLE"))
@@ -58,20 +58,20 @@ def test_a_bucket_beside_others_is_a_mixture_of_which_one_of_each_is_named() -> 
 def test_one_file_group_that_is_no_bucket_makes_a_mixture_of_a_bucketed_table() -> None:
     buckets = [bucket(number) for number in range(500)]
 
-    assert told_by([*buckets, *others(1)]).mixture == (buckets[0], others(1)[0])
+    assert index_of_groups([*buckets, *others(1)]).mixture == (buckets[0], others(1)[0])
 
 
 @pytest.mark.parametrize("begins", ["00057310", "00099999"])
 def test_a_random_name_of_digits_among_many_others_is_chance(begins: str) -> None:
     """Of a thousand random names one begins so in some thousand tables; a small number is none of chance's."""
-    assert told_by([*others(1_000), beginning(begins)]) == LOOKUP
-    assert told_by([*others(1_000), beginning("00000310")]).kind is None
+    assert index_of_groups([*others(1_000), beginning(begins)]) == LOOKUP
+    assert index_of_groups([*others(1_000), beginning("00000310")]).kind is None
 
 
 @pytest.mark.parametrize("begins", ["83412345", "00100000"])
 def test_a_large_number_is_no_bucket(begins: str) -> None:
-    assert told_by([beginning(begins)]) == LOOKUP
-    assert told_by([bucket(1), beginning(begins)]).kind is None
+    assert index_of_groups([beginning(begins)]) == LOOKUP
+    assert index_of_groups([bucket(1), beginning(begins)]).kind is None
 
 
 def test_random_names_are_hardly_ever_taken_for_buckets() -> None:
@@ -82,26 +82,26 @@ def test_random_names_are_hardly_ever_taken_for_buckets() -> None:
         for count in [5] * 2_000 + [5_000] * 20
     ]
 
-    assert [told_by(one) for one in tables] == [LOOKUP] * len(tables)
+    assert [index_of_groups(one) for one in tables] == [LOOKUP] * len(tables)
 
 
 def test_what_is_told_is_in_the_properties_unless_it_is_buckets() -> None:
     plain = TableConfig.new(TableSettings(name="t", record_key_fields=("id",)))
 
     assert is_unnoted(plain)
-    assert with_told(plain, LOOKUP).index_type == "SIMPLE"
-    assert with_told(plain, BUCKETS) is plain
+    assert with_inferred(plain, LOOKUP).index_type == "SIMPLE"
+    assert with_inferred(plain, BUCKETS) is plain
     assert not is_unnoted(TableConfig.new(TableSettings(name="t", record_key_fields=("id",), bucket_count=2)))
     assert not is_unnoted(TableConfig.new(TableSettings(name="t", record_key_fields=())))
 
 
 def test_a_table_without_file_groups_is_told_by_those_that_were_replaced() -> None:
-    def of(*replaced: FileGroupId, live: tuple[FileGroupId, ...] = ()) -> ToldIndex:
+    def of(*replaced: FileGroupId, live: tuple[FileGroupId, ...] = ()) -> InferredIndex:
         def shown(groups: tuple[FileGroupId, ...]) -> Any:
             return lambda path: {one.file_id: SimpleNamespace(id=one) for one in groups if one.partition_path == path}
 
         view: Any = SimpleNamespace(groups=shown(live), replaced_groups=shown(replaced))
-        return told_index(view, ["p", "q"])
+        return index_of_view(view, ["p", "q"])
 
     assert of(bucket(3), bucket(1, "q")) == BUCKETS
     assert of(bucket(3), live=tuple(others(2))) == LOOKUP

@@ -24,7 +24,7 @@ _HARDLY_EVER = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class ToldIndex:
+class InferredIndex:
     """What the file groups of a table tell.
 
     Attributes:
@@ -42,7 +42,7 @@ def is_unnoted(config: TableConfig) -> bool:
     return not config.generates_keys and config.index_type is None
 
 
-def told_by(groups: Iterable[FileGroupId]) -> ToldIndex:
+def index_of_groups(groups: Iterable[FileGroupId]) -> InferredIndex:
     """Return the index that file groups belong to, which may be none at all.
 
     Args:
@@ -58,11 +58,11 @@ def told_by(groups: Iterable[FileGroupId]) -> ToldIndex:
             buckets.append((number, group))
     greatest = max((number for number, _ in buckets), default=0)
     if not buckets or _may_be_chance(len(buckets), greatest, len(buckets) + len(others)):
-        return ToldIndex(key.SIMPLE)
-    return ToldIndex(None, (buckets[0][1], others[0])) if others else ToldIndex(key.BUCKET)
+        return InferredIndex(key.SIMPLE)
+    return InferredIndex(None, (buckets[0][1], others[0])) if others else InferredIndex(key.BUCKET)
 
 
-def told_index(view: FileView, partitions: Iterable[str]) -> ToldIndex:
+def index_of_view(view: FileView, partitions: Iterable[str]) -> InferredIndex:
     """Return the index that a table's file groups tell: the live ones, or those it had where it has none any more.
 
     Args:
@@ -72,20 +72,20 @@ def told_index(view: FileView, partitions: Iterable[str]) -> ToldIndex:
     named = tuple(partitions)
     live = [group.id for one in named for group in view.groups(one).values()]
     if live:
-        return told_by(live)
-    told = told_by([group.id for one in named for group in view.replaced_groups(one).values()])
+        return index_of_groups(live)
+    told = index_of_groups([group.id for one in named for group in view.replaced_groups(one).values()])
     # What is gone for good contradicts nothing.
-    return ToldIndex(key.SIMPLE) if told.kind is None else told
+    return InferredIndex(key.SIMPLE) if told.kind is None else told
 
 
-def look_up_index(table: Table) -> ToldIndex:
+def infer_index(table: Table) -> InferredIndex:
     """Return the index that the file groups of a table tell as it is now; all its partitions are listed."""
     timeline = table.timeline()
     view = FileView(timeline, read_written(timeline))
-    return told_index(view, view.partitions())
+    return index_of_view(view, view.partitions())
 
 
-def with_told_index(table: Table) -> Table:
+def with_inferred_index(table: Table) -> Table:
     """Return a table, in its properties the index that its file groups tell where they say none.
 
     Raises:
@@ -93,14 +93,14 @@ def with_told_index(table: Table) -> Table:
     """
     if not is_unnoted(table.config):
         return table
-    told = look_up_index(table)
+    told = infer_index(table)
     if told.kind is None:
         raise mixed(told, table.path)
-    config = with_told(table.config, told)
+    config = with_inferred(table.config, told)
     return table if config is table.config else replace(table, config=config)
 
 
-def with_told(config: TableConfig, told: ToldIndex) -> TableConfig:
+def with_inferred(config: TableConfig, told: InferredIndex) -> TableConfig:
     """Return a table's properties with the index that was told.
 
     They stay as they are where its file groups are buckets: nobody but a writer of the table knows how many.
@@ -109,7 +109,7 @@ def with_told(config: TableConfig, told: ToldIndex) -> TableConfig:
     return TableConfig({**config.properties, key.INDEX_TYPE: str(told.kind)}) if looked_up else config
 
 
-def mixed(told: ToldIndex, where: str) -> UnsupportedTableError:
+def mixed(told: InferredIndex, where: str) -> UnsupportedTableError:
     """Return the error of a table whose file groups contradict each other."""
     return UnsupportedTableError(
         f"The table {where} {mixture(told)}, so that nobody can tell by which index it is written.",
@@ -118,7 +118,7 @@ def mixed(told: ToldIndex, where: str) -> UnsupportedTableError:
     )
 
 
-def mixture(told: ToldIndex) -> str:
+def mixture(told: InferredIndex) -> str:
     """Return in words how the file groups of a table contradict each other."""
     bucket, other = told.mixture
     return (
