@@ -33,9 +33,9 @@ from ...operations.planning.columns import key_schema
 from ...storage import open_storage
 from ...table.config.table_settings import TableSettings
 from ...table.infer_index import infer_index
+from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
-from ...table.told_spelling import with_told_spelling
 from ..options.sources import READING, resolve_options
 from ..source.paths import AnyPath, absolute_for
 from ..source.spark_types import to_arrow
@@ -93,7 +93,7 @@ def colocate(
     spark = df.sparkSession
     path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
     storage = open_storage(path, _storage_options(spark, path, table))
-    found = with_told_spelling(open_table(storage))
+    found = with_inferred_key_encoding(open_table(storage))
     config, _ = changes_to(found.config, TableSettings(bucket_count=buckets), path, lambda: infer_index(found))
     if config.generates_keys:
         return df

@@ -19,11 +19,11 @@ from ...table.files.file_group import BaseFile, DataFile, FileGroup, FileSlice, 
 from ...table.files.key_footers import KeyFooter
 from ...table.files.logs.log_blocks import BlockType
 from ...table.files.logs.log_contents import BlockContent, columns_of
+from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.keys.generator import KeyGenerator
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY, canonical
 from ...table.table import Table
-from ...table.told_spelling import with_told_spelling
 from .finding import Sickness
 from .footers import check_bounds
 from .logs import data_blocks
@@ -54,7 +54,7 @@ def check_rows(subject: Subject) -> None:
                 NOT_CHECKED, f"With {odd[0]}=true record keys and paths were not held against the rows."
             )
         else:
-            spelt = with_told_spelling(Table(subject.storage, config))
+            spelt = with_inferred_key_encoding(Table(subject.storage, config))
             keys = KeyGenerator(spelt.config, latest_schema(config, subject.timeline))
 
     def check(group: FileGroup) -> None:

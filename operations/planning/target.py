@@ -12,8 +12,8 @@ from ...table.bucket_metadata import refuse_recorded_buckets
 from ...table.config import TableConfig, check_supported, load_config
 from ...table.config.property_keys import BUCKET, INDEX_TYPE
 from ...table.infer_index import infer_index, is_unnoted
+from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.table import Table
-from ...table.told_spelling import with_told_spelling
 from .adopted_table import changes_to
 from .new_table import new_config
 from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE, Operation, choose_operation, makes_keyless
@@ -74,7 +74,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     check_supported(found, storage.path, writing=True)
     if is_unnoted(found):
         refuse_recorded_buckets(storage)
-    spelt = with_told_spelling(Table(storage, found)).config
+    spelt = with_inferred_key_encoding(Table(storage, found)).config
     config, changes = changes_to(
         spelt,
         request.table,

@@ -19,9 +19,9 @@ import pyarrow as pa
 from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
 from ...table.files.output import Output
 from ...table.infer_index import with_inferred_index
+from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.latest_schema import latest_schema
 from ...table.table import Table
-from ...table.told_spelling import with_told_spelling
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers import failures
@@ -256,7 +256,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                 return
             with self._leaving_to_others(instant, plan):
                 # What the files alone say of the table's index and keys holds for the new files.
-                table = with_told_spelling(with_inferred_index(self.table))
+                table = with_inferred_key_encoding(with_inferred_index(self.table))
                 work = claim(table, instant, self.means.patience, application=self.means.application)
                 if work is None:
                     return

@@ -26,7 +26,7 @@ from .table import Table
 _SLICES_LOOKED_INTO = 8
 
 
-def with_told_spelling(table: Table) -> Table:
+def with_inferred_key_encoding(table: Table) -> Table:
     """Return a table, in its properties the spelling of its keys: looked up in some of its rows where they say none.
 
     Of a table without rows it is what the Apache Hudi release does whose own the table version is.
