@@ -73,11 +73,11 @@ class _Marks:
     bounds: Offsets
 
     @classmethod
-    def of(cls, data: Bytes, offsets: Offsets) -> _Marks:
-        at = np.flatnonzero((data == _COMMA) | (data == _COLON))
-        bounds = np.searchsorted(at, offsets)
-        row = np.repeat(np.arange(len(offsets) - 1), np.diff(bounds))
-        return cls(at, data[at] == _COLON, row, bounds)
+    def of(cls, texts: _Texts) -> _Marks:
+        at = np.flatnonzero((texts.data == _COMMA) | (texts.data == _COLON))
+        bounds = np.searchsorted(at, texts.offsets)
+        row = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        return cls(at, texts.data[at] == _COLON, row, bounds)
 
     def colons_before(self) -> Offsets:
         """Return for each mark, and for the end, how many colons precede it in all keys."""
@@ -92,6 +92,88 @@ class _Marks:
         keep = rows[self.row]
         counts = np.where(rows, np.diff(self.bounds), 0)
         return _Marks(self.at[keep], self.is_colon[keep], self.row[keep], _bounds(counts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """n record keys, one after another.
+
+    Attributes:
+        data: Their bytes.
+        offsets: Where each of them begins, and where the last one ends.
+    """
+
+    data: Bytes
+    offsets: Offsets
+
+    def spans(self, start: Offsets, end: Offsets) -> pa.Array:
+        """Return the texts from start to end; each span begins where the one before it ends, or later."""
+        if not len(start):
+            return pa.array([], pa.large_string())
+        # Texts and the gaps between them are the elements of one array over the same bytes; every other one is a text.
+        edges = np.empty(2 * len(start), np.int64)
+        edges[0::2] = start
+        edges[1::2] = end
+        both = pa.LargeStringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), pa.py_buffer(self.data))
+        return both.take(pa.array(np.arange(0, len(edges), 2)))
+
+    def cut_1(self) -> _Pieces | None:
+        """Cut keys as releases 1.x do: at each comma that a colon follows as the next mark, once a colon was met.
+
+        Java walks from colon to colon and looks back for the last comma; the pieces are the same. (1.2.0 never returns
+        from a key whose last piece is of a field not asked for and holds a second colon; here that piece just ends.)
+        """
+        if not (self.data == _COMMA).any():
+            return None
+        offsets, marks = self.offsets, _Marks.of(self)
+        colons = np.diff(marks.colons_before()[marks.bounds])
+        composite = (colons > 0) & (np.diff(marks.bounds) > colons)
+        marks = marks.of_rows(composite)
+        colons_before = marks.colons_before()
+        colons_in_row_before = colons_before[:-1] - colons_before[marks.bounds[:-1]][marks.row]
+
+        follows = np.zeros(len(marks.at), np.bool_)
+        follows[:-1] = marks.is_colon[1:] & (marks.row[1:] == marks.row[:-1])
+        separates = ~marks.is_colon & follows & (colons_in_row_before > 0)
+        opens = marks.is_colon & (colons_in_row_before == 0)
+        opens[1:] |= separates[:-1]
+
+        row = marks.row[opens]
+        start = offsets[:-1][row]
+        end = offsets[1:][row]
+        first = np.ones(len(row), np.bool_)
+        first[1:] = row[1:] != row[:-1]
+        separators = marks.at[separates]
+        start[~first] = separators + 1
+        end[:-1][~first[1:]] = separators
+        return _Pieces(row, start, marks.at[opens], end, ~composite)
+
+    def cut_0(self) -> _Pieces:
+        """Cut keys as 0.15 does: at every comma, and a piece at its first colon; empty ones at the end are none."""
+        offsets, marks = self.offsets, _Marks.of(self)
+        composite = np.diff(marks.colons_before()[marks.bounds]) > 0
+        marks = marks.of_rows(composite)
+
+        rows = np.flatnonzero(composite)
+        commas = np.bincount(marks.row[~marks.is_colon], minlength=len(composite))
+        bounds = _bounds(np.where(composite, commas + 1, 0))
+        is_first = np.zeros(bounds[-1], np.bool_)
+        is_first[bounds[:-1][rows]] = True
+        is_last = np.roll(is_first, -1)
+        start = _merged(is_first, offsets[:-1][rows], marks.at[~marks.is_colon] + 1)
+        end = _merged(is_last, offsets[1:][rows], marks.at[~marks.is_colon])
+        row = np.repeat(rows, commas[rows] + 1)
+
+        colons = np.append(marks.at[marks.is_colon], len(self.data))
+        colon = colons[np.searchsorted(colons[:-1], start)]
+        colon = np.where(colon < end, colon, -1)
+
+        # Every cut key has a colon and thus a piece that is not empty.
+        filled = np.flatnonzero(end > start)
+        last_filled = np.zeros(len(composite), np.int64)
+        last_filled[rows] = filled[np.searchsorted(filled, bounds[1:][rows]) - 1]
+        keep = np.arange(len(row)) <= last_filled[row]
+        return _Pieces(row[keep], start[keep], colon[keep], end[keep], ~composite)
 
 
 def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyParser) -> pa.LargeListArray:
@@ -110,14 +192,20 @@ def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyP
     Returns:
         n lists of strings; null where the key holds ``__null__``, an empty string for ``__empty__``.
     """
-    data, offsets = string_buffers(record_keys)
-    cut = _cut_0 if parser is KeyParser.RELEASE_0 else _cut_1
-    pieces = cut(data, offsets) if (data == _COLON).any() else None
+    texts = _Texts(*string_buffers(record_keys))
+    cut = texts.cut_0 if parser is KeyParser.RELEASE_0 else texts.cut_1
+    pieces = cut() if (texts.data == _COLON).any() else None
+    offsets = texts.offsets
     if pieces is None or pieces.whole.all():
         return pa.LargeListArray.from_arrays(np.arange(len(offsets)), record_keys)
     named = pieces.colon >= 0
     keep = ~named
-    keep[named] = _is_field(data, pieces.start[named], pieces.colon[named], fields)
+    if fields:
+        names = texts.spans(pieces.start[named], pieces.colon[named])
+        known = pc.is_in(names, value_set=pa.array(fields, pa.large_string()))
+        keep[named] = known.to_numpy(zero_copy_only=False)
+    else:
+        keep[:] = True
     row, named = pieces.row[keep], named[keep]
     start = np.where(named, pieces.colon[keep] + 1, pieces.start[keep])
     end = pieces.end[keep]
@@ -127,8 +215,7 @@ def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyP
     bounds = _bounds(np.where(whole, 1, counts))
     is_whole = np.zeros(bounds[-1], np.bool_)
     is_whole[bounds[:-1][whole]] = True
-    values = _spans(
-        data,
+    values = texts.spans(
         _merged(is_whole, offsets[:-1][whole], start),
         _merged(is_whole, offsets[1:][whole], end),
     )
@@ -154,73 +241,6 @@ def separate_values(parts: Sequence[KeyPart], fields: Sequence[str]) -> list[pa.
     return [_without_placeholders(text, np.ones(len(text), np.bool_)) for text in values]
 
 
-def _cut_1(data: Bytes, offsets: Offsets) -> _Pieces | None:
-    """Cut keys as releases 1.x do: at each comma that a colon follows as the next mark, once a colon was met.
-
-    Java walks from colon to colon and looks back for the last comma; the pieces are the same. (1.2.0 never returns
-    from a key whose last piece is of a field not asked for and holds a second colon; here that piece just ends.)
-    """
-    if not (data == _COMMA).any():
-        return None
-    marks = _Marks.of(data, offsets)
-    colons = np.diff(marks.colons_before()[marks.bounds])
-    composite = (colons > 0) & (np.diff(marks.bounds) > colons)
-    marks = marks.of_rows(composite)
-    colons_before = marks.colons_before()
-    colons_in_row_before = colons_before[:-1] - colons_before[marks.bounds[:-1]][marks.row]
-
-    follows = np.zeros(len(marks.at), np.bool_)
-    follows[:-1] = marks.is_colon[1:] & (marks.row[1:] == marks.row[:-1])
-    separates = ~marks.is_colon & follows & (colons_in_row_before > 0)
-    opens = marks.is_colon & (colons_in_row_before == 0)
-    opens[1:] |= separates[:-1]
-
-    row = marks.row[opens]
-    start = offsets[:-1][row]
-    end = offsets[1:][row]
-    first = np.ones(len(row), np.bool_)
-    first[1:] = row[1:] != row[:-1]
-    separators = marks.at[separates]
-    start[~first] = separators + 1
-    end[:-1][~first[1:]] = separators
-    return _Pieces(row, start, marks.at[opens], end, ~composite)
-
-
-def _cut_0(data: Bytes, offsets: Offsets) -> _Pieces:
-    """Cut keys as 0.15 does: at every comma, and a piece at its first colon; empty pieces at a key's end are none."""
-    marks = _Marks.of(data, offsets)
-    composite = np.diff(marks.colons_before()[marks.bounds]) > 0
-    marks = marks.of_rows(composite)
-
-    rows = np.flatnonzero(composite)
-    commas = np.bincount(marks.row[~marks.is_colon], minlength=len(composite))
-    bounds = _bounds(np.where(composite, commas + 1, 0))
-    is_first = np.zeros(bounds[-1], np.bool_)
-    is_first[bounds[:-1][rows]] = True
-    is_last = np.roll(is_first, -1)
-    start = _merged(is_first, offsets[:-1][rows], marks.at[~marks.is_colon] + 1)
-    end = _merged(is_last, offsets[1:][rows], marks.at[~marks.is_colon])
-    row = np.repeat(rows, commas[rows] + 1)
-
-    colons = np.append(marks.at[marks.is_colon], len(data))
-    colon = colons[np.searchsorted(colons[:-1], start)]
-    colon = np.where(colon < end, colon, -1)
-
-    # Every cut key has a colon and thus a piece that is not empty.
-    filled = np.flatnonzero(end > start)
-    last_filled = np.zeros(len(composite), np.int64)
-    last_filled[rows] = filled[np.searchsorted(filled, bounds[1:][rows]) - 1]
-    keep = np.arange(len(row)) <= last_filled[row]
-    return _Pieces(row[keep], start[keep], colon[keep], end[keep], ~composite)
-
-
-def _is_field(data: Bytes, start: Offsets, end: Offsets, fields: Sequence[str]) -> Mask:
-    if not fields:
-        return np.ones(len(start), np.bool_)
-    known = pc.is_in(_spans(data, start, end), value_set=pa.array(fields, pa.large_string()))
-    return np.asarray(known.to_numpy(zero_copy_only=False), np.bool_)
-
-
 def _without_placeholders(values: pa.Array, named: Mask) -> pa.Array:
     """Return the values with Hudi's marks for null and empty replaced; a text that has no name is never such a mark."""
     for mark, meaning in ((NULL_VALUE, None), (EMPTY_VALUE, "")):
@@ -228,18 +248,6 @@ def _without_placeholders(values: pa.Array, named: Mask) -> pa.Array:
         if pc.any(marked).as_py():  # O(1)
             values = pc.if_else(marked, pa.scalar(meaning, values.type), values)
     return values
-
-
-def _spans(data: Bytes, start: Offsets, end: Offsets) -> pa.Array:
-    """Return the texts from start to end; each span begins where the one before it ends, or later."""
-    if not len(start):
-        return pa.array([], pa.large_string())
-    # Texts and the gaps between them are the elements of one array over the same bytes; every other one is a text.
-    edges = np.empty(2 * len(start), np.int64)
-    edges[0::2] = start
-    edges[1::2] = end
-    both = pa.LargeStringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), pa.py_buffer(data))
-    return both.take(pa.array(np.arange(0, len(edges), 2)))
 
 
 def _merged(chosen: Mask, where_chosen: Any, elsewhere: Any) -> np.ndarray[Any, Any]:

@@ -63,7 +63,10 @@ class PyHudiDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the columns of ``schema``, which is the user's own or what `schema` returned."""
-        from .reader import make_reader  # noqa: PLC0415
+        from ...reader.snapshot import open_snapshot  # noqa: PLC0415
+        from .carried_options import parse_predicates  # noqa: PLC0415
+        from .reader import kind_of_reader  # noqa: PLC0415
+        from .spark_types import requested_schema  # noqa: PLC0415
 
         options, path = self._parsed(reading=True)
         asked = tuple(field.name for field in schema.fields)
@@ -73,15 +76,22 @@ class PyHudiDataSource(DataSource):
                 f"{', '.join(asked)}.",
                 "Give only one of them.",
             )
-        pinned = self._given_pin()
-        return make_reader(
+        given = self._given_pin()
+        snapshot = open_snapshot(
             path,
+            options.storage_options,
+            given or self._pinned,
+            options.to_query(),
+            bases_alone=options.bases_alone,
+            schema=self._columns,
+        )
+        where = self._given(WHERE)
+        return kind_of_reader(options)(
+            snapshot,
+            requested_schema(snapshot.schema, schema, path),
             options,
-            schema,
-            pinned or self._pinned,
-            merged_alone=pinned is not None and self._given(WHOLE) is None,
-            where=self._given(WHERE),
-            columns=self._columns,
+            () if where is None else parse_predicates(where, snapshot.schema),
+            merged_alone=given is not None and self._given(WHOLE) is None,
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

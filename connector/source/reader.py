@@ -15,10 +15,7 @@ from ...reader.scan import MergeTerms, RowReader
 from ...storage import open_storage
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
     from ...reader.snapshot import Snapshot
-    from ...timeline.watermark import Watermark
     from ..options.model import HudiOptions
 
 # The module that Spark runs to plan a read with pushdown (spark.sql.python.filterPushdown.enabled).
@@ -107,44 +104,7 @@ class HudiPushdownReader(HudiReader):
         return filters
 
 
-def make_reader(
-    path: str,
-    options: HudiOptions,
-    schema: StructType,
-    pinned: Watermark | None,
-    *,
-    merged_alone: bool = False,
-    where: str | None = None,
-    columns: pa.Schema | None = None,
-) -> HudiReader:
-    """Return the reader that fits the worker in which Spark plans the read.
-
-    Args:
-        path: The table's path.
-        options: The read's.
-        schema: The columns to give to Spark.
-        pinned: The moment of the read; None for now.
-        merged_alone: Whether slices without logs are left out.
-        where: Predicates, as `spell_predicates` notes them; None for none.
-        columns: The table's columns at that moment; None where nobody has looked.
-
-    Raises:
-        MissingOptionError: An incremental query has no beginning.
-        OptionConflictError: Options of two kinds of query are mixed, or a window ends before it begins.
-        UnreadableTimeError: The table's past is not kept as far back as the query asks.
-        MissingColumnError: The schema names a column that the table does not have.
-        SchemaMismatchError: The schema gives a column another type than the table does.
-    """
-    from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (as above)
-    from .carried_options import parse_predicates  # noqa: PLC0415
-    from .spark_types import requested_schema  # noqa: PLC0415
-
-    query = options.to_query()
-    snapshot = open_snapshot(
-        path, options.storage_options, pinned, query, bases_alone=options.bases_alone, schema=columns
-    )
-    wanted = requested_schema(snapshot.schema, schema, path)
+def kind_of_reader(options: HudiOptions) -> type[HudiReader]:
+    """Return the class of the reader that fits the worker in which Spark plans a read."""
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
-    known = () if where is None else parse_predicates(where, snapshot.schema)
-    kind = HudiPushdownReader if pushing and options.pushes_filters else HudiReader
-    return kind(snapshot, wanted, options, known, merged_alone=merged_alone)
+    return HudiPushdownReader if pushing and options.pushes_filters else HudiReader
