@@ -13,7 +13,7 @@ from ...errors import InvalidOptionError
 from ...operations.result import CommitResult, RowCounts
 from ..source.own_errors import own_errors
 from ..table.other_names import MERGE_CALLS, NamesOtherCalls
-from .changing import make_changes
+from .changing import Changes, make_changes
 from .clauses import Clause, Condition, Kind, Side, check_clauses
 from .counting import count
 from .expressions import Value
@@ -73,7 +73,7 @@ class MergeBuilder(NamesOtherCalls):
             set: The new values, by the table's columns or fields of its structs (``address.city``); the others stay.
             condition: When; None for always.
         """
-        return self._with("when_matched_update", Side.MATCHED, Kind.UPDATE, set, condition)
+        return self._with(Clause("when_matched_update", Side.MATCHED, Kind.UPDATE, _given(set), condition))
 
     def when_matched_update_all(self, condition: Condition | None = None) -> MergeBuilder:
         """Give rows of the table that match a row of the source all columns as that one has them.
@@ -81,7 +81,7 @@ class MergeBuilder(NamesOtherCalls):
         Args:
             condition: When; None for always.
         """
-        return self._with("when_matched_update_all", Side.MATCHED, Kind.UPDATE, None, condition)
+        return self._with(Clause("when_matched_update_all", Side.MATCHED, Kind.UPDATE, None, condition))
 
     def when_matched_delete(self, condition: Condition | None = None) -> MergeBuilder:
         """Delete rows of the table that match a row of the source.
@@ -89,7 +89,7 @@ class MergeBuilder(NamesOtherCalls):
         Args:
             condition: When; None for always.
         """
-        return self._with("when_matched_delete", Side.MATCHED, Kind.DELETE, None, condition)
+        return self._with(Clause("when_matched_delete", Side.MATCHED, Kind.DELETE, None, condition))
 
     def when_not_matched_insert(self, values: Mapping[str, Value], condition: Condition | None = None) -> MergeBuilder:
         """Insert rows of the source that match none of the table.
@@ -98,7 +98,7 @@ class MergeBuilder(NamesOtherCalls):
             values: By the table's columns, over ``source.`` columns; the others are null.
             condition: When, over ``source.`` columns; None for always.
         """
-        return self._with("when_not_matched_insert", Side.NOT_MATCHED, Kind.INSERT, values, condition)
+        return self._with(Clause("when_not_matched_insert", Side.NOT_MATCHED, Kind.INSERT, _given(values), condition))
 
     def when_not_matched_insert_all(self, condition: Condition | None = None) -> MergeBuilder:
         """Insert rows of the source that match none of the table, with all columns as they have them.
@@ -106,7 +106,7 @@ class MergeBuilder(NamesOtherCalls):
         Args:
             condition: When, over ``source.`` columns; None for always.
         """
-        return self._with("when_not_matched_insert_all", Side.NOT_MATCHED, Kind.INSERT, None, condition)
+        return self._with(Clause("when_not_matched_insert_all", Side.NOT_MATCHED, Kind.INSERT, None, condition))
 
     def when_not_matched_by_source_update(
         self,
@@ -119,7 +119,9 @@ class MergeBuilder(NamesOtherCalls):
             set: The new values, by the table's columns, over ``target.`` columns; the others stay.
             condition: When, over ``target.`` columns; None for always.
         """
-        return self._with("when_not_matched_by_source_update", Side.BY_SOURCE, Kind.UPDATE, set, condition)
+        return self._with(
+            Clause("when_not_matched_by_source_update", Side.BY_SOURCE, Kind.UPDATE, _given(set), condition)
+        )
 
     def when_not_matched_by_source_delete(self, condition: Condition | None = None) -> MergeBuilder:
         """Delete rows of the table that match none of the source.
@@ -127,7 +129,7 @@ class MergeBuilder(NamesOtherCalls):
         Args:
             condition: When, over ``target.`` columns; None for always.
         """
-        return self._with("when_not_matched_by_source_delete", Side.BY_SOURCE, Kind.DELETE, None, condition)
+        return self._with(Clause("when_not_matched_by_source_delete", Side.BY_SOURCE, Kind.DELETE, None, condition))
 
     def execute(self, **options: Any) -> CommitResult:
         """Merge, as one instant, against the table as it is now.
@@ -146,19 +148,21 @@ class MergeBuilder(NamesOtherCalls):
             PyHudiError: The write failed as a whole; the class says what can be done.
         """
         check_clauses(self._clauses)
-        return carry_out(self._work, self._clauses, options, self._source, self._on)
+        return _carry_out(
+            self._work, options, lambda target: make_changes(target, self._clauses, self._source, self._on)
+        )
 
     def __repr__(self) -> str:
         lines = [f"merge into {self._work.path} on {'the record key' if self._on is None else self._on}"]
         lines += [f"  {clause}" for clause in self._clauses] or ["  no clause yet"]
         return "\n".join([*lines, "nothing is written until execute()"])
 
-    def _with(
-        self, method: str, side: Side, kind: Kind, values: Mapping[str, Value] | None, condition: Condition | None
-    ) -> MergeBuilder:
-        given = {} if values is None and not method.endswith(("_all", "_delete")) else values
-        clause = Clause(method, side, kind, given, condition)
+    def _with(self, clause: Clause) -> MergeBuilder:
         return MergeBuilder(self._work, self._source, self._on, (*self._clauses, clause))
+
+
+def _given(values: Mapping[str, Value] | None) -> Mapping[str, Value]:
+    return {} if values is None else values
 
 
 def update(
@@ -171,32 +175,20 @@ def update(
             "where, after them.",
             "Call update(set, where), such as update({'n': 'n + 1'}, 'id = 7').",
         )
-    clause = Clause("update", Side.BY_SOURCE, Kind.UPDATE, {} if values is None else values, where)
-    return carry_out(work, [clause], options, None, None)
+    clause = Clause("update", Side.BY_SOURCE, Kind.UPDATE, _given(values), where)
+    return _carry_out(work, options, lambda target: make_changes(target, [clause], None, None))
 
 
-def carry_out(
-    work: Work, clauses: Sequence[Clause], options: Mapping[str, Any], source: DataFrame | None, on: On
-) -> CommitResult:
-    """Change rows of a table by clauses, as one instant.
+def _carry_out(work: Work, options: Mapping[str, Any], changes_of: Callable[[MergeTarget], Changes]) -> CommitResult:
+    """Change rows of a table as one instant, with the options of a write.
 
     The changed rows are computed once and kept: they are counted, checked and written as they are, so that a source
     which gives other rows each time is read once. Where the executor that keeps some of them is lost, the merge fails.
-
-    Args:
-        work: The table.
-        clauses: What is done.
-        options: Of the write.
-        source: The rows that are merged into it; None where rows of the table alone change.
-        on: How rows match.
-
-    Raises:
-        PyHudiError: It failed as a whole.
     """
     began = time.monotonic()
     target = work.open(options)
     with own_errors():
-        changes = make_changes(target, clauses, source, on)
+        changes = changes_of(target)
         changes = replace(changes, rows=changes.rows.localCheckpoint())
         found = count(changes)
         rows = rows_to_write(changes, found)

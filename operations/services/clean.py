@@ -22,7 +22,7 @@ from ...timeline.timeline import Timeline
 from ..result import ServiceResult
 from ..transaction.followers import check_retirable
 from ..transaction.outcome import Outcome
-from .clean_guard import read_pending
+from .clean_guard import PendingClean
 from .clean_plan import CleanPlan, Survey, plan_clean
 from .clean_scope import SAVEPOINTS, Progress, find_progress, make_survey, read_savepoints, write_note
 from .service import TableService
@@ -197,7 +197,7 @@ class _Run:
         timeline = self.table.timeline()
         _refuse_pending(timeline)
         saved = read_savepoints(timeline)
-        found = (read_pending(timeline.storage, timeline, one, saved) for one in _pending_cleans(timeline))
+        found = (PendingClean(timeline, one).plan(saved) for one in _pending_cleans(timeline))
         waiting = [plan for plan in found if plan is not None]
         named = {path for plan in waiting for paths in plan.files.values() for path in paths}
         survey = make_survey(self.table, timeline, self.settings, find_progress(timeline))
@@ -211,7 +211,7 @@ class _Run:
         _refuse_pending(timeline)
         waiting = _pending_cleans(timeline)
         for instant in waiting:
-            found = read_pending(self.table.storage, timeline, instant, read_savepoints(timeline))
+            found = PendingClean(timeline, instant).plan(read_savepoints(timeline))
             if found is not None:
                 self._carry_out(instant, found)
         if waiting:

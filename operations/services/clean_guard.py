@@ -7,6 +7,7 @@ slice of its file group again by a rollback, or a savepoint may have come to kee
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import CorruptInstantError
@@ -28,49 +29,109 @@ if TYPE_CHECKING:
 _S3 = frozenset({"s3", "s3a", "s3n"})
 
 
-def read_pending(
-    storage: Storage, timeline: Timeline, instant: Instant, savepoints: Mapping[str, frozenset[str]]
-) -> CleanPlan | None:
-    """Return what a pending clean deletes; None where it is pending no more.
+@dataclass(frozen=True, slots=True)
+class PendingClean:
+    """A clean that is found pending.
 
-    Args:
-        storage: Rooted at the table.
+    Attributes:
         timeline: As it is.
         instant: The clean.
-        savepoints: The names of the files that each completed savepoint keeps, by its time.
-
-    Raises:
-        CorruptInstantError: The plan says nothing, cannot be parsed, or names what no clean of this table may delete.
-        StorageError: A folder that it names leads through a link, or the store failed.
     """
-    from ...timeline.metadata.models import CleanerPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
-    found = timeline.files.read_clean(instant)
-    if not isinstance(found, CleanerPlan):
-        if all(one.identity != instant.identity for one in timeline.reload().pending):
-            return None
-        raise _refused(storage, instant, "has an empty plan or none, so that nobody can carry it out")
-    named: dict[str, list[str]] = {}
-    for partition, path in _named(storage, instant, found):
-        named.setdefault(partition, []).append(path)
-    sizes = _sizes(storage, timeline, instant, named)
-    kept = {name: time for time, names in savepoints.items() for name in names}
-    spared = {partition: [one for one in paths if split(one)[1] in kept] for partition, paths in named.items()}
-    keeping = {kept[split(one)[1]] for paths in spared.values() for one in paths}
-    files = {
-        partition: tuple(one for one in paths if one not in spared[partition]) for partition, paths in named.items()
-    }
-    retained = found.earliest_instant_to_retain
-    return CleanPlan(
-        policy=found.policy,
-        earliest=None if retained is None else (retained.timestamp, retained.action, retained.state),
-        last_completed=found.last_completed_commit_timestamp,
-        files=files,
-        # A savepoint that is named here and gone later has the next clean look at everything.
-        savepoints=tuple(sorted({*savepoint_times(found.extra_metadata), *keeping})),
-        bytes=sum(sizes.get(one, 0) for paths in files.values() for one in paths),
-        spared={partition: tuple(paths) for partition, paths in spared.items() if paths},
-    )
+    timeline: Timeline
+    instant: Instant
+
+    def plan(self, savepoints: Mapping[str, frozenset[str]]) -> CleanPlan | None:
+        """Return what the clean deletes; None where it is pending no more.
+
+        Args:
+            savepoints: The names of the files that each completed savepoint keeps, by its time.
+
+        Raises:
+            CorruptInstantError: The plan says nothing, cannot be parsed, or names what no clean of this table may
+                delete.
+            StorageError: A folder that it names leads through a link, or the store failed.
+        """
+        from ...timeline.metadata.models import CleanerPlan  # noqa: PLC0415 (see timeline/instant_files.py)
+
+        found = self.timeline.files.read_clean(self.instant)
+        if not isinstance(found, CleanerPlan):
+            if all(one.identity != self.instant.identity for one in self.timeline.reload().pending):
+                return None
+            raise self._refused("has an empty plan or none, so that nobody can carry it out")
+        named: dict[str, list[str]] = {}
+        for partition, path in self._named(found):
+            named.setdefault(partition, []).append(path)
+        sizes = self._sizes(named)
+        kept = {name: time for time, names in savepoints.items() for name in names}
+        spared = {partition: [one for one in paths if split(one)[1] in kept] for partition, paths in named.items()}
+        keeping = {kept[split(one)[1]] for paths in spared.values() for one in paths}
+        files = {
+            partition: tuple(one for one in paths if one not in spared[partition]) for partition, paths in named.items()
+        }
+        retained = found.earliest_instant_to_retain
+        return CleanPlan(
+            policy=found.policy,
+            earliest=None if retained is None else (retained.timestamp, retained.action, retained.state),
+            last_completed=found.last_completed_commit_timestamp,
+            files=files,
+            # A savepoint that is named here and gone later has the next clean look at everything.
+            savepoints=tuple(sorted({*savepoint_times(found.extra_metadata), *keeping})),
+            bytes=sum(sizes.get(one, 0) for paths in files.values() for one in paths),
+            spared={partition: tuple(paths) for partition, paths in spared.items() if paths},
+        )
+
+    def _named(self, plan: CleanerPlan) -> Iterator[tuple[str, str]]:
+        """Yield partition path and path of each file that a plan names.
+
+        Raises:
+            CorruptInstantError: One is no data file in that partition of this table.
+        """
+        for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
+            for name in names:
+                yield partition, self._checked(partition, join(partition, split(name)[1]), name)
+        for partition, files in (plan.file_paths_to_be_deleted_per_partition or {}).items():
+            for one in files:
+                uri = one.file_path or ""
+                path = None if one.is_bootstrap_base_file else path_inside(self.timeline.storage, uri)
+                yield partition, self._checked(partition, path, uri)
+
+    def _checked(self, partition: str, path: str | None, uri: str) -> str:
+        if path is None or split(path)[0] != partition or parse_data_file(path) is None:
+            where = f"the partition {partition!r}" if partition else "the table's root"
+            raise self._refused(f"names {uri!r}, which is no data file of this table in {where}")
+        return path
+
+    def _sizes(self, named: Mapping[str, list[str]]) -> dict[str, int]:
+        """Return the sizes of the files in the partitions that a plan names.
+
+        Raises:
+            CorruptInstantError: The plan names the newest slice of a file group that is part of the table.
+        """
+        listings = dict(
+            zip(named, map(tuple, for_each(self.timeline.storage, self.timeline.storage.list, named)), strict=True)
+        )
+        view = FileView(self.timeline, read_replaced(self.timeline), listings)
+        for partition, paths in named.items():
+            # By instant, not by path: what a write left beside its files, the change data, is kept with them.
+            newest = {
+                (file.file_id, file.instant_time)
+                for group in view.groups(partition).values()
+                for file in group.newest.data_files
+            }
+            for path in paths:
+                name = parse_data_file(path)
+                if name is not None and (name.file_id, name.instant_time) in newest:
+                    raise self._refused(f"names {path} of the newest slice of its file group, which the table needs")
+        return {info.path: info.size for listing in listings.values() for info in listing}
+
+    def _refused(self, what: str) -> CorruptInstantError:
+        return CorruptInstantError(
+            f"The pending clean {self.instant.requested_time} of the table {self.timeline.storage.path} {what}. "
+            "Nothing was deleted.",
+            "Find out who made the plan; if nobody is at work on it, remove the files "
+            f"{self.instant.requested_time}.clean.* from the timeline folder, and clean again.",
+        )
 
 
 def path_inside(storage: Storage, uri: str) -> str | None:
@@ -84,58 +145,3 @@ def _spelt(uri: str) -> str:
     if separator and scheme in _S3:
         return f"s3://{rest}"
     return local_path(uri)
-
-
-def _named(storage: Storage, instant: Instant, plan: CleanerPlan) -> Iterator[tuple[str, str]]:
-    """Yield partition path and path of each file that a plan names.
-
-    Raises:
-        CorruptInstantError: One is no data file in that partition of this table.
-    """
-    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
-        for name in names:
-            yield partition, _checked(storage, instant, partition, join(partition, split(name)[1]), name)
-    for partition, files in (plan.file_paths_to_be_deleted_per_partition or {}).items():
-        for one in files:
-            uri = one.file_path or ""
-            path = None if one.is_bootstrap_base_file else path_inside(storage, uri)
-            yield partition, _checked(storage, instant, partition, path, uri)
-
-
-def _checked(storage: Storage, instant: Instant, partition: str, path: str | None, uri: str) -> str:
-    if path is None or split(path)[0] != partition or parse_data_file(path) is None:
-        where = f"the partition {partition!r}" if partition else "the table's root"
-        raise _refused(storage, instant, f"names {uri!r}, which is no data file of this table in {where}")
-    return path
-
-
-def _sizes(storage: Storage, timeline: Timeline, instant: Instant, named: Mapping[str, list[str]]) -> dict[str, int]:
-    """Return the sizes of the files in the partitions that a plan names.
-
-    Raises:
-        CorruptInstantError: The plan names the newest slice of a file group that is part of the table.
-    """
-    listings = dict(zip(named, map(tuple, for_each(storage, storage.list, named)), strict=True))
-    view = FileView(timeline, read_replaced(timeline), listings)
-    for partition, paths in named.items():
-        # By instant, not by path: what a write left beside its files, the change data, is kept with them.
-        newest = {
-            (file.file_id, file.instant_time)
-            for group in view.groups(partition).values()
-            for file in group.newest.data_files
-        }
-        for path in paths:
-            name = parse_data_file(path)
-            if name is not None and (name.file_id, name.instant_time) in newest:
-                raise _refused(
-                    storage, instant, f"names {path} of the newest slice of its file group, which the table needs"
-                )
-    return {info.path: info.size for listing in listings.values() for info in listing}
-
-
-def _refused(storage: Storage, instant: Instant, what: str) -> CorruptInstantError:
-    return CorruptInstantError(
-        f"The pending clean {instant.requested_time} of the table {storage.path} {what}. Nothing was deleted.",
-        "Find out who made the plan; if nobody is at work on it, remove the files "
-        f"{instant.requested_time}.clean.* from the timeline folder, and clean again.",
-    )
