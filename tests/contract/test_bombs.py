@@ -20,7 +20,7 @@ from pyhudi.operations.transaction.carried_out import is_unused
 from pyhudi.storage import bounds, open_storage
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.config.table_settings import TableSettings
-from pyhudi.table.files.logs.log_blocks import BlockType, Header, LogBlock, head, tail
+from pyhudi.table.files.logs.log_blocks import BlockHead, BlockType, Header, LogBlock
 from pyhudi.table.files.logs.log_contents import BlockContent, columns_of
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.schema.avro import parse_avro
@@ -258,8 +258,7 @@ SAID = {Header.INSTANT_TIME: INSTANT, Header.SCHEMA: json.dumps(record("int"))}
 def block(kind: BlockType, content: bytes, schema: Any = None, headers: dict[Header, str] = SAID) -> bytes:
     if schema is not None:
         headers = {**headers, Header.SCHEMA: schema if isinstance(schema, str) else json.dumps(schema)}
-    before = head(kind, headers, len(content))
-    return before + content + tail(len(before), len(content))
+    return b"".join(BlockHead(kind, headers).framed([content]))
 
 
 def rows(count: int, *bodies: bytes) -> bytes:

@@ -15,7 +15,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 
-from .log_blocks import BlockType, Header, LogBlock, damaged, described
+from .log_blocks import BlockHead, BlockType, Header, LogBlock, damaged
 
 KEY = "pyhudi.block.crc32"
 PLACEHOLDER = "00000000"
@@ -26,22 +26,16 @@ _TAIL = struct.Struct("<i4s")
 _ATTEMPT_AND_NUMBER = "0,0,"
 
 
-def sealed(kind: BlockType, headers: Mapping[Header, str], content: Iterable[bytes]) -> dict[Header, str]:
-    """Return the headers of an Avro block or a delete block with its checksum among them.
-
-    Args:
-        kind: The block's type.
-        headers: The block's.
-        content: The block's, in pieces.
-    """
-    crc = zlib.crc32(described(kind, _with_digits(headers, PLACEHOLDER)))
+def sealed(head: BlockHead, content: Iterable[bytes]) -> BlockHead:
+    """Return the head of an Avro block or a delete block with its checksum, given the pieces of its content."""
+    crc = zlib.crc32(_with_digits(head, PLACEHOLDER).described)
     for piece in content:
         crc = zlib.crc32(piece, crc)
-    return _with_digits(headers, f"{crc:08x}")
+    return _with_digits(head, f"{crc:08x}")
 
 
-def _with_digits(headers: Mapping[Header, str], digits: str) -> dict[Header, str]:
-    return {**headers, Header.BLOCK_IDENTIFIER: _ATTEMPT_AND_NUMBER + digits}
+def _with_digits(head: BlockHead | LogBlock, digits: str) -> BlockHead:
+    return BlockHead(head.type, {**head.headers, Header.BLOCK_IDENTIFIER: _ATTEMPT_AND_NUMBER + digits})
 
 
 class Check:
@@ -59,7 +53,7 @@ class Check:
         identifier = block.headers.get(Header.BLOCK_IDENTIFIER, "")
         if identifier.startswith(_ATTEMPT_AND_NUMBER):
             self._kept = identifier.removeprefix(_ATTEMPT_AND_NUMBER)
-            self._crc = zlib.crc32(described(block.type, _with_digits(block.headers, PLACEHOLDER)))
+            self._crc = zlib.crc32(_with_digits(block, PLACEHOLDER).described)
 
     def read(self, size: int) -> bytes:
         """Return the next bytes of the content."""
@@ -115,4 +109,4 @@ def check_parquet(block: LogBlock, footer: bytes) -> None:
 
 
 def _checksum(headers: Mapping[Header, str], footer: bytes) -> int:
-    return zlib.crc32(footer, zlib.crc32(described(BlockType.PARQUET, headers)))
+    return zlib.crc32(footer, zlib.crc32(BlockHead(BlockType.PARQUET, headers).described))

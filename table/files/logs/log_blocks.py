@@ -11,9 +11,10 @@ shows.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 from ....errors import CorruptFileError, UnsupportedTableError
 from ....storage.bounds import MOST_OF_PROPERTIES
@@ -127,23 +128,26 @@ class LogBlock:
         return f"the block at byte {self.offset} of the log file {self.path}"
 
 
-def head(kind: BlockType, headers: Mapping[Header, str], content_size: int) -> bytes:
-    """Return the bytes of a block before its content."""
-    described_as = described(kind, headers)
-    length = len(described_as) + _LENGTH.size + content_size + _TAIL.size
-    return b"".join((MAGIC, _LENGTH.pack(length), described_as, _LENGTH.pack(content_size)))
+@dataclass(frozen=True, slots=True)
+class BlockHead:
+    """The type of a block that is written, and what the block says of itself."""
 
+    type: BlockType
+    headers: Mapping[Header, str]
 
-def described(kind: BlockType, headers: Mapping[Header, str]) -> bytes:
-    """Return the bytes of a block from its version to its last header."""
-    texts = [(ordinal, text.encode()) for ordinal, text in headers.items()]
-    entries = b"".join(_ENTRY.pack(ordinal, len(text)) + text for ordinal, text in texts)
-    return b"".join((_VERSION_AND_TYPE.pack(VERSION, kind), _INT.pack(len(texts)), entries))
+    @property
+    def described(self) -> bytes:
+        """The bytes of the block from its version to its last header."""
+        texts = [(ordinal, text.encode()) for ordinal, text in self.headers.items()]
+        entries = b"".join(_ENTRY.pack(ordinal, len(text)) + text for ordinal, text in texts)
+        return b"".join((_VERSION_AND_TYPE.pack(VERSION, self.type), _INT.pack(len(texts)), entries))
 
-
-def tail(head_size: int, content_size: int) -> bytes:
-    """Return the bytes of a block behind its content, given the sizes of the others."""
-    return _TAIL.pack(0, head_size + content_size + _INT.size)
+    def framed(self, content: Sequence[Any]) -> list[Any]:
+        """Return the bytes of the whole block in pieces, given those of its content."""
+        described, size = self.described, sum(memoryview(piece).nbytes for piece in content)
+        length = len(described) + _LENGTH.size + size + _TAIL.size
+        before = b"".join((MAGIC, _LENGTH.pack(length), described, _LENGTH.pack(size)))
+        return [before, *content, _TAIL.pack(0, len(before) + size + _INT.size)]
 
 
 def sound_end(read: Read, offset: int, size: int) -> int | None:

@@ -16,7 +16,7 @@ from ..base_file import BaseFileWriter
 from ..output import Output
 from . import avro_rows, block_checksum, delete_block
 from .delete_block import Deletes
-from .log_blocks import MAGIC, BlockParser, BlockType, Header, LogBlock, head, sound_end, tail
+from .log_blocks import MAGIC, BlockHead, BlockParser, BlockType, Header, LogBlock, sound_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -205,7 +205,7 @@ class LogFileWriter:
         for chosen in (pc.invert(deletes.default), deletes.default):
             some = deletes.filter(chosen)
             if len(some):
-                self._write(BlockType.DELETE, self._headers, delete_block.encode(some))
+                self._write(BlockHead(BlockType.DELETE, self._headers), [delete_block.encode(some)])
 
     def close(self) -> None:
         """Write what waits; the stream is left open."""
@@ -233,17 +233,14 @@ class LogFileWriter:
         if self._content is None:
             return
         content, self._content = self._content.end(), None
-        self._write(self._format, self._headers_of_rows, *content)
+        self._write(BlockHead(self._format, self._headers_of_rows), content)
 
-    def _write(self, kind: BlockType, headers: Mapping[Header, str], *content: Any) -> None:
-        if kind != BlockType.PARQUET:
-            headers = block_checksum.sealed(kind, headers, content)
-        size = sum(memoryview(part).nbytes for part in content)
-        before = head(kind, headers, size)
-        behind = tail(len(before), size)
-        for part in (before, *content, behind):
+    def _write(self, head: BlockHead, content: Sequence[Any]) -> None:
+        if head.type != BlockType.PARQUET:
+            head = block_checksum.sealed(head, content)
+        for part in head.framed(content):
             self._stream.write(part)
-        self.size += len(before) + size + len(behind)
+            self.size += memoryview(part).nbytes
         self.blocks += 1
 
 

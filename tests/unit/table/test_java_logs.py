@@ -11,7 +11,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.table.config.properties_file import PROPERTIES_PATH
 from pyhudi.table.config.table_config import TableConfig
 from pyhudi.table.files.logs import avro_rows, delete_block
-from pyhudi.table.files.logs.log_blocks import BlockType, LogBlock, head, tail
+from pyhudi.table.files.logs.log_blocks import BlockHead, BlockType, LogBlock
 from pyhudi.table.files.logs.log_contents import BlockContent, columns_of
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.files.names import LogFileName
@@ -46,8 +46,7 @@ def test_a_block_written_again_is_what_it_was(name: str, tmp_path: Path) -> None
         for block in read_blocks(storage, file.relative_to(path).as_posix()):
             if block.type in (BlockType.AVRO, BlockType.DELETE):
                 written = content(storage, block, ordering)
-                before = head(block.type, block.headers, len(written))
-                framed = before + written + tail(len(before), len(written))
+                framed = b"".join(BlockHead(block.type, block.headers).framed([written]))
                 assert whole[block.offset : block.offset + len(framed)] == framed
 
 

@@ -21,7 +21,7 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.base_file import file_schema
 from pyhudi.table.files.logs import avro_rows
-from pyhudi.table.files.logs.log_blocks import BlockType, Header, LogBlock, head, tail
+from pyhudi.table.files.logs.log_blocks import BlockHead, BlockType, Header, LogBlock
 from pyhudi.table.files.logs.log_contents import BlockContent, Deletes, columns_of
 from pyhudi.table.files.logs.log_file import LogFileWriter, read_blocks
 from pyhudi.table.files.logs.log_scan import effective_blocks
@@ -66,8 +66,7 @@ def log(fill: Callable[[LogFileWriter], None], schema: pa.Schema = DATA, **optio
 
 
 def framed(kind: int, content: bytes = b"", headers: Mapping[Any, str] = HEADERS) -> bytes:
-    before = head(kind, headers, len(content))  # type: ignore[arg-type]
-    return before + content + tail(len(before), len(content))
+    return b"".join(BlockHead(kind, headers).framed([content]))  # type: ignore[arg-type]
 
 
 def avro_block(*ids: str) -> bytes:
