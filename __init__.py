@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyhudi.connector.hudi_table import HudiTable
-    from pyhudi.connector.options.parsing import PyHudiWarning
     from pyhudi.connector.placement.colocate import colocate
     from pyhudi.connector.placement.sizing import suggest_buckets
     from pyhudi.connector.source.datasource import PyHudiDataSource
     from pyhudi.errors import DataError, OptionError, PyHudiError, RetryError, TableError, from_spark
     from pyhudi.operations.result import CommitResult, ServiceResult
+    from pyhudi.options.parsing import PyHudiWarning
     from pyhudi.version import VERSION as __version__  # noqa: N811
 
 __all__ = [
@@ -45,7 +45,7 @@ _HOMES = {
     "OptionError": "pyhudi.errors",
     "PyHudiDataSource": "pyhudi.connector.source.datasource",
     "PyHudiError": "pyhudi.errors",
-    "PyHudiWarning": "pyhudi.connector.options.parsing",
+    "PyHudiWarning": "pyhudi.options.parsing",
     "RetryError": "pyhudi.errors",
     "ServiceResult": "pyhudi.operations.result",
     "TableError": "pyhudi.errors",

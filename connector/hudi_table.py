@@ -13,6 +13,10 @@ from ..index.registry import index_for
 from ..operations.planning.plan import seen_moment
 from ..operations.planning.target import find_target
 from ..operations.result import CommitResult, RowCounts
+from ..options.lookup import INDEX_PREFIX
+from ..options.names import OPTIONS
+from ..options.secrets import STORAGE_PREFIX
+from ..options.sources import READING, WRITING, find_config, resolve_options
 from ..storage import open_storage
 from ..table.schema.fields import root_of
 from ..table.table import open_table
@@ -22,10 +26,6 @@ from .conditions.understood import Where
 from .merge.builder import MergeBuilder, Work, update
 from .merge.matching import On
 from .merge.target import MergeTarget
-from .options.lookup import INDEX_PREFIX
-from .options.names import OPTIONS
-from .options.secrets import STORAGE_PREFIX
-from .options.sources import READING, WRITING, find_config, resolve_options
 from .source.paths import AnyPath, absolute_for
 from .table.creation import Columns, create_table
 from .table.frames import Rows, to_frame

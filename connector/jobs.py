@@ -83,8 +83,8 @@ def _run(asked: argparse.Namespace, options: dict[str, str]) -> list[dict[str, A
 def _run_service(service: Service, asked: argparse.Namespace, given: dict[str, str]) -> list[dict[str, Any]]:
     """Run a table service by a process without Spark."""
     from ..operations.write.inline import means_of  # noqa: PLC0415
+    from ..options.sources import WRITING, resolve_options  # noqa: PLC0415
     from ..storage import open_storage  # noqa: PLC0415
-    from .options.sources import WRITING, resolve_options  # noqa: PLC0415
     from .source.paths import absolute  # noqa: PLC0415
 
     path = absolute(asked.path)

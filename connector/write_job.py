@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidOptionError, MissingOptionError
 from ..operations.result import CommitResult
+from ..options.names import OPTIONS
+from ..options.parsing import texts_of
+from ..options.sources import WRITING, ResolvedOptions, resolve_options
 from ..storage import open_storage
 from .hudi_table import HudiTable
-from .options.names import OPTIONS
-from .options.parsing import texts_of
-from .options.sources import WRITING, ResolvedOptions, resolve_options
 from .source.own_errors import own_errors
 from .source.paths import absolute_for
 from .table.writing import delete_partitions, write_placed

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from pyhudi.connector.options.catalogue import CATALOGUE, FAMILIES, Effect, Scope
-from pyhudi.connector.options.lookup import INDEX_PREFIX
-from pyhudi.connector.options.names import OptionInfo, describe_options
-from pyhudi.connector.options.parsing import format_value
-from pyhudi.connector.options.secrets import STORAGE_PREFIX
+from pyhudi.options.catalogue import CATALOGUE, FAMILIES, Effect, Scope
+from pyhudi.options.lookup import INDEX_PREFIX
+from pyhudi.options.names import OptionInfo, describe_options
+from pyhudi.options.parsing import format_value
+from pyhudi.options.secrets import STORAGE_PREFIX
 
 PAGE = Path(__file__).with_name("options.md")
 THEIRS = Path(__file__).parents[1] / "tests" / "fixtures" / "options" / "hudi-1.2.0.tsv"
@@ -37,7 +37,7 @@ SECTIONS = {
     Scope.READ: ("Reading", "They belong to `spark.read`."),
 }
 TEMPLATE = """\
-<!-- Made by docs/make_options.py: change the models in connector/options/, not this page. -->
+<!-- Made by docs/make_options.py: change the models in options/, not this page. -->
 
 # Options
 

@@ -13,7 +13,7 @@ from multiprocessing import cpu_count
 from typing import TYPE_CHECKING
 
 from ...operations.write.merge_spills import MOST_WORKERS
-from ..options.types import Placing
+from ...options.types import Placing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

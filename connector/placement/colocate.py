@@ -30,13 +30,13 @@ from ...errors import DuplicateColumnError, InvalidOptionError, OptionConflictEr
 from ...index.registry import index_for
 from ...operations.planning.adopted_table import changes_to
 from ...operations.planning.columns import key_schema
+from ...options.sources import READING, resolve_options
 from ...storage import open_storage
 from ...table.config.table_settings import TableSettings
 from ...table.infer_index import infer_index
 from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
-from ..options.sources import READING, resolve_options
 from ..source.paths import AnyPath, absolute_for
 from ..source.spark_types import to_arrow
 from .key_columns import check_columns, has_arrow_batches, has_arrow_udf, refuse_name, with_position

@@ -19,12 +19,12 @@ from .paths import COUNTED, FORMAT, LOOKED_UP, ONLY_PATH, PINNED, WHERE, WHOLE, 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ...options.model import HudiOptions
     from ...timeline.watermark import Watermark
-    from ..options.model import HudiOptions
 
 
 class PyHudiDataSource(DataSource):
-    """Apache Hudi tables. The options are those of `pyhudi.connector.options.model.HudiOptions`.
+    """Apache Hudi tables. The options are those of `pyhudi.options.model.HudiOptions`.
 
     Examples:
         >>> df.write.format("pyhudi").option("recordkey", "id").mode("append").save(path)  # doctest: +SKIP
@@ -113,8 +113,8 @@ class PyHudiDataSource(DataSource):
         raise _no_streams("writeStream", "df.write in foreachBatch")
 
     def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
-        from ..options.secrets import tell_what_spark_shows  # noqa: PLC0415
-        from ..options.sources import READING, WRITING, resolve_options  # noqa: PLC0415
+        from ...options.secrets import tell_what_spark_shows  # noqa: PLC0415
+        from ...options.sources import READING, WRITING, resolve_options  # noqa: PLC0415
 
         path = self._path()
         tell_what_spark_shows(self.options)
@@ -137,7 +137,7 @@ class PyHudiDataSource(DataSource):
         return next((value for name, value in self.options.items() if name.lower() == option), None)
 
     def _path(self) -> str:
-        from ..options.parsing import path_of  # noqa: PLC0415
+        from ...options.parsing import path_of  # noqa: PLC0415
 
         if "paths" in self.options:
             raise UnsupportedOptionError(

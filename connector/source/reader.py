@@ -15,8 +15,8 @@ from ...reader.scan import MergeTerms, RowReader
 from ...storage import open_storage
 
 if TYPE_CHECKING:
+    from ...options.model import HudiOptions
     from ...reader.snapshot import Snapshot
-    from ..options.model import HudiOptions
 
 # The module that Spark runs to plan a read with pushdown (spark.sql.python.filterPushdown.enabled).
 _PUSHDOWN_WORKER = "data_source_pushdown_filters"

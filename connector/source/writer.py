@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...operations.planning.plan import WritePlan
     from ...operations.write.task import TaskResult
-    from ..options.model import HudiOptions
+    from ...options.model import HudiOptions
 
 # Spark plans, writes and commits in processes of their own, none of which has imported anything of pyhudi. Each method
 # here is what such a process is for, and imports what it needs alone.

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PyHudiError
+from ...options.catalogue import Scope
+from ...options.parsing import texts_of
+from ...options.sources import READING, ResolvedOptions, find_config, resolve_options
 from ...storage import open_storage
-from ..options.catalogue import Scope
-from ..options.parsing import texts_of
-from ..options.sources import READING, ResolvedOptions, find_config, resolve_options
 from ..source.paths import AnyPath, absolute_for
 from .other_names import TABLE_CALLS, NamesOtherCalls
 

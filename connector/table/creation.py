@@ -15,6 +15,8 @@ from ...operations.planning.plan import WritePlan, plan_write
 from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import find_target
 from ...operations.write.announcement import announce
+from ...options.names import OPTIONS
+from ...options.sources import WRITING, find_config, resolve_options
 from ...storage import open_storage
 from ...table.config import create_config
 from ...table.config.key_types import PartitionType
@@ -23,8 +25,6 @@ from ...table.latest_schema import latest_schema
 from ...table.schema.columns import without_meta
 from ...table.schema.types import sql_name
 from ...table.table import Table
-from ..options.names import OPTIONS
-from ..options.sources import WRITING, find_config, resolve_options
 from ..placement.sizing import measured_buckets
 from ..source.spark_types import to_arrow
 from .frames import Rows, to_frame

@@ -16,6 +16,9 @@ from ...operations.inspect.activity import activity
 from ...operations.inspect.detail import detail
 from ...operations.inspect.history import history, last_commit
 from ...operations.result import CommitResult
+from ...options.explain import ExplainedOptions, explain
+from ...options.read import QUERY_TYPE
+from ...options.sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config
 from ...reader.plan import plan_splits
 from ...reader.predicates import Predicate
 from ...reader.query import AS_OF, BEGIN, END
@@ -25,9 +28,6 @@ from ...table.schema.columns import without_meta
 from ...timeline.plain_text import spell
 from ..conditions.tree import named
 from ..conditions.understood import Where, understand
-from ..options.explain import ExplainedOptions, explain
-from ..options.read import QUERY_TYPE
-from ..options.sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config
 from ..source.carried_options import spell_predicates
 from ..source.datasource import PyHudiDataSource
 from ..source.direct_tasks import by_tasks, takes_tasks

@@ -13,8 +13,8 @@ from ...operations.inspect.savepoints import savepoints
 from ...operations.result import ServiceResult
 from ...operations.services.means import Means
 from ...operations.write.services import SERVICES, Call
+from ...options.sources import WRITING
 from ...storage import open_storage
-from ..options.sources import WRITING
 from .base import TableBase
 from .frames import from_arrow, make_active
 from .writing import spark_means

@@ -22,6 +22,9 @@ from ...operations.services.means import Means
 from ...operations.write.inline import means_of, run_inline
 from ...operations.write.run import write
 from ...operations.write_ids import GENERATED_ID
+from ...options.model import HudiOptions
+from ...options.names import OPTIONS, name_of
+from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
 from ...storage import Storage, open_storage
 from ...table.config import load_config
 from ...table.schema.columns import POSITION
@@ -29,9 +32,6 @@ from ...table.seen_table import SeenTable
 from ...table.table import Table
 from ...timeline.plain_text import spell
 from ...timeline.timeline import Timeline
-from ..options.model import HudiOptions
-from ..options.names import OPTIONS, name_of
-from ..options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
 from ..placement.arranging import arrange
 from ..placement.choice import places
 from ..placement.colocate import can_place, place, placement_of

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import SchemaMismatchError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.options.parsing import parse_options
 from pyhudi.reader.snapshot import open_snapshot
 from support.drawn.evolving import ALIKE, check_evolutions
 from support.drive import rows_of, write

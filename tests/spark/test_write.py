@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from pyhudi import HudiTable
-from pyhudi.connector.options.parsing import parse_options
 from pyhudi.connector.source.writer import HudiWriter
 from pyhudi.errors import (
     MissingColumnError,
@@ -23,6 +22,7 @@ from pyhudi.errors import (
     UnsupportedTypeError,
     from_spark,
 )
+from pyhudi.options.parsing import parse_options
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf

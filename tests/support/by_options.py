@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
-from pyhudi.connector.options.parsing import parse_options
 from pyhudi.operations.result import CommitResult
+from pyhudi.options.parsing import parse_options
 from support.drive import write
 
 

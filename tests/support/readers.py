@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from hudi import HudiTable
-from pyhudi.connector.options.parsing import parse_options
+from pyhudi.options.parsing import parse_options
 from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from support.places import Place

@@ -318,9 +318,9 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "files that later commits superseded": "reader.listed_files:superseded",
     "next instant that shows whole slices": "reader.past:next_whole",
     # --- options
-    "folder of the machine's defaults": "connector.options.defaults_file:FOLDER_OF_THE_MACHINE",
-    "options that were warned of": "connector.options.parsing:_told",
-    "defaults that were warned of": "connector.options.sources:_told",
+    "folder of the machine's defaults": "options.defaults_file:FOLDER_OF_THE_MACHINE",
+    "options that were warned of": "options.parsing:_told",
+    "defaults that were warned of": "options.sources:_told",
     # --- Spark
     "cores of the machine": "connector.placement.choice:cpu_count",
     "cores of a local master": "connector.placement.choice:local_cores",

@@ -61,7 +61,7 @@ print(*sorted(set(sys.modules) - before))
 
 OTHER_STORES = {"fsspec", "asyncio", "pyhudi.storage.s3", "pyhudi.storage.remote"}
 METADATA = {"fastavro", "pyhudi.timeline.metadata.models"}
-OPTIONS = {"pyhudi.connector.options.model", "pyhudi.connector.options.parsing"}
+OPTIONS = {"pyhudi.options.model", "pyhudi.options.parsing"}
 UNWANTED = {
     "look-up": {"pyarrow.parquet", "pyarrow.compute", "pydantic", "numpy"} | OTHER_STORES | METADATA | OPTIONS,
     "plan": {"pyarrow.parquet", "pyhudi.operations.write.task", "pyhudi.operations.write.commit"}

@@ -44,7 +44,7 @@ RANKS = {
     "operations/locating": 19,
     "operations/write": 20,
     "testing": 21,
-    "connector/options": 21,
+    "options": 21,
     "connector/source": 22,
     "connector/conditions": 23,
     "connector/placement": 23,
@@ -60,7 +60,7 @@ IO_MODULES = ("os", "io", "shutil", "glob", "tempfile", "mmap", "fsspec", "pyarr
 IO_NAMES = {"pathlib": {"Path", "PosixPath", "WindowsPath"}}  # the Pure* classes only compute
 IO_CALLS = {"open", "OSFile", "memory_map"}
 IO_EXCEPTIONS = {
-    "connector/options/defaults_file.py": "the environment names the folder of the defaults",
+    "options/defaults_file.py": "the environment names the folder of the defaults",
     "connector/source/file_lists.py": "a list of files is for Spark's driver, which is on this machine",
     "connector/source/paths.py": "a relative path is meant where Spark plans, not where a worker happens to run",
     "reader/scan.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
@@ -445,8 +445,8 @@ def test_a_breach_is_found(rule, module: str, text: str) -> None:
         ),
         (
             upward_imports,
-            "connector/options/parsing.py",
-            "from ...operations.result import R\nimport pyspark",
+            "options/parsing.py",
+            "from ..operations.result import R\nimport pydantic",
         ),
         (
             upward_imports_of_support,

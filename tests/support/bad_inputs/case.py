@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
-from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.plan import plan_write
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.options.parsing import parse_options
 from support.drive import DEFAULTS, carry_out, write
 
 TIMELINE = ".hoodie/timeline"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pyhudi import errors
-from pyhudi.connector.options.parsing import parse_options
+from pyhudi.options.parsing import parse_options
 from pyhudi.reader.query import AS_OF, BEGIN, END, FULL_SCAN
 from pyhudi.reader.snapshot import open_snapshot
 from support.bad_inputs.case import GOOD, SCHEMA, Act, Case, ask

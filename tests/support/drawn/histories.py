@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import CommitConflictError, DuplicateKeyError, TableNotFoundError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
@@ -21,6 +20,7 @@ from pyhudi.operations.result import RowCounts
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
+from pyhudi.options.parsing import parse_options
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.property_keys import GLOBAL_INDEXES, LOOKUP_INDEXES

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from pyhudi.connector.options.defaults_file import Line, read_defaults
 from pyhudi.errors import InvalidOptionError
+from pyhudi.options.defaults_file import Line, read_defaults
 from support.seams import patch_seam
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "defaults"

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.connector.jobs import main
-from pyhudi.connector.options.parsing import parse_options
 from pyhudi.connector.source.reader import HudiReader
+from pyhudi.options.parsing import parse_options
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table.merging.meet import Encounter
 from support.by_options import write_without_spark

@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyhudi.connector.options.catalogue import CATALOGUE, FAMILIES, Effect, find_known
-from pyhudi.connector.options.names import describe_options
-from pyhudi.connector.options.parsing import format_value, parse_options
+from pyhudi.options.catalogue import CATALOGUE, FAMILIES, Effect, find_known
+from pyhudi.options.names import describe_options
+from pyhudi.options.parsing import format_value, parse_options
 
 LIST = Path(__file__).parents[2] / "fixtures" / "options" / "hudi-1.2.0.tsv"
 OURS = {name for info in describe_options() for name in (info.key, *info.aliases)}

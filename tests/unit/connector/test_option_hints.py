@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from pyhudi.connector.options.catalogue import CATALOGUE, Effect, find_known
-from pyhudi.connector.options.hints import FAMILIES, HINTS, Hint, find_hint
-from pyhudi.connector.options.names import OPTIONS, name_of, nearest
-from pyhudi.connector.options.parsing import is_metadata, parse_options
 from pyhudi.errors import UnknownOptionError
+from pyhudi.options.catalogue import CATALOGUE, Effect, find_known
+from pyhudi.options.hints import FAMILIES, HINTS, Hint, find_hint
+from pyhudi.options.names import OPTIONS, name_of, nearest
+from pyhudi.options.parsing import is_metadata, parse_options
 
 EVERY = {**HINTS, **{f"{prefix}whatever": hint for prefix, hint in FAMILIES.items()}}
 # What people give, and what nobody would.

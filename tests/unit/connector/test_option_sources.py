@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.options.explain import explain
-from pyhudi.connector.options.names import describe_options
-from pyhudi.connector.options.sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
+from pyhudi.options.explain import explain
+from pyhudi.options.names import describe_options
+from pyhudi.options.sources import READING, WRITING, ResolvedOptions, find_config, resolve_options
 from pyhudi.storage import open_storage
 from pyhudi.storage.secrets import STARS
 from pyhudi.table.config import TableConfig, create_config

@@ -10,9 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.connector.options.model import HudiOptions
-from pyhudi.connector.options.names import describe_options
-from pyhudi.connector.options.parsing import PyHudiWarning, format_value, parse_options
 from pyhudi.errors import (
     InvalidOptionError,
     OptionConflictError,
@@ -21,6 +18,9 @@ from pyhudi.errors import (
 )
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.options.model import HudiOptions
+from pyhudi.options.names import describe_options
+from pyhudi.options.parsing import PyHudiWarning, format_value, parse_options
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.table.config.payloads import PAYLOADS
 from pyhudi.table.files.bloom_filter import BloomSettings

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from pyhudi.connector import jobs
-from pyhudi.connector.options.explain import explain
-from pyhudi.connector.options.parsing import PyHudiWarning, parse_options
-from pyhudi.connector.options.sources import WRITING, resolve_options
 from pyhudi.connector.source.datasource import PyHudiDataSource
 from pyhudi.connector.source.writer import HudiWriter
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.plan import plan_write
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.options.explain import explain
+from pyhudi.options.parsing import PyHudiWarning, parse_options
+from pyhudi.options.sources import WRITING, resolve_options
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config

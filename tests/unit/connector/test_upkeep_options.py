@@ -6,7 +6,6 @@ import logging
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.options.parsing import parse_options
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
 from pyhudi.operations.services.settings import (
     LOG_COUNT,
@@ -16,6 +15,7 @@ from pyhudi.operations.services.settings import (
     CompactionSettings,
     Upkeep,
 )
+from pyhudi.options.parsing import parse_options
 
 
 def upkeep(**given: object) -> Upkeep:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from ...operations.planning.table_terms import NO_UPDATE_MODE
-from ...table.config.key_types import split_partition_field
-from ...table.config.payloads import PAYLOADS
-from ...table.config.property_keys import (
+from ..operations.planning.table_terms import NO_UPDATE_MODE
+from ..table.config.key_types import split_partition_field
+from ..table.config.payloads import PAYLOADS
+from ..table.config.property_keys import (
     INDEXES_NOT_DONE,
     LOOKUP_INDEXES,
     TIME_INPUT_DELIMITER,
@@ -24,7 +24,7 @@ from ...table.config.property_keys import (
     VERSIONS,
     older_time_option,
 )
-from ...table.config.table_settings import TERMS, TableSettings
+from ..table.config.table_settings import TERMS, TableSettings
 from .types import (
     BucketEngine,
     Buckets,

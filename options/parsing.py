@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
-from ...operations.planning.table_terms import NO_UPDATE_MODE
-from ...table.config.payloads import PAYLOADS
+from ..errors import InvalidOptionError, OptionConflictError, UnknownOptionError, UnsupportedOptionError
+from ..operations.planning.table_terms import NO_UPDATE_MODE
+from ..table.config.payloads import PAYLOADS
 from .catalogue import Effect, KnownKey, find_known
 from .hints import find_hint
 from .lookup import INDEX_PREFIX, index_options

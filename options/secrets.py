@@ -11,8 +11,8 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 
-from ...errors import OptionConflictError
-from ...storage.secrets import STARS
+from ..errors import OptionConflictError
+from ..storage.secrets import STARS
 
 logger = logging.getLogger("pyhudi")
 

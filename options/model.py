@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...operations.planning.request import WriteRequest
+from ..operations.planning.request import WriteRequest
 from .catalogue import Scope
 from .lookup import LookupOptions
 from .read import ReadOptions

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from ...index.settings import FileSizes, LookupSettings
-from ...table.files.bloom_filter import DYNAMIC, BloomSettings
+from ..index.settings import FileSizes, LookupSettings
+from ..table.files.bloom_filter import DYNAMIC, BloomSettings
 from .types import Count, FieldsOf, FilterType, Share, Size, SizeOrNone, family, option
 
 INDEX_PREFIX = "hoodie.pyhudi.index."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from ...errors import MissingOptionError, OptionConflictError
-from ...reader.query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
-from ...table.files.output import GIB, MIB
+from ..errors import MissingOptionError, OptionConflictError
+from ..reader.query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
+from ..table.files.output import GIB, MIB
 from .types import Fields, PathGlob, QueryBegin, QueryTime, QueryType, Size, option
 
 QUERY_TYPE = "hoodie.datasource.query.type"

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
-from ...errors import OptionConflictError
-from ...operations.services.settings import (
+from ..errors import OptionConflictError
+from ..operations.services.settings import (
     BOUNDED_IO,
     BY_DAY,
     BY_REGEX,

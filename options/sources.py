@@ -11,14 +11,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...errors import TableNotFoundError
-from ...storage import Storage, open_storage
-from ...table.config import TableConfig, load_config
-from ...table.config.property_keys import BUCKET
-from ...table.infer_index import infer_index, is_unnoted
-from ...table.table import Table
+from ..errors import TableNotFoundError
+from ..storage import Storage, open_storage
+from ..table.config import TableConfig, load_config
+from ..table.config.property_keys import BUCKET
+from ..table.infer_index import infer_index, is_unnoted
+from ..table.table import Table
 from .catalogue import Scope, find_known
 from .defaults_file import read_defaults
 from .lookup import INDEX_PREFIX
@@ -26,9 +26,6 @@ from .model import HudiOptions
 from .names import OPTIONS, name_of, nearest
 from .parsing import SAME_THING, is_metadata, metadata_prefix, parse_options, texts_of
 from .secrets import STORAGE_PREFIX, hidden_from_spark, storage_name, storage_options
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = logging.getLogger("pyhudi")
 
@@ -88,7 +85,7 @@ def resolve_options(
     path: str,
     scopes: frozenset[Scope],
     *,
-    session: SparkSession | None = None,
+    session: Any = None,
     warn: bool = False,
 ) -> ResolvedOptions:
     """Return the options of one operation from all that was said.
@@ -97,7 +94,7 @@ def resolve_options(
         given: What was given to the operation.
         path: The table's path.
         scopes: What the operation is about; settings about something else are left alone.
-        session: The session whose ``hoodie.*`` and ``spark.hoodie.*`` settings count, where there is one.
+        session: The Spark session whose ``hoodie.*`` and ``spark.hoodie.*`` settings count, where there is one.
         warn: As in `parse_options`.
 
     Raises:
@@ -118,7 +115,7 @@ def resolve_options(
     return ResolvedOptions(options, said, tuple(unused))
 
 
-def settings_of(session: SparkSession) -> list[GivenOption]:
+def settings_of(session: Any) -> list[GivenOption]:
     """Return the settings of a session that are options, ``hoodie.*`` after ``spark.hoodie.*``, which it outranks."""
     settings = session.conf.getAll
     return [

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import get_args
 
-from ...errors import InvalidOptionError
-from ...table.config.payloads import Payload
-from ...timeline.clock import query_time
+from ..errors import InvalidOptionError
+from ..table.config.payloads import Payload
+from ..timeline.clock import query_time
 from .names import OPTIONS
 from .types import CleanPolicy, CompactionTrigger
 

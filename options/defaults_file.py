@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...errors import InvalidOptionError, PyHudiError
-from ...storage import open_storage
+from ..errors import InvalidOptionError, PyHudiError
+from ..storage import open_storage
 
 logger = logging.getLogger("pyhudi")
 

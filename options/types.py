@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from ...errors import UnsupportedTableError
-from ...index.registry import is_offered
-from ...reader.path_glob import compile_glob
-from ...reader.query import is_beginning
-from ...table.config.key_types import KeyGeneratorType, split_partition_field
-from ...table.config.payloads import Payload
-from ...table.config.property_keys import INDEXES_NOT_DONE
-from ...timeline.clock import query_time
+from ..errors import UnsupportedTableError
+from ..index.registry import is_offered
+from ..reader.path_glob import compile_glob
+from ..reader.query import is_beginning
+from ..table.config.key_types import KeyGeneratorType, split_partition_field
+from ..table.config.payloads import Payload
+from ..table.config.property_keys import INDEXES_NOT_DONE
+from ..timeline.clock import query_time
 
 Settings = TypeVar("Settings")
 

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from ...operations.planning.partial_update import PARTIAL_UPDATE
-from ...operations.planning.request import WriteSettings
-from ...operations.services.settings import Upkeep
-from ...table.files.logs.block_format import LogSettings
-from ...table.files.output import Output
-from ...table.schema.casts import NUMBER_TO_TEXT
-from ...timeline.writers.patience import Patience
+from ..operations.planning.partial_update import PARTIAL_UPDATE
+from ..operations.planning.request import WriteSettings
+from ..operations.services.settings import Upkeep
+from ..table.files.logs.block_format import LogSettings
+from ..table.files.output import Output
+from ..table.schema.casts import NUMBER_TO_TEXT
+from ..timeline.writers.patience import Patience
 from .types import (
     Codec,
     Count,

@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ...errors import OptionError
-from ...table.config import TableConfig
+from ..errors import OptionError
+from ..table.config import TableConfig
 from .catalogue import Effect, Scope, find_known
 from .lookup import INDEX_PREFIX
 from .names import OPTIONS, OptionInfo, name_of
