@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ....errors import UnsupportedTableError
 from ....storage.base import Storage
@@ -18,6 +18,11 @@ from ..settings import CompactionSettings, LogCompactionSettings
 from ..standing import open_for_service
 from .compactor import Compaction
 from .log_compactor import LogCompaction
+
+_SERVICES: Mapping[type, Callable[..., Compaction | LogCompaction]] = {
+    CompactionSettings: Compaction,
+    LogCompactionSettings: LogCompaction,
+}
 
 
 def schedule_compaction(
@@ -38,7 +43,8 @@ def schedule_compaction(
         PyHudiError: As `compact` does.
     """
     began = time.monotonic()
-    service = _open(storage, settings, Means(patience, Output()), metadata_enable)
+    table, means = open_merge_on_read(storage, metadata_enable), Means(patience, Output())
+    service = _SERVICES[type(settings)](table, settings, means)
     return service.foretold(service.schedule(due), time.monotonic() - began)
 
 
@@ -64,7 +70,8 @@ def compact(
         StorageError: The store failed; the next call goes on with it.
     """
     began = time.monotonic()
-    service = _open(storage, settings, means, metadata_enable, insists=due is None)
+    table = open_merge_on_read(storage, metadata_enable)
+    service = _SERVICES[type(settings)](table, settings, means, insists=due is None)
     service.run(due)
     return service.result(time.monotonic() - began)
 
@@ -82,17 +89,3 @@ def open_merge_on_read(storage: Storage, metadata_enable: bool | None) -> Table:
             "Nothing is to be done: its base files are whole after each write.",
         )
     return table
-
-
-def _open(
-    storage: Storage,
-    settings: CompactionSettings | LogCompactionSettings,
-    means: Means,
-    metadata_enable: bool | None,
-    *,
-    insists: bool = True,
-) -> Compaction | LogCompaction:
-    table = open_merge_on_read(storage, metadata_enable)
-    if isinstance(settings, CompactionSettings):
-        return Compaction(table, settings, means, insists=insists)
-    return LogCompaction(table, settings, means, insists=insists)
