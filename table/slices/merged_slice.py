@@ -56,50 +56,42 @@ class LogCounts:
     merge: MergeCounts = field(default_factory=MergeCounts)
 
 
+@dataclass(eq=False)
 class MergedSlice:
     """The rows of one file slice, whole or some of their columns, as they are once its logs are merged.
 
     Where a base file holds a key several times, the logs meet its first row alone and the others stay, as Apache Hudi's
     readers and compactions have it.
 
-    Args:
+    Attributes:
         storage: Rooted at the table.
         config: The table's properties: who wins, and what is a delete.
         piece: The slice.
-        schema: The table's data columns, canonical types; meta columns among them are passed over.
+        schema: The table's columns, canonical types, the meta columns in front whether or not they were given.
         sees: Returns whether the blocks of an instant, given its requested time, may be seen.
         memory: Bytes that log entries and their merging may take at once; beyond it they are spilled.
         open_spill: Opens a spill, with the storage that reads it back.
-
-    Attributes:
         counts: What the logs held.
 
     Raises:
         UnsupportedTableError: The slice has logs, and the table merges them by rules that pyhudi does not know.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        config: TableConfig,
-        piece: FileSlice,
-        schema: pa.Schema,
-        sees: Callable[[str], bool],
-        *,
-        memory: int,
-        open_spill: Callable[[], tuple[SpillWriter, Storage]],
-    ) -> None:
-        self._storage = storage
-        self._config = config
-        self._piece = piece
-        self._schema = with_meta(schema)
-        self._sees = sees
-        self._memory = memory
-        self._open_spill = open_spill
+    storage: Storage
+    config: TableConfig
+    piece: FileSlice
+    schema: pa.Schema
+    sees: Callable[[str], bool]
+    memory: int = field(kw_only=True)
+    open_spill: Callable[[], tuple[SpillWriter, Storage]] = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        config, piece, storage = self.config, self.piece, self.storage
+        self.schema = with_meta(self.schema)
         if piece.logs:
             check_mergeable(config, storage.path)
         self._ordering = config.ordering_fields if config.merge_mode == EVENT_TIME_ORDERING else ()
-        unknown = [name for name in self._ordering if name not in self._schema.names]
+        unknown = [name for name in self._ordering if name not in self.schema.names]
         if piece.logs and unknown:
             raise UnsupportedTableError(
                 f"The table {storage.path} orders rows by {unknown[0]!r}, which is none of its columns, so that "
@@ -112,14 +104,14 @@ class MergedSlice:
     @cached_property
     def blocks(self) -> tuple[LogBlock, ...]:
         """The data and delete blocks that count, in the order in which they do."""
-        found = [(log, tuple(read_log(self._storage, log))) for log in self._piece.logs]
+        found = [(log, tuple(read_log(self.storage, log))) for log in self.piece.logs]
         self.counts.blocks = sum(len(blocks) for _, blocks in found)
         self.counts.corrupt = sum(one.type is BlockType.CORRUPT for _, blocks in found for one in blocks)
-        return effective_blocks([blocks for _, blocks in found], self._sees)
+        return effective_blocks([blocks for _, blocks in found], self.sees)
 
     @cached_property
     def _partial(self) -> PartialUpdates | None:
-        return PartialUpdates.of(self._config, self.blocks)
+        return PartialUpdates.of(self.config, self.blocks)
 
     def batches(
         self,
@@ -142,14 +134,14 @@ class MergedSlice:
         """
         if not columns.names:
             # Arrays tell how many rows there are, and there must be one for it.
-            keys = pa.schema([self._schema.field(RECORD_KEY)])
+            keys = pa.schema([self.schema.field(RECORD_KEY)])
             yield from (batch.select([]) for batch in self.batches(keys, row_groups=row_groups))
             return
         with ExitStack() as stack:
             base = None
-            if self._piece.base is not None:
-                plain = frozenset(self._schema.names) - (dictionaries if self._partial is None else frozenset())
-                base = stack.enter_context(BaseFileReader(self._storage, self._piece.base.path, plain=plain))
+            if self.piece.base is not None:
+                plain = frozenset(self.schema.names) - (dictionaries if self._partial is None else frozenset())
+                base = stack.enter_context(BaseFileReader(self.storage, self.piece.base.path, plain=plain))
             if self.blocks:
                 yield from self._merged(base, columns, row_groups)
             elif base is not None:
@@ -164,28 +156,30 @@ class MergedSlice:
             CorruptFileError: A block that counts cannot be read.
         """
         partial, spec = self._partial, KeptEntries(self._ordering)
-        rows = LogRows(
-            self._storage, self.blocks, self._schema, self._schema, self._ordering, self._config.delete_marker
-        )
+        rows = self._log_rows(self.schema)
         # Deletes end what is laid together, and so have to be known there.
         whole = LogSpec(self._ordering)
         lay = None if partial is None else lambda some: LaidEntries.of(whole, some, partial.given)
         encounter = self._encounter(spec, lay)
         with closing(encounter.meet(rows, iter(()))) as all_met:
             for met in all_met:
-                yield parted(met.rows, self._ordering, self._piece.partition_path)
+                yield parted(met.rows, self._ordering, self.piece.partition_path)
         self.counts.records = rows.records
         self.counts.merge = encounter.counts
+
+    def _log_rows(self, columns: pa.Schema, *, numbered: bool = False) -> LogRows:
+        marker = self.config.delete_marker
+        return LogRows(self.storage, self.blocks, columns, self.schema, self._ordering, marker, numbered=numbered)
 
     def _encounter(
         self, spec: LogSpec, lay: Callable[[pa.RecordBatch], Laid] | None, kept: Sequence[str] | None = None
     ) -> Encounter:
-        where = f"the file group {self._piece.file_id} of partition {self._piece.partition_path!r}"
+        where = f"the file group {self.piece.file_id} of partition {self.piece.partition_path!r}"
         return Encounter(
             spec,
             MergeRules(first_alone=True),
-            self._memory,
-            self._open_spill,
+            self.memory,
+            self.open_spill,
             where,
             row_bytes=FOLDING_BYTES,
             lay=lay,
@@ -199,12 +193,9 @@ class MergedSlice:
         row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None,
     ) -> Iterator[pa.RecordBatch]:
         judged = [name for name in (RECORD_KEY, *self._ordering) if name not in columns.names]
-        read = pa.schema([*columns, *(self._schema.field(name) for name in dict.fromkeys(judged))])
-        marker = self._config.delete_marker
+        read = pa.schema([*columns, *(self.schema.field(name) for name in dict.fromkeys(judged))])
         partial, spec = self._partial, LogSpec(self._ordering)
-        rows = LogRows(
-            self._storage, self.blocks, read, self._schema, self._ordering, marker, numbered=partial is not None
-        )
+        rows = self._log_rows(read, numbered=partial is not None)
         given = (
             None
             if partial is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -137,10 +137,11 @@ class _Blocks:
 _OUTPUT = Output()
 
 
+@dataclass(slots=True, eq=False)
 class LogFileWriter:
     """Writes rows and deletes as the blocks of one log file; a block is written when it is full.
 
-    Args:
+    Attributes:
         stream: Where the bytes go.
         instant_time: Requested time of the instant that writes.
         schema: The schema in which rows are given, as `file_schema` returned it.
@@ -150,38 +151,23 @@ class LogFileWriter:
         output: As for `BaseFileWriter`.
         partial: Whether the rows leave the columns that ``schema`` lacks as they are.
         replaces: Of log compaction: the instants whose blocks these stand for.
-
-    Attributes:
         size: Bytes written; rows that wait for their block are none yet.
         blocks: How many were written.
     """
 
-    def __init__(
-        self,
-        stream: Any,
-        *,
-        instant_time: str,
-        schema: pa.Schema,
-        avro_schema: str,
-        data_format: BlockType = BlockType.PARQUET,
-        block_bytes: int = 256 << 20,
-        output: Output = _OUTPUT,
-        partial: bool = False,
-        replaces: Sequence[str] = (),
-    ) -> None:
-        self._stream = stream
-        self._headers: dict[Header, str] = {Header.INSTANT_TIME: instant_time, Header.SCHEMA: avro_schema}
-        if replaces:
-            self._headers[Header.COMPACTED_BLOCK_TIMES] = ",".join(replaces)
-        self._schema = schema
-        self._avro_schema = avro_schema
-        self._format = data_format
-        self._block_bytes = block_bytes
-        self._output = output
-        self._partial = partial
-        self._content: _ParquetContent | _AvroContent | None = None
-        self.size = 0
-        self.blocks = 0
+    stream: Any
+    _: KW_ONLY
+    instant_time: str
+    schema: pa.Schema
+    avro_schema: str
+    data_format: BlockType = BlockType.PARQUET
+    block_bytes: int = 256 << 20
+    output: Output = _OUTPUT
+    partial: bool = False
+    replaces: Sequence[str] = ()
+    size: int = field(default=0, init=False)
+    blocks: int = field(default=0, init=False)
+    _content: _ParquetContent | _AvroContent | None = field(default=None, init=False)
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
         """Add rows, given exactly in the schema."""
@@ -190,7 +176,7 @@ class LogFileWriter:
         if self._content is None:
             self._content = self._begin()
         self._content.add(batch)
-        if self._content.given >= self._block_bytes:
+        if self._content.given >= self.block_bytes:
             self._end_rows()
 
     def add_deletes(self, deletes: Deletes) -> None:
@@ -218,28 +204,33 @@ class LogFileWriter:
         self._content = None
 
     def _begin(self) -> _ParquetContent | _AvroContent:
-        if self._format == BlockType.AVRO:
+        if self.data_format == BlockType.AVRO:
             return _AvroContent()
         pieces, notes = _Pieces(), {block_checksum.KEY: block_checksum.PLACEHOLDER}
         sink = pa.PythonFile(pieces, mode="w")
-        writer = BaseFileWriter(sink, self._schema, self._avro_schema, self._output, notes=notes)
+        writer = BaseFileWriter(sink, self.schema, self.avro_schema, self.output, notes=notes)
         return _ParquetContent(pieces, writer, self._headers_of_rows)
 
     @property
+    def _headers(self) -> Mapping[Header, str]:
+        found = {Header.INSTANT_TIME: self.instant_time, Header.SCHEMA: self.avro_schema}
+        return {**found, Header.COMPACTED_BLOCK_TIMES: ",".join(self.replaces)} if self.replaces else found
+
+    @property
     def _headers_of_rows(self) -> Mapping[Header, str]:
-        return {**self._headers, Header.IS_PARTIAL: "true"} if self._partial else self._headers
+        return {**self._headers, Header.IS_PARTIAL: "true"} if self.partial else self._headers
 
     def _end_rows(self) -> None:
         if self._content is None:
             return
         content, self._content = self._content.end(), None
-        self._write(BlockHead(self._format, self._headers_of_rows), content)
+        self._write(BlockHead(self.data_format, self._headers_of_rows), content)
 
     def _write(self, head: BlockHead, content: Sequence[Any]) -> None:
         if head.type != BlockType.PARQUET:
             head = block_checksum.sealed(head, content)
         for part in head.framed(content):
-            self._stream.write(part)
+            self.stream.write(part)
             self.size += memoryview(part).nbytes
         self.blocks += 1
 
