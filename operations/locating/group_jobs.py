@@ -32,6 +32,18 @@ from ...writer.rows import cut
 from ..planning.plan import WritePlan
 from ..planning.row_plan import RowPlan
 from ..rollback.pending import held_by_clustering
+from ..transaction.concurrency import (
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    WRITE,
+    Meeting,
+    Shared,
+    Verdict,
+    asked_of,
+    judge,
+    kind_of,
+)
 
 # Of what a task may hold, the share of rows that wait to be cut; as much is for what decides in those of one pass.
 SHARE = 4
@@ -80,14 +92,22 @@ def unknown_group(plan: RowPlan, group: FileGroupId) -> UnsupportedTableError:
     )
 
 
-def refuse_clustered(plan: WritePlan, clustered: Mapping[tuple[str, str], Instant], group: FileGroupId) -> None:
+def refuse_clustered(
+    plan: WritePlan,
+    clustered: Mapping[tuple[str, str], Instant],
+    group: FileGroupId,
+    shared: Shared = Shared.FILE_GROUP,
+) -> None:
     """Refuse to change a file group that a pending clustering is going to replace.
 
     Raises:
         ConcurrentWriteError: It is.
     """
     holder = clustered.get((group.partition_path, group.file_id))
-    if holder is not None:
+    if holder is None:
+        return
+    meeting = Meeting(WRITE, CLUSTERING, shared=frozenset({shared}), asked=asked_of(plan.instant_time, holder))
+    if judge(meeting) is not Verdict.GO_ON:
         raise held_by_clustering(plan.path, holder, group)
 
 
@@ -139,10 +159,21 @@ def shares_of(
         return {}
     groups = GroupSizes()
     if view is not None:
-        held = {*held_groups(pending_compactions(timeline)), *clustered_groups(timeline)}
+        held = {
+            group
+            for group, holder in {**held_groups(pending_compactions(timeline)), **clustered_groups(timeline)}.items()
+            if _keeps_its_room(holder)
+        }
         appends = config.table_type == MERGE_ON_READ
         groups = GroupSizes.of(view, counts, sizes, held=held, appends=appends)
     return deal(counts, groups, sizes, learned_record_bytes(timeline, sizes), instant_time)
+
+
+def _keeps_its_room(holder: Instant) -> bool:
+    """Return whether new keys must not join the small files that a plan holds; one that is no compaction clusters."""
+    kind = kind_of(holder.action)
+    theirs = kind if kind in {COMPACTION, LOG_COMPACTION} else CLUSTERING
+    return judge(Meeting(WRITE, theirs, shared=frozenset({Shared.ROOM}))) is not Verdict.GO_ON
 
 
 def _placed(

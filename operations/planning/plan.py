@@ -23,6 +23,7 @@ from ...timeline.writers.owner import Owner
 from ..result import find_write
 from ..rollback.pending import PlannedRollback, broken_off, settle_pending
 from ..transaction.commit_path import times_after
+from ..transaction.concurrency import WRITE
 from ..transaction.followers import check_retirable
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
@@ -156,7 +157,7 @@ def _pin(table: Table, based_on: str) -> tuple[Timeline, Timeline, Watermark, tu
     # Asked before the timeline: what is archived in between is on neither, and is found among what was archived since.
     archive = table.archive.state()
     now = table.timeline()
-    going = broken_off(now)
+    going = broken_off(now, WRITE)
     timeline = now.without([one.victim.requested_time for one in going])
     if based_on:
         moment, *tally = based_on.split(":")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ...errors import OptionConflictError
 from ...table.config import PROPERTIES_PATH, load_config
 from ...table.config.property_keys import ADDED_BY_PYHUDI, CREATE_SCHEMA
+from ..transaction.concurrency import WRITE, Asked, Known, Meeting, Shared, Verdict, judge
 from ..transaction.outcome import Properties
 from .plan import WritePlan
 
@@ -33,7 +34,7 @@ def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
     # Whether the columns of both go together was looked at before. Another release adds other properties by itself.
     compared = {*ours, *theirs} - {CREATE_SCHEMA} - (ADDED_BY_PYHUDI - (ours.keys() & theirs.keys()))
     differing = sorted(key for key in compared if ours.get(key, "") != theirs.get(key, ""))
-    if differing:
+    if differing and _forbidden():
         key = differing[0]
         raise OptionConflictError(
             f"Another writer created the table {plan.path} meanwhile, with {key}={theirs.get(key, '')!r} where this "
@@ -45,9 +46,15 @@ def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
 def _check_same_lesson(plan: WritePlan, theirs: Mapping[str, str]) -> None:
     """Refuse to teach the table something else than another writer taught it meanwhile."""
     for key, value in plan.config_changes.items():
-        if theirs.get(key, value) != value:
+        if theirs.get(key, value) != value and _forbidden():
             raise OptionConflictError(
                 f"Another writer told the table {plan.path} meanwhile that {key} is {theirs[key]!r}; this write has "
                 f"{value!r}.",
                 "Nothing of this write is left; find out which is right and write again.",
             )
+
+
+def _forbidden() -> bool:
+    """Return whether two writes must not settle one property each in its way."""
+    shared = frozenset({Shared.PROPERTIES})
+    return judge(Meeting(WRITE, WRITE, Known.COMPLETED, shared, Asked.SINCE_PLAN)) is not Verdict.GO_ON

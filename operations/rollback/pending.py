@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import ConcurrentWriteError, CorruptInstantError, UnsupportedTableError
 from ...storage.base import Storage
 from ...table.files.names import FileGroupId
 from ...table.table import Table
 from ...timeline.going import pending_restore, pending_rollbacks
-from ...timeline.held import CLUSTERING, says_what_it_holds
-from ...timeline.instants import WRITE_ACTIONS, Instant
+from ...timeline.held import says_what_it_holds
+from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.owner import Liveness, Suspect
 from ...timeline.writers.patience import Patience
 from ...timeline.writers.reserve import Reserve
+from ..transaction.concurrency import (
+    CLUSTERING,
+    RESTORE,
+    ROLLBACK,
+    WRITE,
+    Asked,
+    InstantKind,
+    Known,
+    Meeting,
+    Shared,
+    Verdict,
+    judge,
+    kind_of,
+    those,
+)
+
+BESIDE_A_WRITE = Meeting(WRITE, WRITE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +53,26 @@ class PlannedRollback:
     certain: bool = False
 
 
-def broken_off(timeline: Timeline) -> tuple[PlannedRollback, ...]:
-    """Return the pending rollbacks whose victims are on the timeline still, the newest victim first.
+def broken_off(timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN) -> tuple[PlannedRollback, ...]:
+    """Return the pending rollbacks that have to be finished before an instant, the newest victim first.
 
-    Such a victim is going to vanish whoever goes on, even where it is completed: who plans a write finishes that
-    first, and must not have seen it.
+    A victim that is on the timeline still is going to vanish, even where it is completed: the plan of a write must not
+    have seen it.
 
     Raises:
+        ConcurrentWriteError: One must be over before.
         StorageError: The store failed.
     """
     going = pending_rollbacks(timeline)
-    victims = ((timeline.write_at(victim), going[victim][0]) for victim in sorted(going, reverse=True))
-    return tuple(
-        PlannedRollback(victim, rollback.requested_time, certain=True)
-        for victim, rollback in victims
-        if victim is not None
-    )
+    found = []
+    for time in sorted(going, reverse=True):
+        victim, rollback = timeline.write_at(time), going[time][0]
+        verdict = judge(Meeting(mine, ROLLBACK, shared=those({Shared.VICTIM: victim}), asked=asked))
+        if verdict is Verdict.REFUSE:
+            raise in_the_way(timeline, rollback)
+        if victim is not None and verdict is not Verdict.GO_ON:
+            found.append(PlannedRollback(victim, rollback.requested_time, certain=True))
+    return tuple(found)
 
 
 def settle_pending(
@@ -74,26 +95,39 @@ def settle_pending(
         CorruptInstantError: Its plan cannot be parsed.
     """
     restore = pending_restore(timeline)
-    if restore is not None:
+    if restore is not None and judge(Meeting(WRITE, RESTORE)) is not Verdict.GO_ON:
         # The writes that it has undone by halves look like pending ones, and are older than it.
         raise restoring(table.storage, timeline, restore)
     dead = []
     for instant in timeline.pending:
-        if instant.requested_time in going:
+        kind = kind_of(instant.action)
+        if kind is None or kind in {RESTORE, ROLLBACK} or instant.requested_time in going:
             continue
-        if says_what_it_holds(timeline, instant):
+        told = says_what_it_holds(timeline, instant)
+        if kind is WRITE and not told:
+            verdict = refuse_living(table, instant, patience)
+            dead += [] if verdict is None else [(instant, verdict.beat)]
             continue
-        if instant.action == CLUSTERING:
-            raise UnsupportedTableError(
-                f"The clustering {instant.requested_time} is pending on the table {table.path}, and its plan names "
-                "no file group, so that nobody can tell which of them must not be written meanwhile.",
-                "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
-            )
-        if instant.action not in WRITE_ACTIONS:
+        kind = CLUSTERING if told else kind
+        untold = kind is CLUSTERING and not told
+        if judge(Meeting(WRITE, kind, shared=those({Shared.UNTOLD: untold}))) is Verdict.GO_ON:
             continue
-        verdict = refuse_living(table, instant, patience)
-        dead.append((instant, verdict.beat))
+        if not untold:
+            raise in_the_way(timeline, instant)
+        raise UnsupportedTableError(
+            f"The clustering {instant.requested_time} is pending on the table {table.path}, and its plan names no file "
+            "group, so that nobody can tell which of them must not be written meanwhile.",
+            "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
+        )
     return tuple(dead)
+
+
+def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
+    """Return the error of an instant that must not begin while another one is pending."""
+    return ConcurrentWriteError(
+        f"The {instant.action} {instant.requested_time} is pending on the table {timeline.files.storage.path}.",
+        "Run it again once that is complete.",
+    )
 
 
 def held_by_clustering(table: str, instant: Instant, group: FileGroupId) -> ConcurrentWriteError:
@@ -137,26 +171,32 @@ def refuse_living(
     table: Table,
     instant: Instant,
     patience: Patience,
+    meeting: Meeting = BESIDE_A_WRITE,
     *,
     known_beat: float | None = None,
     may_wait: bool = True,
-) -> Liveness:
+) -> Liveness | None:
     """Raise where the writer of a pending instant lives, or may live, by this write's patience.
 
     Args:
         table: The table.
         instant: The pending instant.
         patience: Of the write that is in its way.
+        meeting: Of the two, but for what is known of the writer.
         known_beat: A heartbeat of it that was found overdue before.
         may_wait: Whether a heartbeat may be watched for as long as it may miss.
 
+    Returns:
+        By what the writer is dead; None where the instant makes no difference.
+
     Raises:
-        ConcurrentWriteError: It does.
+        ConcurrentWriteError: It lives, or may live.
     """
     if is_given_up(table.storage, instant.requested_time):
-        return Liveness(False, "it was given up")
+        given_up = Liveness(False, "it was given up")
+        return None if judge(replace(meeting, known=Known.DEAD)) is Verdict.GO_ON else given_up
     state = f"is pending on the table {table.path}"
-    return refuse_unless_dead(table, instant, patience, state, known_beat=known_beat, may_wait=may_wait)
+    return refuse_unless_dead(table, instant, patience, state, meeting, known_beat=known_beat, may_wait=may_wait)
 
 
 def refuse_unless_dead(
@@ -164,27 +204,34 @@ def refuse_unless_dead(
     instant: Instant,
     patience: Patience,
     state: str,
+    meeting: Meeting,
     *,
     known_beat: float | None = None,
     may_wait: bool = True,
-) -> Liveness:
-    """Raise where whoever is at a pending instant lives, or may live, going by the signs of life alone.
+) -> Liveness | None:
+    """Raise where the process at a pending instant lives, or may live, going by the signs of life alone.
 
     Args:
         table: The table.
         instant: The pending instant.
-        patience: Of whom it is in the way.
+        patience: Of the instant that it is in the way of.
         state: What it is doing and where, for the error.
+        meeting: Of the two, but for what is known of the process.
         known_beat: A heartbeat of it that was found overdue before.
         may_wait: Whether a heartbeat may be watched for as long as it may miss.
 
+    Returns:
+        By what the process is dead; None where the instant makes no difference.
+
     Raises:
-        ConcurrentWriteError: It does.
+        ConcurrentWriteError: It lives, or may live.
     """
     suspect = Suspect(table.instants, instant, patience, table.storage.now(), table.config.timezone)
-    verdict = suspect.judge(known_beat, may_wait=may_wait)
-    if verdict.alive:
+    found = suspect.judge(known_beat, may_wait=may_wait)
+    known = Known.DEAD if not found.alive else Known.UNKNOWN if found.beat is None else Known.LIVING
+    verdict = judge(replace(meeting, known=known))
+    if found.alive and verdict is Verdict.REFUSE:
         raise ConcurrentWriteError(
-            f"The {instant.action} {instant.requested_time} {state}: {verdict.reason}.", verdict.todo
+            f"The {instant.action} {instant.requested_time} {state}: {found.reason}.", found.todo
         )
-    return verdict
+    return None if verdict is Verdict.GO_ON else found

@@ -23,6 +23,7 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.patience import Patience
 from ..transaction.commit_path import begin, complete
+from ..transaction.concurrency import ROLLBACK, WRITE, Known, Meeting, Verdict, judge
 from ..transaction.left_overs import by_partition, files_of, forget
 from ..transaction.opened_partitions import forget_partitions
 from ..transaction.outcome import Outcome
@@ -161,6 +162,8 @@ def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
             continue
         changed = table.storage.modified(timeline.files.path(one))
         if changed is None or table.storage.now() - changed <= age_s:
+            continue
+        if judge(Meeting(WRITE, ROLLBACK, Known.DEAD)) is not Verdict.FINISH:
             continue
         _finish(table, timeline, one)
 

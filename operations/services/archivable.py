@@ -13,12 +13,11 @@ from ...table.files.names import parse_data_name
 from ...timeline.delta_commits import since_compaction
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
+from ..transaction.concurrency import ARCHIVING, Meeting, Verdict, judge, kind_of, known_of
 from .settings import ArchiveSettings
 
 # They go along with the writes around them; of all others Apache Hudi archives none.
 _ALONG = frozenset({"clean", "rollback"})
-# While one of them is at work, what it undoes has to stay where it is.
-_UNDOING = frozenset({"rollback", "restore"})
 # Beyond what the clean retains.
 _MORE_THAN_RETAINED = 2
 
@@ -69,11 +68,11 @@ def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
         timeline: As of a moment ago.
         wanted: Completed instants.
     """
-    if any(one.action in _UNDOING for one in timeline.pending):
+    if any(_verdict(one) is Verdict.WAIT for one in timeline.pending):
         return ()
     wanted = {*wanted}.intersection(one for one in timeline.completed if one.completion_time is not None)
     obstacles = [one.requested_time for one in timeline.instants if _stays(one, wanted)]
-    waiting = [one.requested_time for one in timeline.pending if one.is_write]
+    waiting = [one.requested_time for one in timeline.pending if one.is_write and _verdict(one) is Verdict.GIVE_WAY]
     if waiting:
         # As Apache Hudi, which wants a commit before the first that is pending.
         before = [one.requested_time for one in timeline.writes if one.requested_time < min(waiting)]
@@ -103,8 +102,14 @@ def before_replaced_files(timeline: Timeline, wanted: tuple[Instant, ...]) -> tu
 
 def _stays(instant: Instant, wanted: set[Instant]) -> bool:
     if instant.state != State.COMPLETED or instant.action == "savepoint":
-        return True
+        return _verdict(instant) is Verdict.GIVE_WAY
     return instant.is_write and instant not in wanted
+
+
+def _verdict(instant: Instant) -> Verdict:
+    """Return what archiving does beside another instant; one that it does not know stays, with all that is younger."""
+    kind = kind_of(instant.action)
+    return Verdict.GIVE_WAY if kind is None else judge(Meeting(ARCHIVING, kind, known_of(instant)))
 
 
 def _along(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:

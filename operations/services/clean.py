@@ -17,9 +17,10 @@ from ...storage.base import Storage, split
 from ...storage.parallel import for_each
 from ...table.config import check_format, check_supported
 from ...table.table import Table, open_table
-from ...timeline.instants import Instant, State
+from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ..result import ServiceResult
+from ..transaction.concurrency import CLEAN, Asked, Known, Meeting, Shared, Verdict, judge, kind_of, known_of, those
 from ..transaction.followers import check_retirable
 from ..transaction.outcome import Outcome
 from .clean_guard import PendingClean
@@ -37,7 +38,6 @@ _ACTION = "clean"
 _ROUNDS = 20
 # One request of a store of objects takes so many.
 _MOST_FILES_OF_A_UNIT = 1000
-_TAKING_BACK = frozenset({"rollback", "restore"})
 
 
 class Cleaner(TableService[CleanPlan]):
@@ -249,7 +249,8 @@ def _refuse_pending(timeline: Timeline) -> None:
         ConcurrentWriteError: A rollback or restore is pending.
     """
     for one in timeline.pending:
-        if one.action in _TAKING_BACK:
+        kind = kind_of(one.action)
+        if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.REFUSE:
             raise ConcurrentWriteError(
                 f"The {one.action} {one.requested_time} is pending on the table {timeline.storage.path}, and may "
                 "bring back file slices that a clean would delete.",
@@ -258,7 +259,9 @@ def _refuse_pending(timeline: Timeline) -> None:
 
 
 def _pending_cleans(timeline: Timeline) -> list[Instant]:
-    return [one for one in timeline.pending if one.action == _ACTION]
+    """Return the cleans that are finished before another one is planned."""
+    kinds = ((one, kind_of(one.action)) for one in timeline.pending)
+    return [one for one, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.FINISH]
 
 
 def _holds(seen: Survey, now: Timeline) -> bool:
@@ -267,13 +270,16 @@ def _holds(seen: Survey, now: Timeline) -> bool:
     New writes do no harm: what they replace is not in the plan, and what they merge is newer than anything in it. A
     write that had completed before the earliest retained instant without being seen would be passed over for ever.
     """
-    known = {(one.identity, one.state) for one in seen.timeline.instants}
-    fresh = [one for one in now.instants if (one.identity, one.state) not in known]
-    if any(one.action == _ACTION or one.action in _TAKING_BACK for one in fresh):
-        return False
-    done = [one for one in fresh if one.state == State.COMPLETED]
+    seen_before = {(one.identity, one.state) for one in seen.timeline.instants}
+    fresh = [one for one in now.instants if (one.identity, one.state) not in seen_before]
     since = seen.earliest.requested_time if seen.earliest else ""
-    return not any(one.action == "savepoint" or (one.is_write and one.requested_time < since) for one in done)
+    for one in fresh:
+        kind, known = kind_of(one.action), known_of(one)
+        earlier = one.is_write and known is Known.COMPLETED and one.requested_time < since
+        meeting = kind and Meeting(CLEAN, kind, known, those({Shared.EARLIER: earlier}), Asked.SINCE_PLAN)
+        if meeting is not None and judge(meeting) is not Verdict.GO_ON:
+            return False
+    return True
 
 
 def _take_note(survey: Survey, progress: Progress | None) -> None:

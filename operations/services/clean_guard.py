@@ -19,6 +19,7 @@ from ...table.files.view import FileView
 from ...table.files.written import read_replaced
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
+from ..transaction.concurrency import CLEAN, SAVEPOINT, Asked, Known, Meeting, Shared, Verdict, judge
 from .clean_plan import CleanPlan
 from .clean_scope import savepoint_times
 
@@ -63,7 +64,9 @@ class PendingClean:
         for partition, path in self._named(found):
             named.setdefault(partition, []).append(path)
         sizes = self._sizes(named)
-        kept = {name: time for time, names in savepoints.items() for name in names}
+        saved = Meeting(CLEAN, SAVEPOINT, Known.COMPLETED, frozenset({Shared.FILES}), Asked.SINCE_PLAN)
+        spares = judge(saved) is Verdict.GIVE_WAY
+        kept = {name: time for time, names in savepoints.items() for name in names if spares}
         spared = {partition: [one for one in paths if split(one)[1] in kept] for partition, paths in named.items()}
         keeping = {kept[split(one)[1]] for paths in spared.values() for one in paths}
         files = {

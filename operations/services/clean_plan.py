@@ -14,9 +14,20 @@ from ...table.files.file_group import FileGroup, FileSlice
 from ...table.files.names import FileGroupId, LogFileName
 from ...table.files.view import FileView
 from ...timeline.clock import format_time
-from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
+from ..transaction.concurrency import (
+    CLEAN,
+    CLUSTERING,
+    SAVEPOINT,
+    InstantKind,
+    Known,
+    Meeting,
+    Shared,
+    Verdict,
+    judge,
+    kind_of,
+)
 from .settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
 _HOUR_MS = 3_600_000
@@ -109,7 +120,8 @@ def first_pending(timeline: Timeline) -> str:
 
     A compaction is none: its plan names the slices that it needs, and it may wait for its turn for long.
     """
-    waiting = (one for one in timeline.pending if one.is_write and one.action not in COMPACTING)
+    kinds = ((one, kind_of(one.action)) for one in timeline.pending if one.is_write)
+    waiting = (one for one, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.GIVE_WAY)
     return next((one.requested_time for one in waiting), "")
 
 
@@ -117,7 +129,7 @@ def plan_clean(survey: Survey) -> CleanPlan:
     """Return which of the files of a survey a clean deletes."""
     files: dict[str, tuple[str, ...]] = {}
     size = 0
-    saved = frozenset[str]().union(*survey.savepoints.values())
+    saved = frozenset[str]().union(*survey.savepoints.values()) if gives_way(SAVEPOINT) else frozenset[str]()
     replaced_in = {partition for partition, _ in survey.replaced_at}
     for partition, listing in survey.listings.items():
         groups = [*((one, live_slices(survey, one)) for one in survey.view.groups(partition).values())]
@@ -127,7 +139,7 @@ def plan_clean(survey: Survey) -> CleanPlan:
         needless = [
             piece
             for group, kept in groups
-            if group.id not in survey.held
+            if not (group.id in survey.held and gives_way(CLUSTERING))
             for times in [{one.base_time for one in kept}]
             for piece in group.slices
             if piece.base_time not in times and not _is_kept(survey, saved, piece)
@@ -145,6 +157,12 @@ def plan_clean(survey: Survey) -> CleanPlan:
         savepoints=tuple(sorted(survey.savepoints)),
         bytes=size,
     )
+
+
+def gives_way(theirs: InstantKind) -> bool:
+    """Return whether a clean leaves alone what another instant holds."""
+    shared, known = (Shared.FILES, Known.COMPLETED) if theirs is SAVEPOINT else (Shared.FILE_GROUP, Known.PENDING)
+    return judge(Meeting(CLEAN, theirs, known, frozenset({shared}))) is Verdict.GIVE_WAY
 
 
 def _is_kept(survey: Survey, saved: frozenset[str], piece: FileSlice) -> bool:

@@ -27,7 +27,8 @@ from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import ROOT
-from .clean_plan import Survey, earliest_to_retain
+from ..transaction.concurrency import COMPACTION, kind_of
+from .clean_plan import Survey, earliest_to_retain, gives_way
 from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
 NOTE = join(ROOT, "cleaned")
@@ -147,7 +148,9 @@ def read_savepoints(timeline: Timeline) -> dict[str, frozenset[str]]:
 def _compacting(timeline: Timeline) -> dict[FileGroupId, str]:
     """Return the base times of the slices that pending compactions are going to merge, by file group."""
     found: dict[FileGroupId, str] = {}
-    for plan in pending_compactions(timeline).values():
+    for instant, plan in pending_compactions(timeline).items():
+        if not gives_way(kind_of(instant.action) or COMPACTION):
+            continue
         for one in plan.operations:
             group, time = FileGroupId(one.partition_path or "", one.file_id or ""), one.base_instant_time or ""
             found[group] = min(time, found.get(group, time))

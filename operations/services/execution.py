@@ -15,6 +15,7 @@ import secrets
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ from ...timeline.writers.patience import Patience
 from ..rollback.pending import refuse_unless_dead
 from ..rollback.rollback import carry_on, plan_of
 from ..transaction.commit_path import begin
+from ..transaction.concurrency import COMPACTION, Known, Meeting, Shared, Verdict, judge, kind_of
 from ..transaction.conflicts import check_ownership
 from ..transaction.left_overs import files_of, forget
 from ..transaction.transaction import Transaction
@@ -80,7 +82,8 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
                 return work
         else:
             verdict = _refuse_living(table, found, known, patience)
-            begin(table, "rollback", partial(_stopping, table, found, known, patience, verdict.beat))
+            if verdict is not None:
+                begin(table, "rollback", partial(_stopping, table, found, known, patience, verdict.beat))
     raise ConcurrentWriteError(
         f"Others began and gave up the {instant.action} {instant.requested_time} of the table {table.path} "
         f"{_ROUNDS} times in a row.",
@@ -292,17 +295,20 @@ def _refuse_living(
     *,
     known_beat: float | None = None,
     may_wait: bool = True,
-) -> Liveness:
+) -> Liveness | None:
     """Raise where somebody else carries the plan out, or may do so.
 
     Raises:
         ConcurrentWriteError: Somebody does.
     """
+    kind = kind_of(instant.action) or COMPACTION
+    meeting = Meeting(kind, kind, shared=frozenset({Shared.PLAN}))
     seal = "" if known is None else owner.seal_of(instant.requested_time, known.write_id)
     if seal and owner.Seal(table.storage, seal).is_given_up():
-        return Liveness(False, "it was given up")
+        given_up = Liveness(False, "it was given up")
+        return None if judge(replace(meeting, known=Known.DEAD)) is Verdict.GO_ON else given_up
     state = f"of the table {table.path} is being carried out by somebody else"
-    return refuse_unless_dead(table, instant, patience, state, known_beat=known_beat, may_wait=may_wait)
+    return refuse_unless_dead(table, instant, patience, state, meeting, known_beat=known_beat, may_wait=may_wait)
 
 
 def _stopping(

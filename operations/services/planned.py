@@ -29,6 +29,7 @@ from ...timeline.writers.failures import NEVER, Failed
 from ..progress import LoggedProgress, Steps, polling
 from ..result import ServiceResult
 from ..rollback.pending import broken_off
+from ..transaction.concurrency import COMPACTION, InstantKind, kind_of
 from ..transaction.outcome import Outcome
 from ..transaction.transaction import Transaction
 from .execution import check_claim, claim, clear, close, kept, naming_who_took_over, take_back
@@ -137,6 +138,11 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         self._met: set[str] = set()
         self._failed: Mapping[str, Failed] | None = None
 
+    @property
+    def kind(self) -> InstantKind:
+        """What the service's instants are to others."""
+        return kind_of(self.action) or COMPACTION
+
     @abstractmethod
     def plan(self, timeline: Timeline) -> tuple[Unit, ...] | None:
         """Return what is to be done on a timeline; None where nothing is.
@@ -201,14 +207,14 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             broken: list[Timeline] = []
 
             def find(timeline: Timeline, broken: list[Timeline] = broken) -> tuple[Unit, ...] | None:
-                refuse_restoring(table.storage, timeline)
+                refuse_restoring(self.kind, table.storage, timeline)
                 # What is on its way out must not be rewritten.
-                broken[:] = [timeline] if broken_off(timeline) else []
+                broken[:] = [timeline] if broken_off(timeline, self.kind) else []
                 return None if broken or not (due is None or due(timeline)) else self.plan(timeline)
 
             made = self.request(find, lambda: self.at)
             if broken:
-                finish_rollbacks_first(table, broken[0], self.means.patience)
+                finish_rollbacks_first(self.kind, table, broken[0], self.means.patience)
             elif made is None or not self.missed(table.timeline(), made[0]):
                 return made
             else:
@@ -230,8 +236,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                 decided first all the time.
             PyHudiError: A plan failed, which is noted.
         """
-        timeline = finish_rollbacks_first(self.table, self.table.timeline(), self.means.patience)
-        refuse_restoring(self.table.storage, timeline)
+        timeline = finish_rollbacks_first(self.kind, self.table, self.table.timeline(), self.means.patience)
+        refuse_restoring(self.kind, self.table.storage, timeline)
         for instant in self._waiting(timeline):
             self.carry_out(instant, timeline)
         self.schedule(due)

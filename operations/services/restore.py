@@ -28,6 +28,19 @@ from ..rollback.rollback import plan_of, result_of_plan, roll_back
 from ..rollback.undo import hide, take_off
 from ..transaction.carried_out import opened_by
 from ..transaction.commit_path import abandon, begin, complete, time_after
+from ..transaction.concurrency import (
+    ARCHIVING,
+    RESTORE,
+    WRITE,
+    Asked,
+    Meeting,
+    Shared,
+    Verdict,
+    judge,
+    kind_of,
+    known_of,
+    those,
+)
 from ..transaction.left_overs import forget
 from ..transaction.opened_partitions import forget_partitions
 from ..transaction.outcome import Outcome
@@ -98,7 +111,8 @@ class _Restore:
             _forget_rollbacks(timeline, to)
             return ServiceResult(table.path, _ACTION)
         plan = timeline.files.read_restore_plan(pending)
-        if plan is None or plan.savepoint_to_restore_timestamp != to:
+        same = those({Shared.TARGET: plan is not None and plan.savepoint_to_restore_timestamp == to})
+        if plan is None or judge(Meeting(RESTORE, RESTORE, shared=same)) is not Verdict.FINISH:
             raise restoring(table.storage, timeline, pending)
         self._take_back_if_archived(pending)
         undone = _undo(table, timeline, pending, plan)
@@ -133,8 +147,8 @@ class _Restore:
 
     def _settle(self, timeline: Timeline) -> None:
         """Finish what broke off, and roll back dead writes, which a restore does not wait for."""
-        timeline = finish_rollbacks_first(self.table, timeline, self.patience)
-        for one in dead_writes(self.table, timeline, self.patience, self.to, may_wait=True):
+        timeline = finish_rollbacks_first(RESTORE, self.table, timeline, self.patience)
+        for one in dead_writes(RESTORE, self.table, timeline, self.patience, self.to):
             at = time_after(self.table, timeline.reload())
             roll_back(self.table, replace(one, at=at), self.patience)
 
@@ -143,17 +157,18 @@ class _Restore:
         if pending_restore(now) is not None:
             return None
         table, to, what = self.table, self.to, f"The restore to {self.to}"
-        completed_write(table.storage, now, to)
-        later = [one for one in now.instants if one.requested_time > to and one.is_write]
+        completed_write(RESTORE, table.storage, now, to)
+        later = [one for one in now.instants if one.requested_time > to and one.is_write and _is_undone(one)]
         # A clustering that is planned holds file groups that others changed since: it goes before everything else.
         planned = [one for one in later if one.action != one.group]
         done = [one for one in later if one.state == State.COMPLETED]
         if not planned and not done:
             return None
-        if dead_writes(table, now, self.patience, to, may_wait=False) or broken_off(now):
+        since = Asked.SINCE_PLAN
+        if dead_writes(RESTORE, table, now, self.patience, to, since) or broken_off(now, RESTORE, since):
             raise try_again(table.storage, what)
-        refuse_savepoints(table.storage, now, to, what, itself=False)
-        slices_at(table, now, now.as_of_request(to), to, what)
+        refuse_savepoints(RESTORE, table.storage, now, to, what, itself=False)
+        slices_at(RESTORE, table, now, now.as_of_request(to), to, what)
         undone = [InstantInfo(commit_time=one.requested_time, action=one.action) for one in (*planned, *reversed(done))]
         return RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
 
@@ -169,10 +184,21 @@ class _Restore:
         table = self.table
         if pending.state != State.REQUESTED or all(one < self.to for one in announced(table.storage)):
             return
+        archived = frozenset({Shared.TARGET})
+        if judge(Meeting(RESTORE, ARCHIVING, shared=archived, asked=Asked.SINCE_PLAN)) is Verdict.GO_ON:
+            return
         # The decision comes first, or the process that decides next would request it again.
         abandon(table, lambda _: pending)
         table.instants.remove_pending(pending)
         raise archiving(table.storage, self.to)
+
+
+def _is_undone(later: Instant) -> bool:
+    """Return whether an instant that was requested after the write goes; of writes at work `dead_writes` tells."""
+    if later.state != State.COMPLETED and later.action == later.group:
+        return False
+    meeting = Meeting(RESTORE, kind_of(later.action) or WRITE, known_of(later), frozenset({Shared.LATER}))
+    return judge(meeting) is Verdict.UNDO
 
 
 def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan) -> dict[str, list[str]]:

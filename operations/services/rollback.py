@@ -20,6 +20,7 @@ from ..result import ServiceResult
 from ..rollback.pending import PlannedRollback, broken_off
 from ..rollback.rollback import carry_on, plan_of, roll_back
 from ..transaction.commit_path import begin, time_after
+from ..transaction.concurrency import ROLLBACK, WRITE, Asked, Meeting, Shared, Verdict, judge, kind_of, known_of
 from ..transaction.left_overs import files_of
 from .execution import take_back
 from .standing import (
@@ -78,12 +79,12 @@ class _Rollback:
         """Take the write back, and return what its rollback did."""
         table, instant_time = self.table, self.instant_time
         timeline = table.timeline()
-        refuse_restoring(table.storage, timeline)
-        timeline = finish_rollbacks_first(table, timeline, self.patience)
+        refuse_restoring(ROLLBACK, table.storage, timeline)
+        timeline = finish_rollbacks_first(ROLLBACK, table, timeline, self.patience)
         found = timeline.write_at(instant_time)
-        if found is not None and found.action in COMPACTING:
+        if found is not None and found.action in COMPACTING and _is_undone(found):
             take_back(table, found)
-        elif found is not None and found.state != State.COMPLETED:
+        elif found is not None and found.state != State.COMPLETED and _is_undone(found):
             roll_back(table, PlannedRollback(found, time_after(table, timeline), certain=True), self.patience)
         elif found is not None:
             self._roll_back_completed(timeline)
@@ -94,27 +95,28 @@ class _Rollback:
             now = now.reload()
         done = _done(now, instant_time)
         if done is None:
-            completed_write(table.storage, now, instant_time)
+            completed_write(ROLLBACK, table.storage, now, instant_time)
             raise try_again(table.storage, f"The rollback of {instant_time}")
         return done
 
     def _roll_back_completed(self, timeline: Timeline) -> None:
         table = self.table
-        for one in dead_writes(table, timeline, self.patience, self.instant_time, may_wait=True):
+        for one in dead_writes(ROLLBACK, table, timeline, self.patience, self.instant_time):
             roll_back(table, replace(one, at=time_after(table, timeline.reload())), self.patience)
         begin(table, "rollback", self._plan)
-        for planned in broken_off(timeline.reload()):
+        for planned in broken_off(timeline.reload(), ROLLBACK):
             roll_back(table, planned, self.patience)
 
     def _plan(self, timeline: Timeline) -> RollbackPlan | None:
         """Return the plan to undo a completed write; None where that is decided, or done."""
         table, instant_time = self.table, self.instant_time
-        refuse_restoring(table.storage, timeline)
-        if timeline.write_at(instant_time) is None or any(
-            one.victim.requested_time == instant_time for one in broken_off(timeline)
-        ):
+        refuse_restoring(ROLLBACK, table.storage, timeline)
+        if timeline.write_at(instant_time) is None or instant_time in pending_rollbacks(timeline):
             return None
-        victim, what = completed_write(table.storage, timeline, instant_time), f"The rollback of {instant_time}"
+        victim, what = (
+            completed_write(ROLLBACK, table.storage, timeline, instant_time),
+            f"The rollback of {instant_time}",
+        )
         later = [one for one in timeline.instants if one.requested_time > instant_time and _stands_on(one)]
         if later:
             raise UndoError(
@@ -123,16 +125,25 @@ class _Rollback:
                 "Roll those back first, the newest first, or restore the table to an earlier instant "
                 "(HudiTable.restore).",
             )
-        if dead_writes(table, timeline, self.patience, instant_time, may_wait=False):
+        if dead_writes(ROLLBACK, table, timeline, self.patience, instant_time, Asked.SINCE_PLAN):
             raise try_again(table.storage, what)
-        refuse_savepoints(table.storage, timeline, instant_time, what, itself=True)
+        refuse_savepoints(ROLLBACK, table.storage, timeline, instant_time, what, itself=True)
         _check_what_comes_back(table, timeline, victim)
         return plan_of(table.storage, victim, files_of(table.storage, instant_time, rolled_back=True))
 
 
+def _is_undone(found: Instant) -> bool:
+    """Return whether the user's word is enough to undo a pending instant."""
+    meeting = Meeting(ROLLBACK, kind_of(found.action) or WRITE, shared=frozenset({Shared.TARGET}))
+    return judge(meeting) is Verdict.UNDO
+
+
 def _stands_on(later: Instant) -> bool:
     """Return whether an instant may have been built on a write before it: a completed one, or a planned clustering."""
-    return later.is_write and (later.state == State.COMPLETED or later.action != later.group)
+    if not later.is_write or (later.state != State.COMPLETED and later.action == later.group):
+        return False
+    meeting = Meeting(ROLLBACK, kind_of(later.action) or WRITE, known_of(later), frozenset({Shared.LATER}))
+    return judge(meeting) is not Verdict.GO_ON
 
 
 def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) -> None:
@@ -148,7 +159,7 @@ def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) ->
     before = timeline.without([victim.requested_time])
     last = max((one.requested_time for one in before.writes), default="")
     partitions = sorted({*body.partition_to_write_stats, *body.replaced})
-    slices = slices_at(table, timeline, before, last, what, partitions)
+    slices = slices_at(ROLLBACK, table, timeline, before, last, what, partitions)
     there = {(one.partition_path, one.file_id): one.base_time for one in slices}
     for partition, file_id, base in _needed(body):
         found = there.get((partition, file_id))

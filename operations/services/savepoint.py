@@ -16,6 +16,7 @@ from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
 from ...timeline.timeline import Timeline
 from ..result import ServiceResult
 from ..transaction.commit_path import abandon, complete, exclusive
+from ..transaction.concurrency import SAVEPOINT
 from ..transaction.outcome import Outcome
 from .standing import completed_write, refuse_restoring, slices_at
 
@@ -43,8 +44,8 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
     timeline = table.timeline()
     at = _newest(timeline) if instant_time is None else instant_time
     if _find(timeline, at, State.COMPLETED) is None:
-        refuse_restoring(storage, timeline)
-        completed_write(storage, timeline, at)
+        refuse_restoring(SAVEPOINT, storage, timeline)
+        completed_write(SAVEPOINT, storage, timeline, at)
         # An archiving process stops before it, or has announced that it goes on: that is looked for after this.
         pending = Instant(at, _ACTION, State.INFLIGHT)
         made = timeline.files.start(pending)
@@ -120,10 +121,10 @@ def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline
     """Return which files of a moment a savepoint keeps; None where it keeps them already."""
     if _find(timeline, at, State.COMPLETED) is not None:
         return None
-    refuse_restoring(table.storage, timeline)
-    completed_write(table.storage, timeline, at)
+    refuse_restoring(SAVEPOINT, table.storage, timeline)
+    completed_write(SAVEPOINT, table.storage, timeline, at)
     names: dict[str, list[str]] = {}
-    for one in slices_at(table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}"):
+    for one in slices_at(SAVEPOINT, table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}"):
         names.setdefault(one.partition_path, []).extend(split(path)[1] for path in one.files)
     parts = {
         partition: SavepointPartition(partition_path=partition, savepoint_data_file=files)

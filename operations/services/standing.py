@@ -17,8 +17,25 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.patience import Patience
-from ..rollback.pending import PlannedRollback, broken_off, refuse_living, restoring
+from ..rollback.pending import PlannedRollback, broken_off, in_the_way, refuse_living, restoring
 from ..rollback.rollback import roll_back
+from ..transaction.concurrency import (
+    ARCHIVING,
+    CLEAN,
+    RESTORE,
+    ROLLBACK,
+    SAVEPOINT,
+    WRITE,
+    Asked,
+    InstantKind,
+    Meeting,
+    Shared,
+    Verdict,
+    judge,
+    kind_of,
+    known_of,
+    those,
+)
 from ..transaction.followers import check_retirable
 
 _MOST_NAMED = 10
@@ -36,42 +53,51 @@ def open_for_service(storage: Storage, metadata_enable: bool | None) -> Table:
     return table
 
 
-def refuse_restoring(storage: Storage, timeline: Timeline) -> None:
+def refuse_restoring(mine: InstantKind, storage: Storage, timeline: Timeline) -> None:
     """Raise where a restore is pending.
 
     Raises:
         ConcurrentWriteError: One is.
     """
     restore = pending_restore(timeline)
-    if restore is not None:
+    if restore is not None and judge(Meeting(mine, RESTORE)) is not Verdict.GO_ON:
         raise restoring(storage, timeline, restore)
 
 
-def finish_rollbacks_first(table: Table, timeline: Timeline, patience: Patience) -> Timeline:
+def finish_rollbacks_first(mine: InstantKind, table: Table, timeline: Timeline, patience: Patience) -> Timeline:
     """Finish the rollbacks that broke off, and return the timeline without them."""
-    planned = broken_off(timeline)
+    planned = broken_off(timeline, mine)
     for one in planned:
         roll_back(table, one, patience)
     return timeline.reload() if planned else timeline
 
 
-def completed_write(storage: Storage, timeline: Timeline, instant_time: str) -> Instant:
+def completed_write(mine: InstantKind, storage: Storage, timeline: Timeline, instant_time: str) -> Instant:
     """Return a completed write that nobody is about to undo or to archive.
 
     Raises:
         UndoError: There is none of this requested time.
     """
     found = timeline.write_at(instant_time)
-    if found is None or found.state != State.COMPLETED:
+    if found is None:
         raise _no_such_write(storage, timeline, instant_time, found)
-    if instant_time in pending_rollbacks(timeline):
+    if found.state != State.COMPLETED and _forbids(mine, kind_of(found.action) or WRITE, target=True):
+        raise _no_such_write(storage, timeline, instant_time, found)
+    going = pending_rollbacks(timeline)
+    if going and _forbids(mine, ROLLBACK, target=instant_time in going):
         raise UndoError(
             f"The {found.action} {instant_time} of the table {storage.path} is being rolled back.",
             "Choose an earlier instant.",
         )
-    if any(instant_time <= one for one in announced(storage)):
+    until = max(announced(storage), default="")
+    if until and _forbids(mine, ARCHIVING, target=instant_time <= until):
         raise archiving(storage, instant_time)
     return found
+
+
+def _forbids(mine: InstantKind, theirs: InstantKind, *, target: bool) -> bool:
+    """Return whether a write must not be undone, kept or gone back to, as another instant is about to change it."""
+    return judge(Meeting(mine, theirs, shared=those({Shared.TARGET: target}))) is not Verdict.GO_ON
 
 
 def archiving(storage: Storage, instant_time: str) -> UndoError:
@@ -82,10 +108,13 @@ def archiving(storage: Storage, instant_time: str) -> UndoError:
     )
 
 
-def refuse_savepoints(storage: Storage, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:
+def refuse_savepoints(
+    mine: InstantKind, storage: Storage, timeline: Timeline, beyond: str, what: str, *, itself: bool
+) -> None:
     """Raise where a savepoint keeps what is to be undone.
 
     Args:
+        mine: What undoes it.
         storage: Rooted at the table.
         timeline: As it is.
         beyond: A requested time; younger savepoints are in the way.
@@ -96,7 +125,12 @@ def refuse_savepoints(storage: Storage, timeline: Timeline, beyond: str, what: s
         UndoError: One does.
     """
     found = [one for one in timeline.instants if one.action == "savepoint"]
-    held = [one for one in found if one.requested_time > beyond or (itself and one.requested_time == beyond)]
+    held = [
+        one
+        for one in found
+        for target in [one.requested_time > beyond or (itself and one.requested_time == beyond)]
+        if judge(Meeting(mine, SAVEPOINT, known_of(one), those({Shared.TARGET: target}))) is not Verdict.GO_ON
+    ]
     if held:
         names = ", ".join(one.requested_time for one in reversed(held))
         raise UndoError(
@@ -106,23 +140,43 @@ def refuse_savepoints(storage: Storage, timeline: Timeline, beyond: str, what: s
 
 
 def dead_writes(
-    table: Table, timeline: Timeline, patience: Patience, after: str, *, may_wait: bool
+    mine: InstantKind,
+    table: Table,
+    timeline: Timeline,
+    patience: Patience,
+    after: str,
+    asked: Asked = Asked.BEFORE_PLAN,
 ) -> list[PlannedRollback]:
-    """Return the pending writes that were asked for after a time, all of them dead; the rollbacks have no time yet.
+    """Return the pending writes that were requested after a time, all of them dead; the rollbacks have no time yet.
+
+    Args:
+        mine: What undoes everything after that time.
+        table: The table.
+        timeline: As it is.
+        patience: When the writers count as dead.
+        after: That time.
+        asked: Whether these writes were looked for before; then there is no time to watch a heartbeat.
 
     Raises:
         ConcurrentWriteError: The writer of one lives, or may live.
     """
     found = []
     for one in timeline.pending:
-        if not one.is_write or one.action != one.group or one.requested_time <= after:
+        if not one.is_write or one.action != one.group:
             continue
-        verdict = refuse_living(table, one, patience, may_wait=may_wait)
-        found.append(PlannedRollback(one, "", verdict.beat))
+        if one.requested_time <= after:
+            if judge(Meeting(mine, WRITE)) is not Verdict.GO_ON:
+                raise in_the_way(timeline, one)
+            continue
+        meeting = Meeting(mine, WRITE, shared=frozenset({Shared.LATER}), asked=asked)
+        verdict = refuse_living(table, one, patience, meeting, may_wait=asked is Asked.BEFORE_PLAN)
+        if verdict is not None:
+            found.append(PlannedRollback(one, "", verdict.beat))
     return found
 
 
 def slices_at(
+    mine: InstantKind,
     table: Table,
     now: Timeline,
     moment: Timeline,
@@ -133,6 +187,7 @@ def slices_at(
     """Return the file slices of a moment, all of which are there and going to stay.
 
     Args:
+        mine: What needs them.
         table: The table.
         now: The timeline as it is.
         moment: The timeline as it was then, or will be.
@@ -151,7 +206,12 @@ def slices_at(
     slices = every.slices(files, then)
     going = names_cleaned(now)
     lost = [one.path for one in every.lost(files, then)]
-    lost += [path for one in slices for path in one.files if split(path)[1] in going]
+    cleaned = [path for one in slices for path in one.files if split(path)[1] in going]
+    cleans = [one for one in now.pending if kind_of(one.action) is CLEAN]
+    if not cleans or judge(Meeting(mine, CLEAN, shared=those({Shared.FILES: cleaned}))) is not Verdict.GO_ON:
+        lost += cleaned
+        if cleans and not cleaned:
+            raise in_the_way(now, cleans[0])
     if lost:
         raise UndoError(
             f"{what} of the table {table.path} needs the file {lost[0]}, which is gone or about to be cleaned"

@@ -12,6 +12,7 @@ from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.announcements import announced
+from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, Verdict, judge, those
 from .left_overs import forget
 from .locks import lock_of
 from .transaction import Transaction
@@ -125,7 +126,7 @@ def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) 
     first = min((time for time in writes if time != work.instant_time), default="")
     if first > work.instant_time:
         what = f"{first}, the oldest write that is still on its timeline"
-    elif announced_until >= work.instant_time:
+    elif _is_passed(work, announced_until):
         what = f"{announced_until}, up to which its timeline is being archived"
     else:
         return
@@ -134,6 +135,14 @@ def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) 
         "files of an older one for archived and committed.",
         "Write again; compute the rows beforehand if they take hours (df.cache(), or a table of their own).",
     )
+
+
+def _is_passed(work: Transaction, announced_until: str) -> bool:
+    """Return whether an archiving up to some instant counts a write as archived."""
+    if not announced_until:
+        return False
+    shared = those({Shared.ITSELF: announced_until >= work.instant_time})
+    return judge(Meeting(WRITE, ARCHIVING, shared=shared, asked=Asked.SINCE_PLAN)) is not Verdict.GO_ON
 
 
 def _take_back_if_old(work: Transaction) -> Timeline:

@@ -6,7 +6,7 @@ by what the index says that two writers may not both open: each may have made a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,23 +17,38 @@ from ...table.files.view import FileView
 from ...table.files.written import read_written
 from ...table.latest_schema import newest_schema
 from ...table.schema.evolution import unheld
-from ...timeline.held import (
-    CLUSTERING,
-    LOG_COMPACTION,
-    clustered_groups,
-    held_groups,
-    pending_compactions,
-    says_what_it_holds,
-)
+from ...timeline.held import clustered_groups, held_groups, pending_compactions, says_what_it_holds
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
+from .concurrency import (
+    CLEAN,
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    RESTORE,
+    ROLLBACK,
+    WRITE,
+    Asked,
+    InstantKind,
+    Known,
+    Meeting,
+    Shared,
+    Verdict,
+    asked_of,
+    judge,
+    kind_of,
+    known_of,
+    those,
+)
 from .new_keys import NewKeys, find_twin
 from .since import Since, conflict
 from .transaction import Transaction
 
 # What a completed log compaction calls itself.
 LOG_COMPACT = "LOG_COMPACT"
+_COMPACTIONS = frozenset({COMPACTION, LOG_COMPACTION})
+_NOTHING: Mapping[Shared, object] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,55 +92,93 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: Changes) -> 
     check_ownership(work, timeline, since)
     others: set[FileGroupId] = set()
     compacted: set[FileGroupId] = set()
-    ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     for instant in since.writes:
         done = since.read(instant)
         theirs = sorted(_file_groups(done))
         if done.operation_type == LOG_COMPACT or done.compacted:
-            check = _check_log_compaction if done.operation_type == LOG_COMPACT else _check_compaction
-            check(work, instant, theirs, changes)
+            kind = LOG_COMPACTION if done.operation_type == LOG_COMPACT else COMPACTION
+            _check_compaction(work, instant, kind, theirs, changes)
             compacted.update(theirs)
-            continue
-        shared = [one for one in theirs if (one.partition_path, changes.rival_key(one)) in ours]
-        # What goes as a whole must be what this write saw, new file groups included.
-        shared = shared or [one for one in theirs if changes.covers(one.partition_path)]
-        if shared:
-            raise conflict(
-                work,
-                f"The {instant.action} {instant.requested_time} completed meanwhile and changed the file group "
-                f"{shared[0].file_id} of partition {shared[0].partition_path!r} too",
-            )
-        others.update(theirs)
+        else:
+            _check_write(work, instant, theirs, changes)
+            others.update(theirs)
     _check_schema(work, changes.columns, since)
     _check_pending(work, timeline, changes)
-    # Appends go on whatever is pending, and open no plan.
-    held = held_groups(pending_compactions(timeline)) if changes.rewritten else {}
-    for group, instant in held.items():
-        _check_compaction(work, instant, {FileGroupId(*group)}, changes)
     _check_undone(work, since, changes)
     if changes.new_keys is not None:
         _check_cleaned(work, since, changes.new_keys)
     for base in sorted(changes.bases):
-        if not timeline.is_committed(base):
+        if not timeline.is_committed(base) and _forbids(ROLLBACK, {Shared.BASIS: True}):
             raise _base_gone(work, base)
     new_keys = None if changes.new_keys is None else changes.new_keys.beside(compacted)
     if new_keys is not None and new_keys.files and others:
         _check_new_keys(work, timeline, new_keys, others, since)
 
 
+def _forbids(
+    theirs: InstantKind,
+    shared: Mapping[Shared, object] = _NOTHING,
+    *,
+    known: Known = Known.COMPLETED,
+    asked: Asked = Asked.SINCE_PLAN,
+) -> bool:
+    """Return whether this write must not be committed beside another instant."""
+    return judge(Meeting(WRITE, theirs, known, those(shared), asked)) is not Verdict.GO_ON
+
+
+def _check_write(work: Transaction, instant: Instant, theirs: Sequence[FileGroupId], changes: Changes) -> None:
+    """Refuse to commit beside a write that completed meanwhile, where both changed the same."""
+    ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
+    groups = [one for one in theirs if (one.partition_path, changes.rival_key(one)) in ours]
+    # What goes as a whole must be what this write saw, new file groups included.
+    covered = [one for one in theirs if changes.covers(one.partition_path)]
+    if _forbids(WRITE, _shared(groups, covered, changes)):
+        what = f"The {instant.action} {instant.requested_time} completed meanwhile"
+        for one in (groups or covered)[:1]:
+            what += f" and changed the file group {one.file_id} of partition {one.partition_path!r} too"
+        raise conflict(work, what)
+
+
+def _shared(
+    groups: Collection[FileGroupId], covered: Collection[FileGroupId], changes: Changes
+) -> dict[Shared, object]:
+    """Return what this write shares with others that changed some of its file groups, and of partitions it replaces."""
+    return {
+        Shared.FILE_GROUP: changes.file_groups.intersection(groups),
+        Shared.BUCKET: not changes.file_groups.issuperset(groups),
+        Shared.PARTITION: covered,
+    }
+
+
 def _check_pending(work: Transaction, timeline: Timeline, changes: Changes) -> None:
-    """Refuse to commit while the table is taken back, or what a clustering is going to replace as it was."""
+    """Refuse to commit while the table is taken back, or what a plan holds as it was."""
+    clustered = clustered_groups(timeline, own=work.instant_time)
+    opens = False
     for instant in timeline.pending:
-        unknown = instant.action == CLUSTERING and not says_what_it_holds(timeline, instant)
-        if unknown or instant.action == "restore":
+        kind = kind_of(instant.action)
+        if kind is None or instant.requested_time == work.instant_time:
+            continue
+        untold = kind is CLUSTERING and not says_what_it_holds(timeline, instant)
+        asked = asked_of(work.instant_time, instant)
+        if kind in _COMPACTIONS:
+            # Appends go on whatever is pending, and open no plan.
+            if changes.rewritten or _forbids(kind, {Shared.FILE_GROUP: True}, known=Known.PENDING, asked=asked):
+                opens = True
+        elif kind is not CLUSTERING:
+            asked = Asked.SINCE_PLAN
+        if _forbids(kind, {Shared.UNTOLD: untold}, known=Known.PENDING, asked=asked):
             raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
-    for (partition, file_id), instant in clustered_groups(timeline, own=work.instant_time).items():
-        if FileGroupId(partition, file_id) in changes.file_groups or changes.covers(partition):
+    for (partition, file_id), instant in clustered.items():
+        group = FileGroupId(partition, file_id)
+        shared = {Shared.FILE_GROUP: group in changes.file_groups, Shared.PARTITION: changes.covers(partition)}
+        if _forbids(CLUSTERING, shared, known=Known.PENDING, asked=asked_of(work.instant_time, instant)):
             raise conflict(
                 work,
                 f"The clustering {instant.requested_time} was requested meanwhile for the file group {file_id} of "
                 f"partition {partition!r}, which this write changed",
             )
+    for held, instant in (held_groups(pending_compactions(timeline)) if opens else {}).items():
+        _check_compaction(work, instant, kind_of(instant.action) or COMPACTION, [FileGroupId(*held)], changes)
 
 
 def _check_new_keys(
@@ -138,7 +191,7 @@ def _check_new_keys(
     """Refuse to add a key that somebody else added meanwhile, to a file group that this write could not know of."""
     times = [one.requested_time for one in since.writes]
     twin = find_twin(work.storage, timeline, ours, work.instant_time, theirs, times)
-    if twin is not None:
+    if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
         raise conflict(
             work,
             f"Another write that completed meanwhile added the record key {twin.record_key!r}, which this one adds to "
@@ -147,38 +200,24 @@ def _check_new_keys(
         )
 
 
-def _check_compaction(work: Transaction, instant: Instant, groups: Collection[FileGroupId], changes: Changes) -> None:
-    """Refuse to commit a new base file that a compaction of the same file group would hide.
-
-    What it compacts was complete when it was requested. Log files that complete later are read beside its base file,
-    whichever of the two comes first. A base file is read in place of those of earlier instants, not of later ones.
-    """
-    hidden = sorted(changes.rewritten.intersection(groups))
-    if hidden and (instant.action == LOG_COMPACTION or instant.requested_time > work.instant_time):
-        raise conflict(
-            work,
-            f"The compaction {instant.requested_time} was requested meanwhile for the file group "
-            f"{hidden[0].file_id} of partition {hidden[0].partition_path!r}, of which this write made a new base file",
-        )
-
-
-def _check_log_compaction(
-    work: Transaction, instant: Instant, groups: Collection[FileGroupId], changes: Changes
+def _check_compaction(
+    work: Transaction, instant: Instant, kind: InstantKind, groups: Collection[FileGroupId], changes: Changes
 ) -> None:
-    """Refuse to commit where a log compaction of the same file groups completed that this write did not see.
-
-    A new base file was made of the log files that it joined. And of a write that was asked for before it the log files
-    come before the joined one, which readers that do not know what it replaces read after them.
-    """
-    met = sorted(changes.rewritten.intersection(groups))
-    if instant.requested_time > work.instant_time:
-        met = met or sorted(changes.file_groups.intersection(groups))
-    if met:
-        raise conflict(
-            work,
-            f"The log compaction {instant.requested_time} completed meanwhile and joined the log files of the file "
-            f"group {met[0].file_id} of partition {met[0].partition_path!r}, which this write changed",
-        )
+    """Refuse to commit beside a compaction of the same file groups, pending or completed meanwhile."""
+    known, asked = known_of(instant), asked_of(work.instant_time, instant)
+    rewritten = sorted(changes.rewritten.intersection(groups))
+    changed = sorted(changes.file_groups.intersection(groups) - changes.rewritten)
+    if not _forbids(kind, {Shared.BASE_FILE: rewritten, Shared.FILE_GROUP: changed}, known=known, asked=asked):
+        return
+    told = f"The {'compaction' if known is Known.PENDING else kind.value} {instant.requested_time}"
+    group = "".join(
+        f"the file group {one.file_id} of partition {one.partition_path!r}" for one in (rewritten or changed)[:1]
+    )
+    if kind is LOG_COMPACTION and known is Known.COMPLETED:
+        what = f"{told} completed meanwhile and joined the log files of {group}, which this write changed"
+    else:
+        what = f"{told} was requested meanwhile for {group}, of which this write made a new base file"
+    raise conflict(work, what)
 
 
 def _base_gone(work: Transaction, base: str) -> CommitConflictError:
@@ -187,23 +226,23 @@ def _base_gone(work: Transaction, base: str) -> CommitConflictError:
 
 def _check_undone(work: Transaction, since: Since, changes: Changes) -> None:
     """Refuse to commit on top of what was undone meanwhile, or is going to be, though it may still be there."""
-    if since.restore is not None:
+    if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
         raise conflict(work, f"The restore {since.restore.requested_time} took the table back to an earlier moment")
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     for one in since.undone():
-        if one.instant_time in changes.bases:
+        if one.instant_time in changes.bases and _forbids(ROLLBACK, {Shared.BASIS: True}, known=one.known):
             raise _base_gone(work, one.instant_time)
-        if not since.seen.saw_write(one.instant_time):
-            continue
-        # What it had replaced comes back, and only its completed file, which goes, said which file groups these are.
-        back = one.group not in {"commit", "deltacommit"}
-        # A key may be there again that was not found, or be gone that was, and no file group of this write tells.
-        looked = changes.new_keys is not None
-        met = any(
-            (group.partition_path, changes.rival_key(group)) in ours or changes.covers(group.partition_path)
-            for group in one.file_groups
-        )
-        if back or looked or met:
+        shared: dict[Shared, object] = {}
+        if since.seen.saw_write(one.instant_time):
+            groups = [group for group in one.file_groups if (group.partition_path, changes.rival_key(group)) in ours]
+            shared = _shared(
+                groups, [group for group in one.file_groups if changes.covers(group.partition_path)], changes
+            )
+            # What it had replaced comes back: only its completed file, which goes, said which file groups these are.
+            shared[Shared.REPLACED] = one.group not in {"commit", "deltacommit"}
+            # A key may be there again that was not found, or be gone that was, and no file group of this write tells.
+            shared[Shared.LOOKED_UP] = changes.new_keys is not None
+        if _forbids(ROLLBACK, shared, known=one.known):
             raise conflict(work, f"The write {one.instant_time}, which this one had seen, was rolled back meanwhile")
 
 
@@ -212,15 +251,16 @@ def _check_cleaned(work: Transaction, since: Since, looked: NewKeys) -> None:
 
     Who looks misses them where an instant on the timeline names them, but not where that was archived.
     """
-    cleaned = since.cleaned()
+    cleaned, known = since.cleaned(), since.known_of_cleans
     partitions = sorted(cleaned if looked.anywhere else looked.partitions.intersection(cleaned))
-    if not partitions:
+    if not cleaned:
         return
     seen = since.timeline.as_of(since.seen)
     view = FileView(seen, read_written(seen), cleaned=cleaned)
     lost = [file for partition in partitions for file in view.lost(partition)]
-    if lost:
-        raise conflict(work, f"A clean took the {lost[0].kind} {lost[0].path} meanwhile, which a newer one replaced")
+    if _forbids(CLEAN, {Shared.LOOKED_UP: lost}, known=known):
+        what = "".join(f" the {one.kind} {one.path} meanwhile, which a newer one replaced" for one in lost[:1])
+        raise conflict(work, f"A clean took{what or ' files meanwhile'}")
 
 
 def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:
@@ -234,7 +274,7 @@ def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:
     instant, theirs = found
     last, first = (theirs, columns) if instant.requested_time > work.instant_time else (columns, theirs)
     lost = unheld(list(last), list(first))
-    if lost:
+    if lost and _forbids(WRITE, {Shared.COLUMNS: True}):
         raise conflict(
             work,
             f"The {instant.action} {instant.requested_time} completed meanwhile and changed the table's columns "
@@ -255,7 +295,12 @@ def check_ownership(work: Transaction, timeline: Timeline, since: Since | None =
     """
     since = since or Since.find(work, timeline)
     own = timeline.find(work.instant_time)
-    if own is None or own.state != State.INFLIGHT or since.rolls_back(work.instant_time):
+    mine, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})
+    undone = any(
+        judge(Meeting(mine, ROLLBACK, one.known, itself, Asked.SINCE_PLAN)) is not Verdict.GO_ON
+        for one in since.rollbacks_of(work.instant_time)
+    )
+    if own is None or own.state != State.INFLIGHT or undone:
         raise CommitConflictError(
             f"The instant {work.instant_time} of this write is no longer pending on the table {work.path}: another "
             "writer rolled it back, taking its writer for dead.",

@@ -15,6 +15,7 @@ from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen
+from .concurrency import Known, known_of
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ class Undone:
         instant_time: Its requested time.
         group: The action of its completed file, where the rollback tells it.
         file_groups: Those of which the rollback deletes a file.
+        known: Whether the rollback is pending or completed.
     """
 
     instant_time: str
     group: str
     file_groups: frozenset[FileGroupId]
+    known: Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,12 @@ class Since:
         known = (*self.active, *self.archived, *self.timeline.pending)
         return next((one for one in known if one.action == "restore"), None)
 
+    @property
+    def known_of_cleans(self) -> Known:
+        """Whether one of the cleans that `cleaned` tells of is completed."""
+        done = any(one.action == "clean" for one in (*self.active, *self.archived))
+        return Known.COMPLETED if done else Known.PENDING
+
     def cleaned(self) -> Mapping[str, tuple[DataFile, ...]]:
         """Return the files that cleans among them took, or pending ones are about to take, by partition path.
 
@@ -119,14 +128,14 @@ class Since:
         told += [self._read_archived(CleanMetadata, one) for one in self.archived if one.action == "clean"]
         return files_of(one for one in told if one is not None)
 
-    def rolls_back(self, instant_time: str) -> bool:
-        """Return whether a rollback among them, or one that is pending, names an instant.
+    def rollbacks_of(self, instant_time: str) -> list[Undone]:
+        """Return what rollbacks among them, or pending ones, tell of an instant that they name.
 
         Raises:
             CommitConflictError: A rollback was archived, and the archive does not tell what it undid.
             CorruptInstantError: A rollback's plan cannot be parsed.
         """
-        return any(one.instant_time == instant_time for one in self.undone())
+        return [one for one in self.undone() if one.instant_time == instant_time]
 
     def undone(self) -> Iterator[Undone]:
         """Return the writes that rollbacks among them, or pending ones, name.
@@ -140,7 +149,7 @@ class Since:
             plan = self.timeline.files.read_rollback_plan(one) if one.action == "rollback" else None
             if plan is not None and plan.instant_to_rollback is not None:
                 deleted = [(each.partition_path, each.files_to_be_deleted) for each in plan.rollback_requests]
-                yield _undone(plan.instant_to_rollback, deleted)
+                yield _undone(one, plan.instant_to_rollback, deleted)
         from ...timeline.metadata.models import InstantInfo, RollbackMetadata  # noqa: PLC0415
 
         for one in self.archived:
@@ -149,7 +158,7 @@ class Since:
                 deleted = [(path, part.success_delete_files) for path, part in done.partition_metadata.items()]
                 actions = {each.commit_time: each.action for each in done.instants_rollback}
                 for victim in done.commits_rollback:
-                    yield _undone(InstantInfo(commit_time=victim, action=actions.get(victim, "")), deleted)
+                    yield _undone(one, InstantInfo(commit_time=victim, action=actions.get(victim, "")), deleted)
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
         try:
@@ -164,10 +173,10 @@ class Since:
             ) from error
 
 
-def _undone(victim: InstantInfo, deleted: Iterable[tuple[str, Iterable[str]]]) -> Undone:
+def _undone(rollback: Instant, victim: InstantInfo, deleted: Iterable[tuple[str, Iterable[str]]]) -> Undone:
     names = ((partition, parse_data_name(split(file)[1])) for partition, files in deleted for file in files)
     groups = frozenset(FileGroupId(partition, name.file_id) for partition, name in names if name is not None)
-    return Undone(victim.commit_time, action_group(victim.action), groups)
+    return Undone(victim.commit_time, action_group(victim.action), groups, known_of(rollback))
 
 
 def seen_by(work: Transaction, now: Timeline) -> SeenTable:

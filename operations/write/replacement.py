@@ -14,6 +14,7 @@ from ...timeline.held import clustered_groups
 from ..locating.group_jobs import refuse_clustered
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.plan import WritePlan
+from ..transaction.concurrency import Shared
 
 logger = logging.getLogger("pyhudi")
 
@@ -64,7 +65,7 @@ class Replacement:
         clustered = clustered_groups(seen.timeline, own=self._plan.instant_time)
         for partition, ids in found.items():
             for file_id in ids:
-                refuse_clustered(self._plan, clustered, FileGroupId(partition, file_id))
+                refuse_clustered(self._plan, clustered, FileGroupId(partition, file_id), Shared.PARTITION)
         return found
 
     def _warn_of_the_rest(self, partitions: list[str]) -> None:

@@ -225,6 +225,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "forget the work of a commit": "operations.write.commit:forget",
     "counts in commit metadata": "operations.write.commit_metadata:asdict",
     # --- conflicts
+    "verdict of a meeting": "operations.transaction.concurrency:ConcurrencyRules.verdict",
     "check conflicts": "operations.transaction.complete:check_conflicts",
     "check ownership of an instant": (
         "operations.write.commit:check_ownership",
@@ -236,7 +237,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "find a key that another commit added": "operations.transaction.conflicts:find_twin",
     "newest columns of the timeline": "operations.transaction.conflicts:newest_schema",
     "hash new keys": "operations.transaction.new_keys:hash64",
-    "whether others roll an instant back": "operations.transaction.since:Since.rolls_back",
+    "whether others roll an instant back": "operations.transaction.since:Since.rollbacks_of",
     # --- decisions
     "carry out a decision": "operations.transaction.decide:carry_out",
     "decisions that stay": "operations.transaction.decide:KEPT",
@@ -246,6 +247,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- rollback and restore
     "roll back an instant": "operations.services.rollback:roll_back",
     "whether an instant builds on earlier ones": "operations.services.rollback:_stands_on",
+    "begin a rollback": "operations.services.rollback:begin",
+    "begin a restore": "operations.services.restore:begin",
     "refuse to undo saved instants": (
         "operations.services.rollback:refuse_savepoints",
         "operations.services.restore:refuse_savepoints",
@@ -302,7 +305,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- log compaction
     "slices that a log compaction must leave": "operations.services.compaction.log_compactor:held_by_plans",
     "whether a log compaction takes a slice": "operations.services.compaction.log_compactor:LogCompaction._is_wanted",
-    "whether an instant may append log files": "operations.services.compaction.log_compactor:_may_append",
+    "whether an instant may append log files": "operations.services.compaction.slices:_may_append",
     "compact the log files of a slice": "operations.services.compaction.log_compactor:LogCompactor.execute",
     "join delete blocks": "writer.data_files:joined",
     # --- inspection

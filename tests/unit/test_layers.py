@@ -112,6 +112,25 @@ COMMIT_PATH = {
     "followers": {"changed_properties", "follow"},
     "locks": {"lock_of"},
 }
+# What tells of other instants, and the modules that look and leave the verdict to another one.
+TELLS_OF_OTHERS = {"announced", "clustered_groups", "held_groups", "on_the_way_out", "pending_compactions"}
+TELLS_OF_OTHERS |= {"pending_restore", "pending_rollbacks", "says_what_it_holds"}
+LOOKS_AT_OTHERS = {
+    "operations/locating/routing.py": "group_jobs.py judges who holds a file group",
+    "operations/write/replacement.py": "so it does of the file groups that are replaced",
+    "operations/services/clean_scope.py": "clean_plan.py judges what a clean leaves alone",
+    "operations/services/savepoint.py": "it looks for the newest write; standing.py judges",
+    "operations/services/service.py": "it looks whether its own instant is pending still",
+    "operations/services/planned.py": "it looks for the plans that it carries out; standing.py judges what is beside",
+    "operations/services/compaction/log_compactor.py": "it chooses a time that does not count as archived",
+    "operations/services/compaction/after_write.py": "it looks whether there are plans to carry out",
+    "operations/services/compaction/repair.py": "it takes back plans, as the user asked it to",
+    "operations/services/compaction/triggers.py": "it counts what a compaction waits for",
+    "operations/transaction/carried_out.py": "it carries a decision out, whatever is beside it",
+    "operations/transaction/commit_path.py": "it looks whether its own instant is pending still",
+    "operations/transaction/since.py": "it finds what conflicts.py judges",
+    "operations/write/services.py": "it looks whether there is something to clean",
+}
 VERSION_READERS = {
     "table/format.py": "it chooses the format by it",
     "operations/inspect/detail.py": "it shows it",
@@ -313,6 +332,22 @@ def circles(texts: Mapping[str, str]) -> list[str]:
     return sorted(reached)
 
 
+def unjudged_meetings(module: str, text: str) -> list[str]:
+    """Return where a module looks at pending instants and does not ask the table of meetings what follows."""
+    if not module.startswith("operations/") or module.startswith(("operations/checks/", "operations/inspect/")):
+        return []
+    tree = ast.parse(text)
+    imported = [(line, source, name) for line, source, name in imports(tree, module)]
+    if any(source.endswith(".concurrency") and name == "judge" for _, source, name in imported):
+        return []
+    found = [f"{module}:{line}: imports {name}" for line, _, name in imported if name in TELLS_OF_OTHERS]
+    return found + [
+        f"{module}:{node.lineno}: reads {ast.unparse(node)}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "pending"
+    ]
+
+
 RULES_OF_ALL = [long_functions, long_module]
 RULES_OF_LAYERS = [upward_imports, absolute_imports, reads_of_the_version, other_commit_paths, other_file_writers]
 
@@ -330,6 +365,8 @@ def test_a_module_keeps_the_rules_of_its_layer(module: str) -> None:
         rules.append(io_uses)
     if layer in LAYERS_OF_ROWS:
         rules.append(row_loops)
+    if module not in LOOKS_AT_OTHERS:
+        rules.append(unjudged_meetings)
 
     assert [violation for rule in rules for violation in rule(module, text)] == []
 
@@ -389,6 +426,12 @@ def test_a_room_can_be_overlooked(room: str) -> None:
     assert len(named) <= MOST_MODULES
 
 
+def test_every_module_that_looks_at_others_without_a_verdict_still_does() -> None:
+    unneeded = [one for one in LOOKS_AT_OTHERS if not unjudged_meetings(one, (ROOT / one).read_text(encoding="utf-8"))]
+
+    assert unneeded == []
+
+
 def test_every_exception_from_the_io_rule_is_still_needed() -> None:
     unneeded = [module for module in IO_EXCEPTIONS if not io_uses(module, (ROOT / module).read_text(encoding="utf-8"))]
 
@@ -429,6 +472,8 @@ def test_every_exception_from_the_io_rule_is_still_needed() -> None:
         (other_file_writers, "connector/table/writing.py", "w = log_file.LogFileWriter(sink)"),
         (long_functions, "table/files/view.py", "def f():\n" + "    x = 1\n" * 60),
         (long_module, "table/files/view.py", "x = 1\n" * 601),
+        (unjudged_meetings, "operations/services/clean.py", "from ...timeline.going import pending_restore"),
+        (unjudged_meetings, "operations/services/clean.py", "x = [one for one in timeline.pending]"),
     ],
 )
 def test_a_breach_is_found(rule, module: str, text: str) -> None:
@@ -462,6 +507,11 @@ def test_a_breach_is_found(rule, module: str, text: str) -> None:
         (other_file_writers, "writer/group_writer.py", "with BaseOutput(files, group, form): pass"),
         (long_functions, "table/files/view.py", "def f():\n" + "    x = 1\n" * 59),
         (long_module, "table/files/view.py", "x = 1\n" * 600),
+        (
+            unjudged_meetings,
+            "operations/services/clean.py",
+            "from ..transaction.concurrency import judge\nx = timeline.pending",
+        ),
     ],
 )
 def test_what_the_rules_allow_is_not_found(rule, module: str, text: str) -> None:

@@ -27,14 +27,15 @@ from ....table.files.view import FileView
 from ....table.files.written import read_replaced
 from ....timeline.clock import free_time_before
 from ....timeline.held import LOG_COMPACTION, log_compactions
-from ....timeline.instants import Instant, State
+from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
 from ....timeline.writers.announcements import announced
 from ....writer.data_files import LogFormat, write_log_file
+from ...transaction.concurrency import WRITE, Shared
 from ...transaction.transaction import Transaction
 from ..settings import LogCompactionSettings
 from .plan import BARE_NAMES, Plan, held_by_plans, named_slices, operations_of
-from .slices import SliceResult, SliceService, SliceWorker
+from .slices import SliceResult, SliceService, SliceWorker, older_writes
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan, WriteStat
@@ -56,7 +57,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
 
     def plan(self, timeline: Timeline) -> Plan | None:
         """Return what is to be joined on a timeline; None where nothing is before the first write at work."""
-        at_work = [one for one in timeline.pending if _may_append(one)]
+        at_work = older_writes(self.kind, timeline, timeline.greatest_time() or "")
         self.at = self._time_before(timeline, at_work[0]) if at_work else None
         plan: Plan = ()
         if self.at is not None or not at_work:
@@ -66,7 +67,11 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             wanted = for_each(self.table.storage, self._is_wanted, slices)
             plan = tuple(one for one, wants in zip(slices, wanted, strict=True) if wants)
         waits = at_work and not plan
-        self.waiting = f"a log compaction waits for the {_shown(at_work[0])}, which is at work" if waits else ""
+        self.waiting = (
+            f"a log compaction waits for the {at_work[0].action} {at_work[0].requested_time}, which is at work"
+            if waits
+            else ""
+        )
         return plan or None
 
     def requested(self, plan: Plan) -> CompactionPlan:
@@ -87,7 +92,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         time_of_plan = made.requested_time
         return (
             super().missed(now, made)
-            or bool(older_writes(now, time_of_plan))
+            or bool(older_writes(self.kind, now, time_of_plan))
             or (self.at is not None and _counts_as_archived(now, time_of_plan))
         )
 
@@ -100,7 +105,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         named, listings = named_slices(timeline, instant, EXECUTOR)
         view = FileView(timeline, read_replaced(timeline), listings)
         newest = {partition: view.slices(partition) for partition in listings}
-        held = held_by_plans(timeline, but=instant)
+        held = held_by_plans(self.kind, timeline, but=instant)
         kept: list[FileSlice] = []
         for piece in named:
             there = newest[piece.partition_path].get(piece.file_id)
@@ -111,11 +116,6 @@ class LogCompaction(SliceService[LogCompactionSettings]):
                 kept.append(replace(piece, base=None))
         return tuple(kept)
 
-    def waits_for(self, timeline: Timeline, instant: Instant) -> str:
-        """Return which write has to be over: its log files are going to come before the joined one."""
-        waiting = older_writes(timeline, instant.requested_time)
-        return f"the {_shown(waiting[0])}, which was at work before it" if waiting else ""
-
     def worker(self, work: Transaction, timeline: Timeline, plan: Plan, schema: pa.Schema) -> LogCompactor:
         """Return what joins log files."""
         logs = self.means.logs
@@ -125,7 +125,8 @@ class LogCompaction(SliceService[LogCompactionSettings]):
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise where what was joined is not all that comes before the new log files."""
         super().refuse_stale(work, timeline, plan)
-        if self.waits_for(timeline, work.inflight) or self.read_plan(timeline, work.inflight) != plan:
+        looks = self.forbids(WRITE, {Shared.BASIS: True})
+        if self.waits_for(timeline, work.inflight) or (looks and self.read_plan(timeline, work.inflight) != plan):
             raise CommitConflictError(
                 f"The log compaction {work.instant_time} of the table {work.path} is not completed: a write or a "
                 "compaction that was asked for earlier than it, or holds the same file groups, came in between.",
@@ -205,15 +206,6 @@ class LogCompactor(SliceWorker):
         )
 
 
-def older_writes(timeline: Timeline, time: str) -> list[Instant]:
-    """Return the writes that are at work and were asked for before a time."""
-    return [one for one in timeline.pending if _may_append(one) and one.requested_time < time]
-
-
-def _may_append(instant: Instant) -> bool:
-    return instant.is_write and instant.action == instant.group and instant.state != State.COMPLETED
-
-
 def blocks_of(storage: Storage, piece: FileSlice) -> tuple[LogBlock, ...]:
     """Return the blocks of a slice's log files that count.
 
@@ -242,7 +234,3 @@ def _counts_as_archived(timeline: Timeline, time: str) -> bool:
     """Return whether readers may take a file of a time for an archived instant's, whatever is on the timeline."""
     first = min((one.requested_time for one in timeline.writes), default=time)
     return time <= max(first, *announced(timeline.storage), "")
-
-
-def _shown(instant: Instant) -> str:
-    return f"{instant.action} {instant.requested_time}"

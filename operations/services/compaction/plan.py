@@ -24,6 +24,7 @@ from ....timeline.archive.completions import CompletionTimes
 from ....timeline.held import clustered_groups, held_groups, pending_compactions
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
+from ...transaction.concurrency import CLUSTERING, InstantKind, Meeting, Shared, Verdict, judge, kind_of
 from .choice import Cost
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ BARE_NAMES = 2
 class FreeSlices:
     """The file slices of a table that have log files, found again and again while other processes decide first."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, mine: InstantKind) -> None:
         self._storage = storage
+        self._mine = mine
         self._listings: dict[str, tuple[FileInfo, ...]] = {}
         self._seen: frozenset[Instant] | None = None
 
@@ -56,7 +58,7 @@ class FreeSlices:
             MissingFileError: A file that a completed write names is gone.
         """
         self._look(timeline)
-        held = held_by_plans(timeline)
+        held = held_by_plans(self._mine, timeline)
         view = WholeView(timeline, read_written(timeline), self._listings)
         return [
             piece
@@ -89,10 +91,11 @@ class FreeSlices:
         self._seen = now
 
 
-def held_by_plans(timeline: Timeline, but: Instant | None = None) -> frozenset[tuple[str, str]]:
-    """Return the file groups that pending plans hold, by partition path and file id.
+def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = None) -> frozenset[tuple[str, str]]:
+    """Return the file groups that pending plans hold and another plan leaves out, by partition path and file id.
 
     Args:
+        mine: What the other plan is for.
         timeline: As it is.
         but: A pending instant that does not count.
 
@@ -102,7 +105,15 @@ def held_by_plans(timeline: Timeline, but: Instant | None = None) -> frozenset[t
     pending = pending_compactions(timeline)
     own = None if but is None else but.identity
     counting = {one: plan for one, plan in pending.items() if one.identity != own}
-    return frozenset({*held_groups(counting), *clustered_groups(timeline)})
+    held = {**held_groups(counting), **dict.fromkeys(clustered_groups(timeline))}
+    return frozenset(group for group, holder in held.items() if _is_left_out(mine, holder))
+
+
+def _is_left_out(mine: InstantKind, holder: Instant | None) -> bool:
+    """Return whether a plan leaves out what another one holds: a compaction, or a clustering where it is None."""
+    kind = None if holder is None else kind_of(holder.action)
+    meeting = Meeting(mine, kind or CLUSTERING, shared=frozenset({Shared.FILE_GROUP}))
+    return judge(meeting) is not Verdict.GO_ON
 
 
 def named_slices(

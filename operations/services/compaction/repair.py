@@ -31,6 +31,7 @@ from ....timeline.instants import Instant
 from ....timeline.metadata.codec import REPAIR
 from ....timeline.timeline import Timeline
 from ...result import RepairedLog, ServiceResult
+from ...transaction.concurrency import COMPACTION
 from ...transaction.transaction import Transaction
 from ..execution import take_back
 from ..means import Means
@@ -71,8 +72,8 @@ def repair(
     table = open_merge_on_read(storage, metadata_enable)
     timeline = table.timeline()
     if not dry_run:
-        timeline = finish_rollbacks_first(table, timeline, means.patience)
-    refuse_restoring(storage, timeline)
+        timeline = finish_rollbacks_first(COMPACTION, table, timeline, means.patience)
+    refuse_restoring(COMPACTION, storage, timeline)
     examined = _Examiner.of(table, timeline).examine(accept_loss)
     reports = tuple(file.report for file in examined.values())
     if dry_run:

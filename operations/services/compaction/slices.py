@@ -24,12 +24,27 @@ from ....table.schema.columns import avro_schema
 from ....table.slices.merged_slice import LogCounts, MergedSlice
 from ....table.table import Table
 from ....timeline import formats
-from ....timeline.instants import Instant
+from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
 from ....timeline.writers import heartbeat
 from ....version import VERSION
 from ....writer.data_files import DataFiles, FileFormat
 from ...result import ServiceResult
+from ...transaction.concurrency import (
+    RESTORE,
+    ROLLBACK,
+    WRITE,
+    Asked,
+    InstantKind,
+    Known,
+    Meeting,
+    Shared,
+    Verdict,
+    asked_of,
+    judge,
+    known_of,
+    those,
+)
 from ...transaction.fence import Fence
 from ...transaction.file_work import FileWork
 from ...transaction.outcome import Outcome
@@ -192,7 +207,7 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
 
     def __init__(self, table: Table, settings: Settings, means: Means, *, insists: bool = True) -> None:
         super().__init__(table, settings, means, insists=insists)
-        self.slices = FreeSlices(table.storage)
+        self.slices = FreeSlices(table.storage, self.kind)
 
     def missed(self, now: Timeline, made: Instant) -> bool:
         """Return whether a write had completed before a plan was requested that the plan does not know of."""
@@ -208,16 +223,32 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
         """Raise where what was merged was undone or replaced meanwhile."""
         since = Since.find(work, timeline)
         merged = {log.instant_time for one in plan for log in one.logs} | {one.base_time for one in plan}
-        gone = sorted(merged & {one.instant_time for one in since.undone()})
+        gone = {
+            one.instant_time
+            for one in since.undone()
+            if self.forbids(ROLLBACK, {Shared.BASIS: one.instant_time in merged}, one.known)
+        }
         replaced = replaced_since(timeline, (one.group for one in plan))
-        gone += [f"{one.file_id} of {one.partition_path!r}" for one in replaced]
-        if gone or since.restore is not None:
-            what = f"{gone[0]}, which it merged," if gone else "what it merged"
+        beside = bool(replaced or since.writes) and self.forbids(WRITE, {Shared.REPLACED: replaced})
+        lost = [*sorted(gone), *(f"{one.file_id} of {one.partition_path!r}" for one in replaced if beside)]
+        restored = since.restore is not None and self.forbids(RESTORE, {}, known_of(since.restore))
+        if lost or restored or beside:
+            what = f"{lost[0]}, which it merged," if lost else "what it merged"
             raise CommitConflictError(
                 f"The {self.name} {work.instant_time} of the table {work.path} is not completed: {what} was undone or "
                 "replaced meanwhile.",
                 "Compact again.",
             )
+
+    def forbids(self, theirs: InstantKind, shared: Mapping[Shared, object], known: Known = Known.COMPLETED) -> bool:
+        """Return whether what was merged must not be completed beside an instant that came since."""
+        return judge(Meeting(self.kind, theirs, known, those(shared), Asked.SINCE_PLAN)) is not Verdict.GO_ON
+
+    def waits_for(self, timeline: Timeline, instant: Instant) -> str:
+        """Return which write at work has to be over, as its log files are going to come before what is made."""
+        waiting = older_writes(self.kind, timeline, instant.requested_time)
+        one = waiting[0] if waiting else None
+        return "" if one is None else f"the {one.action} {one.requested_time}, which was at work before it"
 
     def foretold(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
         """Return what a plan is going to merge, nothing where there is none."""
@@ -252,6 +283,19 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
                 found.bytes_read,
             )
         return found
+
+
+def older_writes(mine: InstantKind, timeline: Timeline, time_of_plan: str) -> list[Instant]:
+    """Return the writes at work that a plan of some time has to wait for: those that were requested before."""
+    return [
+        one
+        for one in timeline.pending
+        if _may_append(one) and judge(Meeting(mine, WRITE, asked=asked_of(time_of_plan, one))) is not Verdict.GO_ON
+    ]
+
+
+def _may_append(instant: Instant) -> bool:
+    return instant.is_write and instant.action == instant.group and instant.state != State.COMPLETED
 
 
 def _every(_: str) -> bool:

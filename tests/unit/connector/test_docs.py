@@ -59,6 +59,15 @@ def test_the_picture_of_a_table_is_current() -> None:
     assert PASSING.sub("*", page) == PASSING.sub("*", made.with_picture(page))
 
 
+def test_the_table_of_who_may_be_at_work_beside_whom_is_current() -> None:
+    """Make it anew with `python docs/make_concurrency.py`."""
+    page = read("docs/architecture.md")
+    made = script("make_concurrency")
+
+    assert made.BEGIN in page
+    assert page == made.with_table(page)
+
+
 def test_the_rules_of_columns_are_current() -> None:
     """Make them anew with `python docs/make_schema.py`."""
     page = read("docs/schema.md")

@@ -1,0 +1,358 @@
+"""Which instants may be at work beside which others: one table, from which every step of a write or a service reads.
+
+The steps find out what two instants share, and `judge` says what follows. `SINGLE_WRITER` has a verdict for each
+meeting that can come about; tests stage every one of them on a real table (tests/contract/test_meetings.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from ...timeline.instants import Instant, State
+
+
+class InstantKind(Enum):
+    """What an instant is, as far as another one has to know."""
+
+    WRITE = "write"
+    COMPACTION = "compaction"
+    LOG_COMPACTION = "log compaction"
+    CLUSTERING = "clustering"
+    CLEAN = "clean"
+    ROLLBACK = "rollback"
+    RESTORE = "restore"
+    SAVEPOINT = "savepoint"
+    ARCHIVING = "archiving"
+
+
+class Known(Enum):
+    """What mine knows of theirs."""
+
+    PENDING = "pending"  # and which process is at work on it makes no difference, or nothing tells
+    LIVING = "living"
+    UNKNOWN = "unknown"  # another maker's, which leaves no sign of life
+    DEAD = "dead"
+    COMPLETED = "completed"
+
+
+class Asked(Enum):
+    """When theirs was requested; what a commit finds that its plan did not see counts as requested since.
+
+    Only of compactions and clusterings a commit compares the requested times, as Apache Hudi does.
+    """
+
+    BEFORE_PLAN = "before plan"
+    SINCE_PLAN = "since plan"
+
+
+class Shared(Enum):
+    """What both touch."""
+
+    FILE_GROUP = "file group"
+    BASE_FILE = "base file"  # mine made a new one, of a file group that theirs merges
+    BUCKET = "bucket"  # each opened a file group for it
+    PARTITION = "partition"  # mine replaces all of it
+    NEW_KEY = "new key"
+    LOOKED_UP = "looked-up keys"  # theirs may have taken or brought keys that mine looked for
+    COLUMNS = "columns"
+    PROPERTIES = "properties"
+    ROOM = "room"  # a small file of theirs would take new keys of mine in
+    BASIS = "basis"  # theirs takes away what mine has merged, or adds to it
+    REPLACED = "replaced"  # theirs replaced file groups of mine, or brings replaced ones back
+    UNTOLD = "untold"  # what theirs holds, its plan does not say
+    PLAN = "the plan"  # both carry out the same one
+    ITSELF = "mine itself"  # theirs undoes mine, or counts it as archived
+    VICTIM = "victim"  # theirs undoes a write that is on the timeline
+    TARGET = "target"  # theirs concerns the write that mine undoes, keeps or goes back to
+    LATER = "later"  # theirs was requested after that write
+    EARLIER = "earlier"  # theirs was requested before the first write that mine retains
+    FILES = "files"  # one keeps or needs files that the other takes
+
+
+class Verdict(IntEnum):
+    """What mine does; of several, the greatest counts."""
+
+    GO_ON = 0
+    GIVE_WAY = 1  # mine leaves to theirs what both touch; a plan that is made is made anew
+    FINISH = 2  # mine finishes theirs, then goes on
+    UNDO = 3  # mine undoes theirs, then goes on
+    WAIT = 4  # mine does nothing until theirs is over
+    REFUSE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Two instants of one table."""
+
+    mine: InstantKind
+    theirs: InstantKind
+    known: Known = Known.PENDING
+    shared: frozenset[Shared] = frozenset()
+    asked: Asked = Asked.BEFORE_PLAN
+
+
+Cell = tuple[InstantKind, InstantKind, Known, Asked, Shared | None]
+_Row = tuple[
+    tuple[InstantKind, ...], tuple[InstantKind, ...], tuple[Known, ...], tuple[Asked, ...], dict[Shared | None, Verdict]
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrencyRules:
+    """One answer to who may be at work beside whom.
+
+    Attributes:
+        verdicts: Of each meeting that can come about, by what both touch; None stands for nothing.
+    """
+
+    verdicts: Mapping[Cell, Verdict]
+
+    @classmethod
+    def of(cls, rows: Iterable[_Row]) -> ConcurrencyRules:
+        """Return the rules of a table whose rows stand for several cells each."""
+        return cls(
+            {
+                (one, other, known, asked, shared): verdict
+                for mine, theirs, states, times, verdicts in rows
+                for one in mine
+                for other in theirs
+                for known in states
+                for asked in times
+                for shared, verdict in verdicts.items()
+            }
+        )
+
+    def why_impossible(self, cell: Cell) -> str:
+        """Return why a meeting cannot come about; empty where it can."""
+        if cell in self.verdicts:
+            return ""
+        found = [
+            reason
+            for mine, theirs, known, asked, reason in IMPOSSIBLE
+            if cell[0] in mine and cell[1] in theirs and cell[2] in known and cell[3] in asked
+        ]
+        return found[0] if found else NOT_LOOKED_FOR
+
+    def verdict(self, cell: Cell) -> Verdict:
+        """Return what follows; a meeting that was thought impossible is refused."""
+        return self.verdicts.get(cell, Verdict.REFUSE)
+
+
+def judge(meeting: Meeting, rules: ConcurrencyRules | None = None) -> Verdict:
+    """Return what mine does in a meeting, by the rules of a single writer unless others are given."""
+    rules = rules or SINGLE_WRITER
+    cell = (meeting.mine, meeting.theirs, meeting.known, meeting.asked)
+    return max(rules.verdict((*cell, shared)) for shared in (meeting.shared or {NOTHING}))
+
+
+def those(found: Mapping[Shared, object]) -> frozenset[Shared]:
+    """Return what both touch, of what was looked for."""
+    return frozenset(one for one, whether in found.items() if whether)
+
+
+def kind_of(action: str) -> InstantKind | None:
+    """Return what an instant of an action is; None where nothing meets one."""
+    return _KINDS.get(action)
+
+
+def known_of(instant: Instant) -> Known:
+    """Return what its state alone tells of an instant."""
+    return Known.COMPLETED if instant.state == State.COMPLETED else Known.PENDING
+
+
+def asked_of(requested_time: str, instant: Instant) -> Asked:
+    """Return whether an instant was requested before or after another one of a requested time."""
+    return Asked.SINCE_PLAN if instant.requested_time > requested_time else Asked.BEFORE_PLAN
+
+
+NOTHING = None
+WRITE, COMPACTION, LOG_COMPACTION = InstantKind.WRITE, InstantKind.COMPACTION, InstantKind.LOG_COMPACTION
+CLUSTERING, CLEAN, ROLLBACK = InstantKind.CLUSTERING, InstantKind.CLEAN, InstantKind.ROLLBACK
+RESTORE, SAVEPOINT, ARCHIVING = InstantKind.RESTORE, InstantKind.SAVEPOINT, InstantKind.ARCHIVING
+_KINDS = {
+    **dict.fromkeys(("commit", "deltacommit", "replacecommit"), WRITE),
+    **{one.value.replace(" ", ""): one for one in (COMPACTION, LOG_COMPACTION, CLUSTERING)},
+    **{one.value: one for one in (CLEAN, ROLLBACK, RESTORE, SAVEPOINT)},
+}
+_COMPACTIONS = (COMPACTION, LOG_COMPACTION)
+_PLANNED = (*_COMPACTIONS, CLUSTERING)
+_UNDOING = (ROLLBACK, RESTORE)
+_ALL = tuple(InstantKind)
+
+_PENDING, _COMPLETED = (Known.PENDING,), (Known.COMPLETED,)
+_EITHER = (*_PENDING, *_COMPLETED)
+_LIVING = (Known.LIVING, Known.UNKNOWN)
+_DEAD = (Known.DEAD,)
+_MAKER = (*_LIVING, *_DEAD)
+_ANY = tuple(Known)
+_BEFORE, _SINCE = (Asked.BEFORE_PLAN,), (Asked.SINCE_PLAN,)
+_WHENEVER = (*_BEFORE, *_SINCE)
+
+_GO_ON, _GIVE_WAY, _FINISH = Verdict.GO_ON, Verdict.GIVE_WAY, Verdict.FINISH
+_UNDO, _WAIT, _REFUSE = Verdict.UNDO, Verdict.WAIT, Verdict.REFUSE
+
+
+def _all(verdict: Verdict, *shared: Shared) -> dict[Shared | None, Verdict]:
+    return dict.fromkeys(shared, verdict)
+
+
+# A living write keeps all others out, and so does one of which nobody knows whether it lives. Writes that were planned
+# beside each other are told apart by what they changed.
+SINGLE_WRITER = ConcurrencyRules.of(
+    (
+        # --- a write
+        ((WRITE,), (WRITE,), _LIVING, _BEFORE, {NOTHING: _REFUSE}),
+        ((WRITE,), (WRITE,), _DEAD, _BEFORE, {NOTHING: _UNDO}),
+        ((WRITE,), (WRITE,), _PENDING, _SINCE, {NOTHING: _GO_ON}),
+        (
+            (WRITE,),
+            (WRITE,),
+            _COMPLETED,
+            _SINCE,
+            {
+                NOTHING: _GO_ON,
+                **_all(_REFUSE, Shared.FILE_GROUP, Shared.BUCKET, Shared.PARTITION, Shared.NEW_KEY),
+                **_all(_REFUSE, Shared.COLUMNS, Shared.PROPERTIES),
+            },
+        ),
+        # Log files that complete later are read beside the base file that a compaction makes. A base file is read in
+        # place of those of earlier instants, not of later ones. The log file that a log compaction makes would be read
+        # on top of a base file that holds its rows, and behind log files of earlier instants.
+        ((WRITE,), _COMPACTIONS, _EITHER, _WHENEVER, {NOTHING: _GO_ON}),
+        ((WRITE,), _COMPACTIONS, _PENDING, _BEFORE, {Shared.ROOM: _GIVE_WAY}),
+        ((WRITE,), _COMPACTIONS, _PENDING, _WHENEVER, {Shared.FILE_GROUP: _GO_ON}),
+        ((WRITE,), (COMPACTION,), _COMPLETED, _WHENEVER, {Shared.FILE_GROUP: _GO_ON}),
+        ((WRITE,), (LOG_COMPACTION,), _COMPLETED, _BEFORE, {Shared.FILE_GROUP: _GO_ON}),
+        ((WRITE,), (LOG_COMPACTION,), _COMPLETED, _SINCE, {Shared.FILE_GROUP: _REFUSE}),
+        ((WRITE,), (COMPACTION,), _EITHER, _BEFORE, {Shared.BASE_FILE: _GO_ON}),
+        ((WRITE,), (COMPACTION,), _EITHER, _SINCE, {Shared.BASE_FILE: _REFUSE}),
+        ((WRITE,), (LOG_COMPACTION,), _EITHER, _WHENEVER, {Shared.BASE_FILE: _REFUSE}),
+        # A clustering replaces its file groups by what they held when it was planned.
+        ((WRITE,), (CLUSTERING,), _PENDING, _BEFORE, {Shared.ROOM: _GIVE_WAY}),
+        (
+            (WRITE,),
+            (CLUSTERING,),
+            _PENDING,
+            _WHENEVER,
+            {NOTHING: _GO_ON, **_all(_REFUSE, Shared.FILE_GROUP, Shared.PARTITION, Shared.UNTOLD)},
+        ),
+        ((WRITE,), (CLEAN,), _PENDING, _BEFORE, {NOTHING: _GO_ON}),
+        ((WRITE,), (CLEAN,), _EITHER, _SINCE, {NOTHING: _GO_ON, Shared.LOOKED_UP: _REFUSE}),
+        # A rollback whose victim is off the timeline is over but for its last file.
+        ((WRITE,), (ROLLBACK,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.VICTIM: _FINISH}),
+        ((WRITE,), (ROLLBACK,), _DEAD, _BEFORE, {NOTHING: _FINISH}),
+        (
+            (WRITE,),
+            (ROLLBACK,),
+            _EITHER,
+            _SINCE,
+            {
+                NOTHING: _GO_ON,
+                **_all(_REFUSE, Shared.ITSELF, Shared.BASIS, Shared.FILE_GROUP, Shared.BUCKET, Shared.PARTITION),
+                **_all(_REFUSE, Shared.LOOKED_UP, Shared.REPLACED),
+            },
+        ),
+        ((WRITE,), (RESTORE,), _PENDING, _WHENEVER, {NOTHING: _REFUSE}),
+        ((WRITE,), (RESTORE,), _COMPLETED, _SINCE, {NOTHING: _REFUSE}),
+        ((WRITE,), (SAVEPOINT,), _PENDING, _WHENEVER, {NOTHING: _GO_ON}),
+        ((WRITE,), (ARCHIVING,), _PENDING, _SINCE, {NOTHING: _GO_ON, Shared.ITSELF: _REFUSE}),
+        # --- a compaction, a log compaction
+        (_COMPACTIONS, _PLANNED, _PENDING, _BEFORE, {Shared.FILE_GROUP: _GIVE_WAY}),
+        ((COMPACTION,), (COMPACTION,), _LIVING, _BEFORE, {Shared.PLAN: _REFUSE}),
+        ((COMPACTION,), (COMPACTION,), _DEAD, _BEFORE, {Shared.PLAN: _UNDO}),
+        ((LOG_COMPACTION,), (LOG_COMPACTION,), _LIVING, _BEFORE, {Shared.PLAN: _REFUSE}),
+        ((LOG_COMPACTION,), (LOG_COMPACTION,), _DEAD, _BEFORE, {Shared.PLAN: _UNDO}),
+        ((COMPACTION,), (WRITE,), _PENDING, _BEFORE, {NOTHING: _GO_ON}),
+        ((LOG_COMPACTION,), (WRITE,), _PENDING, _BEFORE, {NOTHING: _WAIT}),
+        (_COMPACTIONS, (WRITE,), _PENDING, _SINCE, {NOTHING: _GO_ON}),
+        (_COMPACTIONS, (WRITE,), _COMPLETED, _SINCE, {NOTHING: _GO_ON, Shared.REPLACED: _REFUSE}),
+        ((LOG_COMPACTION,), (WRITE,), _COMPLETED, _SINCE, {Shared.BASIS: _REFUSE}),
+        (_COMPACTIONS, (ROLLBACK,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.VICTIM: _FINISH}),
+        (_COMPACTIONS, (ROLLBACK,), _EITHER, _SINCE, {NOTHING: _GO_ON, Shared.BASIS: _REFUSE}),
+        (_COMPACTIONS, (ROLLBACK,), _PENDING, _SINCE, {Shared.ITSELF: _REFUSE}),
+        (_COMPACTIONS, (RESTORE,), _PENDING, _WHENEVER, {NOTHING: _REFUSE}),
+        (_COMPACTIONS, (RESTORE,), _COMPLETED, _SINCE, {NOTHING: _REFUSE}),
+        # --- a clean
+        ((CLEAN,), (WRITE, CLUSTERING), _PENDING, _BEFORE, {NOTHING: _GIVE_WAY}),
+        ((CLEAN,), _COMPACTIONS, _PENDING, _BEFORE, {NOTHING: _GO_ON}),
+        ((CLEAN,), _PLANNED, _PENDING, _BEFORE, {Shared.FILE_GROUP: _GIVE_WAY}),
+        ((CLEAN,), (WRITE, *_PLANNED, SAVEPOINT), _PENDING, _SINCE, {NOTHING: _GO_ON}),
+        ((CLEAN,), (WRITE,), _COMPLETED, _SINCE, {NOTHING: _GO_ON, Shared.EARLIER: _GIVE_WAY}),
+        ((CLEAN,), (CLEAN,), _PENDING, _BEFORE, {NOTHING: _FINISH}),
+        ((CLEAN,), _UNDOING, _PENDING, _BEFORE, {NOTHING: _REFUSE}),
+        ((CLEAN,), (CLEAN, *_UNDOING), _EITHER, _SINCE, {NOTHING: _GIVE_WAY}),
+        ((CLEAN,), (SAVEPOINT,), _COMPLETED, _WHENEVER, {Shared.FILES: _GIVE_WAY}),
+        ((CLEAN,), (SAVEPOINT,), _COMPLETED, _SINCE, {NOTHING: _GIVE_WAY}),
+        # --- a rollback by name, a restore
+        ((ROLLBACK,), (WRITE, *_PLANNED), _PENDING, _BEFORE, {Shared.TARGET: _UNDO}),
+        ((RESTORE,), (WRITE, *_PLANNED), _PENDING, _BEFORE, {Shared.TARGET: _REFUSE}),
+        (_UNDOING, (WRITE,), _PENDING, _BEFORE, {NOTHING: _GO_ON}),
+        (_UNDOING, (WRITE,), _LIVING, _WHENEVER, {Shared.LATER: _REFUSE}),
+        (_UNDOING, (WRITE,), _DEAD, _BEFORE, {Shared.LATER: _UNDO}),
+        ((ROLLBACK,), (WRITE,), _DEAD, _SINCE, {Shared.LATER: _REFUSE}),
+        ((RESTORE,), (WRITE,), _DEAD, _SINCE, {Shared.LATER: _GIVE_WAY}),
+        ((ROLLBACK,), (WRITE,), _COMPLETED, _BEFORE, {Shared.LATER: _REFUSE}),
+        ((RESTORE,), (WRITE,), _COMPLETED, _BEFORE, {Shared.LATER: _UNDO}),
+        ((ROLLBACK,), _PLANNED, _PENDING, _BEFORE, {Shared.LATER: _REFUSE}),
+        ((RESTORE,), _PLANNED, _PENDING, _BEFORE, {Shared.LATER: _UNDO}),
+        (_UNDOING, (ROLLBACK,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.VICTIM: _FINISH}),
+        ((RESTORE,), (ROLLBACK,), _PENDING, _BEFORE, {Shared.TARGET: _REFUSE}),
+        ((RESTORE,), (ROLLBACK,), _PENDING, _SINCE, {NOTHING: _GO_ON, Shared.VICTIM: _GIVE_WAY}),
+        (_UNDOING, (RESTORE,), _PENDING, _BEFORE, {NOTHING: _REFUSE}),
+        ((RESTORE,), (RESTORE,), _PENDING, _BEFORE, {Shared.TARGET: _FINISH}),
+        (_UNDOING, (SAVEPOINT,), _EITHER, _BEFORE, {NOTHING: _GO_ON, Shared.TARGET: _REFUSE}),
+        ((RESTORE,), (ARCHIVING,), _PENDING, _SINCE, {Shared.TARGET: _REFUSE}),
+        # --- a savepoint
+        ((SAVEPOINT,), (WRITE, *_PLANNED), _PENDING, _BEFORE, {Shared.TARGET: _REFUSE}),
+        ((SAVEPOINT,), (ROLLBACK,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.TARGET: _REFUSE}),
+        ((SAVEPOINT,), (RESTORE,), _PENDING, _BEFORE, {NOTHING: _REFUSE}),
+        ((SAVEPOINT, *_UNDOING), (CLEAN,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.FILES: _REFUSE}),
+        ((SAVEPOINT, *_UNDOING), (ARCHIVING,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.TARGET: _REFUSE}),
+        # --- archiving
+        ((ARCHIVING,), (WRITE, *_PLANNED, CLEAN), _PENDING, _BEFORE, {NOTHING: _GIVE_WAY}),
+        ((ARCHIVING,), _UNDOING, _PENDING, _BEFORE, {NOTHING: _WAIT}),
+        ((ARCHIVING,), (SAVEPOINT,), _EITHER, _BEFORE, {NOTHING: _GIVE_WAY}),
+    )
+)
+
+# Why the other meetings cannot come about: the first reason that fits.
+IMPOSSIBLE: tuple[
+    tuple[tuple[InstantKind, ...], tuple[InstantKind, ...], tuple[Known, ...], tuple[Asked, ...], str], ...
+] = (
+    ((CLUSTERING,), _ALL, _ANY, _WHENEVER, "pyhudi plans no clustering, and carries none out"),
+    (_ALL, (CLUSTERING,), _COMPLETED, _WHENEVER, "a clustering completes as a write"),
+    (_ALL, (ARCHIVING,), _COMPLETED, _WHENEVER, "archiving leaves no instant"),
+    (
+        _ALL,
+        (CLUSTERING, CLEAN, SAVEPOINT, ARCHIVING, *_UNDOING),
+        _MAKER,
+        _WHENEVER,
+        "nothing tells which process is at work on it",
+    ),
+    ((WRITE,), _COMPACTIONS, _MAKER, _WHENEVER, "a write goes on whichever process carries the plan out"),
+    ((WRITE,), (WRITE,), _MAKER, _SINCE, "a commit asks for no maker: the other commit looks for this one"),
+    ((WRITE,), (WRITE,), _PENDING, _BEFORE, "the plan asks for the maker of each"),
+    ((WRITE,), (ARCHIVING,), _PENDING, _BEFORE, "a write's time is greater than that of every instant its plan saw"),
+    ((WRITE,), (SAVEPOINT,), _COMPLETED, _SINCE, "a savepoint changes no file group, and no commit looks for one"),
+    (_COMPACTIONS, _COMPACTIONS, _COMPLETED, _WHENEVER, "it completes as a write"),
+    (_COMPACTIONS, _COMPACTIONS, _MAKER, _WHENEVER, "only processes with the same plan ask for each other"),
+    (_COMPACTIONS, _PLANNED, _PENDING, _SINCE, "it was planned beside this plan, and left its file groups out"),
+    (_COMPACTIONS, (WRITE,), _MAKER, _WHENEVER, "whether the write lives makes no difference"),
+    (_COMPACTIONS, (CLEAN, SAVEPOINT, ARCHIVING), _EITHER, _WHENEVER, "it leaves alone what a pending plan names"),
+    ((CLEAN,), (WRITE, *_COMPACTIONS), _MAKER, _WHENEVER, "whether it lives makes no difference"),
+    ((CLEAN,), _COMPACTIONS, _COMPLETED, _WHENEVER, "it completes as a write"),
+    ((CLEAN,), (SAVEPOINT,), _PENDING, _BEFORE, "it keeps files once it is complete"),
+    ((CLEAN,), (ARCHIVING,), _PENDING, _WHENEVER, "archiving takes instants, a clean takes files"),
+    ((ROLLBACK, RESTORE, SAVEPOINT), _COMPACTIONS, _MAKER, _WHENEVER, "whether it lives makes no difference"),
+    ((ROLLBACK, RESTORE, SAVEPOINT), _COMPACTIONS, _COMPLETED, _WHENEVER, "it completes as a write"),
+    ((SAVEPOINT,), (WRITE,), _MAKER, _WHENEVER, "whether it lives makes no difference"),
+    ((SAVEPOINT,), (SAVEPOINT,), _EITHER, _WHENEVER, "one of the same write is the same savepoint, others are apart"),
+    ((ROLLBACK, RESTORE, SAVEPOINT), _ALL, _EITHER, _SINCE, "the plan is made within the decision that requests it"),
+    ((ARCHIVING,), _ALL, _EITHER, _SINCE, "it reads the timeline again once it is announced"),
+    ((ARCHIVING,), (WRITE, *_COMPACTIONS), _MAKER, _WHENEVER, "whether it lives makes no difference"),
+    ((ARCHIVING,), (ARCHIVING,), _PENDING, _WHENEVER, "all take the same steps, each of them once or twice"),
+    (_ALL, _ALL, _COMPLETED, _BEFORE, "what was complete, the plan is made of"),
+)
+NOT_LOOKED_FOR = "the step looks for nothing else that both touch"
